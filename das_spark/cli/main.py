@@ -23,6 +23,7 @@ from das_spark.cli import (
     audit,
     catalogue,
     evaluate,
+    intervals,
     log_format,
     plans,
     results,
@@ -83,6 +84,7 @@ app.command("sweep")(runs.sweep)
 app.command("verify")(results.verify)
 app.command("tabulate")(runs.tabulate)
 app.command("measurements")(runs.measurements)
+app.command("interval")(intervals.interval)
 app.command("show")(results.show)
 app.command("evaluate")(evaluate.evaluate)
 app.command("audit")(audit.audit)

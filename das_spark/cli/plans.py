@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -20,9 +21,11 @@ from das_spark.config import (
     CENSUS,
     JointPlan,
     RunPlan,
+    expected_errors,
     extent_of_loss,
     geounit_sentences,
     holding_losses,
+    levels_together,
     load_run,
     needs_of,
     plan_to_config,
@@ -195,6 +198,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
         "conversions": _conversions(plan),
         "losses": _losses(plan),
         "passes": config["estimation"]["passes"],
+        "estimation": levels_together(plan),
         "invariants": [
             *plan.invariants.describe(
                 leaf=plan.spine.leaf.name,
@@ -205,6 +209,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
             *geounit_sentences(plan.input),
         ],
         "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
+        "intervals": _intervals(plan, geounits.counts),
         "warnings": [each.sentence(plan.budget.framework.symbol) for each in unused_shares(plan, geounits.counts)],
     }
 
@@ -267,6 +272,36 @@ def _conversions(plan: RunPlan) -> list[dict[str, Any]]:
         {"conversion": "Canonne, Kamath, Steinke (2020)", "delta": float(delta), "epsilon": epsilon_cks(rho, delta)},
         {"conversion": "Bun, Steinke (2016)", "delta": float(delta), "epsilon": epsilon_bun_steinke(rho, delta)},
     ]
+
+
+#: Probability of the intervals whose widths are shown where the run file names none.
+_LEVEL: Final = Fraction(9, 10)
+
+
+def _intervals(plan: RunPlan, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Expected widths of intervals by table and geolevel; none where it is not known how many geounits there are."""
+    level = _LEVEL if plan.output.intervals is None else plan.output.intervals.level
+    reach = 2 * NormalDist().inv_cdf(0.5 + float(level) / 2)
+    tables, found = plan.product.tables, []
+    expected = expected_errors(plan, counts, tables)
+    first = 0
+    for each in tables:
+        for errors in expected:
+            widths = reach * errors.everywhere[first : first + len(each.names)]
+            alone = reach * errors.first_class[first : first + len(each.names)]
+            found.append(
+                {
+                    "table": each.name,
+                    "geolevel": errors.geolevel,
+                    "level": str(level),
+                    "total": float(widths[0]),
+                    "mean_of_columns": float(widths.mean()),
+                    "total_first_class": float(alone[0]),
+                    "mean_of_columns_first_class": float(alone.mean()),
+                }
+            )
+        first += len(each.names)
+    return found
 
 
 def _losses(plan: RunPlan) -> list[dict[str, Any]]:
@@ -397,7 +432,10 @@ def _print(record: dict[str, Any], out: Console) -> None:
     ]
     out.print(table(f"\nNoise: {product['counts']}, a geounit", columns, rows, left=2))
     _print_passes(record, out)
+    if record["estimation"]:
+        out.print(f"\n{record['estimation']}")
     _print_sizes(record, out)
+    _print_intervals(record, out)
     losses = [(each["about"], each["name"], each["spent"], number(each["epsilon"])) for each in record["losses"]]
     out.print(table("\nPartial losses", ("about", "name", f"{name} spent", "as epsilon"), losses, left=2))
     out.print("\nPublished exactly:")
@@ -456,6 +494,23 @@ def _print_sizes(record: dict[str, Any], out: Console) -> None:
             "\nSizes and estimation, at most (- where no public table says how many geounits there are)", columns, rows
         )
     )
+
+
+def _print_intervals(record: dict[str, Any], out: Console) -> None:
+    """Expected widths, a row a table, a column a geolevel."""
+    if not record["intervals"]:
+        return
+    levels = list(dict.fromkeys(each["geolevel"] for each in record["intervals"]))
+    widths = {(each["table"], each["geolevel"]): each for each in record["intervals"]}
+    for title, key in (("total", "total"), ("mean of all columns", "mean_of_columns")):
+        rows = [
+            (name, *(f"{widths[name, level][key]:,.1f}" for level in levels))
+            for name in dict.fromkeys(each["table"] for each in record["intervals"])
+        ]
+        level = float(Fraction(record["intervals"][0]["level"]))
+        heading = f"\nExpected width of {100 * level:g} % intervals by measurements alone, {title}"
+        out.print(table(heading, ("table", *levels), rows))
+    out.print("of a geounit where people of all classes can be, on a spine of families of equal size")
 
 
 def _known(count: float | None, spell: Callable[[Any], str] = "{:,.0f}".format) -> str:

@@ -15,12 +15,22 @@ from das_spark.config.acknowledgements import (
     rules_from_people,
     stays_within,
 )
+from das_spark.config.expected import ExpectedErrors, expected_errors
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, geounit_sentences, require_dataset
-from das_spark.config.levels import lazy_levels, level_plan, measurement_plan, needs_of, noise_streams, steps_of
+from das_spark.config.levels import (
+    lazy_levels,
+    level_plan,
+    levels_together,
+    measurement_plan,
+    needs_of,
+    noise_streams,
+    steps_of,
+)
 from das_spark.config.load import FOLDER, absolute, near, shipped_run_files
 from das_spark.config.model import EvaluationSettings, InputSettings, SimulateSettings
 from das_spark.config.plan import (
+    IntervalSettings,
     JointPlan,
     LedgerSettings,
     MeasurementOrigin,
@@ -36,7 +46,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
-from das_spark.config.reopen import estimation_plan, plan_from_config
+from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries
 from das_spark.config.run_files import load_parts, load_plan, load_run, plan_of
 from das_spark.config.spine_choice import choose_spine
@@ -65,8 +75,10 @@ __all__ = [
     "PREPARING",
     "READER_NEEDS",
     "EvaluationSettings",
+    "ExpectedErrors",
     "GridRun",
     "InputSettings",
+    "IntervalSettings",
     "JointPlan",
     "LedgerSettings",
     "MeasurementOrigin",
@@ -84,12 +96,15 @@ __all__ = [
     "differences",
     "differing_settings",
     "estimation_plan",
+    "expected_errors",
     "extent_of_loss",
     "geounit_sentences",
     "holding_losses",
+    "interval_settings",
     "known_levels",
     "lazy_levels",
     "level_plan",
+    "levels_together",
     "load_parts",
     "load_plan",
     "load_run",

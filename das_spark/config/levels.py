@@ -23,6 +23,28 @@ def needs_of(plan: RunPlan) -> Needs:
     return ESTIMATORS[plan.estimation.estimator].needs
 
 
+def levels_together(plan: RunPlan) -> str:
+    """Which levels were in the pass upwards and which was not, as a sentence for readers; empty without such a pass."""
+    names = plan.spine.names
+    upward = needs_of(plan).upward_levels(names)
+    if not upward:
+        return ""
+    *others, last = upward
+    listed = f"{', '.join(others)} and {last}" if others else last
+    sentence = (
+        f"The measurements of {listed} are combined in a pass upwards before the first estimate, so that each of these"
+        " geolevels is estimated from its own measurements and those of all below it in the pass"
+    )
+    leaf = plan.spine.leaf.name
+    if leaf in upward:
+        return f"{sentence}."
+    lazily = f", without the answers that the estimates of {last} cannot touch," if leaf in lazy_levels(plan) else ""
+    return (
+        f"{sentence}; {leaf}, the lowest geolevel, is left out of the pass: it is measured after {last} is"
+        f" estimated{lazily} and estimated as by TopDown."
+    )
+
+
 def lazy_levels(plan: RunPlan) -> tuple[str, ...]:
     """Levels of which answers that the parents' estimates cannot touch, and single children, are not measured."""
     names = plan.spine.names

@@ -163,6 +163,14 @@ class InputSettings(Section):
         return self.simulate or SimulateSettings()
 
 
+class IntervalsSection(Section):
+    """`[output.intervals]`: intervals beside the published tables, from the measurements alone."""
+
+    level: Annotated[Exact, Field(gt=0, lt=1)]
+    tables: Names | None = None
+    geolevels: Names | None = None
+
+
 class OutputSection(Section):
     """`[output]`: where the run is written, and as what."""
 
@@ -172,6 +180,7 @@ class OutputSection(Section):
     microdata: Annotated[tuple[MicrodataFormat, ...], Strict(False), Field(min_length=1)] = ("parquet",)
     microdata_files: MicrodataFiles = "parts"
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
+    intervals: IntervalsSection | None = None
 
 
 class CapSection(Section):

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -53,6 +54,25 @@ class GeographySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalSettings:
+    """Which intervals a run writes beside its tables.
+
+    Attributes:
+        level: Probability that an interval covers the truth.
+        tables: Names of the tables.
+        geolevels: Of the census, from the top.
+    """
+
+    level: Fraction
+    tables: tuple[str, ...]
+    geolevels: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, for the configuration."""
+        return {"level": str(self.level), "tables": list(self.tables), "geolevels": list(self.geolevels)}
+
+
+@dataclass(frozen=True, slots=True)
 class OutputSettings:
     """Where a run is written, and as what: `<root>/<run id>/{restricted,public}`, unless the roots are named apart.
 
@@ -63,6 +83,7 @@ class OutputSettings:
         microdata: Formats of the microdata files.
         microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
         tables: Formats of the published tables; none where the product has no tables, or none are wanted.
+        intervals: Intervals beside the tables; None for none.
     """
 
     root: str = "runs"
@@ -71,6 +92,7 @@ class OutputSettings:
     microdata: tuple[MicrodataFormat, ...] = ("parquet",)
     microdata_files: MicrodataFiles = "parts"
     tables: tuple[TableFormat, ...] = ()
+    intervals: IntervalSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +269,12 @@ def public_plan(plan: RunPlan) -> RunPlan:
         plan,
         input=_with_file_names(plan.input, "input"),
         geography=replace(area, path=_file_name(area.path), crosswalk=_file_name(area.crosswalk)),
-        output=OutputSettings(microdata=output.microdata, microdata_files=output.microdata_files, tables=output.tables),
+        output=OutputSettings(
+            microdata=output.microdata,
+            microdata_files=output.microdata_files,
+            tables=output.tables,
+            intervals=output.intervals,
+        ),
         evaluation=_with_file_names(plan.evaluation, "evaluation"),
         ledger=LedgerSettings(),
     )
@@ -272,7 +299,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
     `das_spark.config.reopen.plan_from_config` is the reverse.
     """
     public = public_plan(plan)
-    estimation = public.estimation
+    estimation, intervals = public.estimation, public.output.intervals
     config: dict[str, Any] = {
         "config_version": CONFIG_VERSION,
         "run": {"name": public.name, "product": public.product.name},
@@ -281,6 +308,8 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
             "microdata": list(public.output.microdata),
             "microdata_files": public.output.microdata_files,
             "tables": list(public.output.tables),
+            # Left out where there are none, so that a run has the hash that it had before there were any.
+            **({} if intervals is None else {"intervals": intervals.to_json()}),
         },
         "geography": _geography_to_config(public),
         "budget": {

@@ -23,6 +23,7 @@ from das_spark.config.model import (
     EstimationSection,
     EvaluationSettings,
     InputSettings,
+    IntervalsSection,
     InvariantsSection,
     MeasurementSection,
     Name,
@@ -32,6 +33,7 @@ from das_spark.config.model import (
 )
 from das_spark.config.plan import (
     GeographySettings,
+    IntervalSettings,
     MeasurementOrigin,
     OutputSettings,
     RunPlan,
@@ -43,8 +45,10 @@ from das_spark.config.plan import (
 from das_spark.config.resolve import (
     added_constraint,
     check_estimation,
+    check_sites,
     estimation_settings,
     measured_queries,
+    resolve_intervals,
     resolve_output,
     resolve_passes,
 )
@@ -147,14 +151,41 @@ def _with_settings(plan: RunPlan, settings: Sequence[str], source: str) -> RunPl
 def _resolved(plan: RunPlan, tables: _OpenTables, problems: Problems) -> RunPlan:
     section, of = tables.estimation, plan.product
     check_estimation(section, plan.measurement_rows, problems)
+    check_sites(section.estimator, of, plan.queries.values(), problems)
     strategy, measured = of.strategies.get(plan.strategy or ""), measured_queries(plan.budget, plan.queries)
     passes = resolve_passes(section.passes, strategy, of.schema, plan.spine.names, measured, problems)
-    return replace(
+    changed = replace(
         plan,
         name=tables.run.name,
         output=resolve_output(tables.output, of, problems),
         estimation=estimation_settings(section, passes),
     )
+    intervals = resolve_intervals(tables.output.intervals, changed, problems)
+    return replace(changed, output=replace(changed.output, intervals=intervals))
+
+
+def interval_settings(
+    plan: RunPlan, level: str, tables: Sequence[str] = (), geolevels: Sequence[str] = ()
+) -> IntervalSettings:
+    """Which intervals somebody wants of a run, checked as those of a run file.
+
+    Args:
+        plan: The run that measured.
+        level: Probability that an interval covers the truth, such as "0.9".
+        tables: Names of tables; all of the product where there are none.
+        geolevels: Names of levels; all that were measured completely where there are none.
+
+    Raises:
+        ConfigurationError: There is no such table or level, or the level was not measured completely.
+    """
+    problems = Problems("intervals")
+    data = {"level": level, "tables": tuple(tables) or None, "geolevels": tuple(geolevels) or None}
+    section = validated(data, IntervalsSection, problems)
+    found = resolve_intervals(section, plan, problems)
+    problems.raise_if_any()
+    if found is None:
+        raise ConfigurationError("intervals: cannot be made")
+    return found
 
 
 class _ReadTables(Section):
@@ -180,7 +211,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
     budget, queries = _budget(config["budget"], of)
     data = {key: config[key] for key in _ReadTables.model_fields}
     tables = _ReadTables.model_validate({**data, "estimation": {**passes, "passes": ()}})
-    declared = tables.invariants
+    declared, shown = tables.invariants, tables.output.intervals
     plan = RunPlan(
         name=run["name"],
         product=of,
@@ -196,6 +227,9 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
             microdata=tables.output.microdata,
             microdata_files=tables.output.microdata_files,
             tables=tables.output.tables or (),
+            intervals=None
+            if shown is None
+            else IntervalSettings(shown.level, shown.tables or (), shown.geolevels or ()),
         ),
         estimation=estimation_settings(tables.estimation, _passes(passes["passes"])),
         measurement_rows=tables.measurement.rows,

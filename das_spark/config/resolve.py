@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
-from das_spark.config.geography import resolve_geography, resolve_spine
+from das_spark.config.geography import CENSUS, resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input
+from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
     Problems,
     absolute_places,
     nearest,
 )
+from das_spark.config.model import DEFAULT_ESTIMATOR
 from das_spark.config.plan import (
     EstimationSettings,
+    IntervalSettings,
     LedgerSettings,
     OutputSettings,
     RunPlan,
 )
+from das_spark.config.sites import too_many_sites
 from das_spark.constraints import AddedConstraint, Invariants, Sense
 from das_spark.core import ESTIMATORS
+from das_spark.core.linear import MOST_SITES
 from das_spark.errors import BudgetError, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
         CapSection,
         ConstraintSection,
         EstimationSection,
+        IntervalsSection,
         LedgerSection,
         MeasurementRows,
         OutputSection,
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
         RunFile,
         TableFormat,
     )
+    from das_spark.geography import Spine
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
@@ -77,14 +84,18 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
     budget = resolve_budget(run_file.budget, product, levels, problems)
     measured = measured_queries(*budget) if budget else None
     strategy = product.strategies.get(run_file.budget.strategy or "")
+    if strategy and spine and invariants:
+        _check_needed_total(run_file.budget, strategy, product, spine, invariants, problems)
     passes = resolve_passes(section.passes, strategy, product.schema, levels, measured, problems)
+    if budget:
+        check_sites(section.estimator, product, budget[1].values(), problems)
     added = _added(run_file, product, levels, problems)
     needed = given_up(run_file.input, product, units_invariant=units_invariant)
     leaf = levels[-1] if levels else "geounit of the lowest geolevel"
     acknowledged = resolve_acknowledgements(run_file.privacy.acknowledge, needed, leaf, problems)
     if problems.found or spine is None or geography is None or budget is None or invariants is None:
         return None
-    return RunPlan(
+    plan = RunPlan(
         name=run_file.run.name or product.name,
         product=product,
         spine=spine,
@@ -102,6 +113,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         acknowledged=acknowledged,
         ledger=ledger,
     )
+    return replace(plan, output=replace(output, intervals=resolve_intervals(run_file.output.intervals, plan, problems)))
 
 
 def _invariants(
@@ -130,6 +142,34 @@ def _check_total_level(invariants: Invariants | None, levels: Sequence[str], pro
         problems.add("invariants.total_at", sentence)
 
 
+def _check_needed_total(
+    section: BudgetSection,
+    strategy: Strategy,
+    product: Product,
+    spine: Spine,
+    invariants: Invariants,
+    problems: Problems,
+) -> None:
+    """Totals that a strategy does not measure, since they must be exact, are exact in the run."""
+    level, total_at = strategy.needs_total_at, invariants.total_at
+    own_queries = section.queries is not None or level in section.level_queries
+    if level not in spine.names or own_queries or (total_at is not None and total_at not in spine.names):
+        return
+    others = [each.name for each in product.strategies.values() if _can_replace(each, strategy)]
+    another = f", or take another budget.strategy ({', '.join(others)})" if others else ""
+    measures = f"strategy '{strategy.name}' does not measure the totals of {level}, which must be exact"
+    if level not in invariants.total_levels(spine.names):
+        sentence = f'is "{total_at or NO_TOTAL}", and {measures}; set it to "{level}"{another}'
+        problems.add("invariants.total_at", sentence)
+    elif level == total_at and spine.total_key_at(level) is not None:
+        sentence = f"divides geounits of {level}, whose parts have no exact totals, and {measures}"
+        problems.add("geography.spine", f"'{spine.kind}' {sentence}; set it to \"{CENSUS}\"{another}")
+
+
+def _can_replace(other: Strategy, strategy: Strategy) -> bool:
+    return other.geolevels == strategy.geolevels and not other.needs_total_at
+
+
 def _check_level_names(run_file: RunFile, levels: Sequence[str], problems: Problems) -> None:
     for level in run_file.budget.level_queries:
         if levels and level not in levels:
@@ -155,6 +195,52 @@ def resolve_output(section: OutputSection, product: Product, problems: Problems)
         microdata=section.microdata,
         microdata_files=section.microdata_files,
         tables=usual if section.tables is None else section.tables,
+    )
+
+
+def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems: Problems) -> IntervalSettings | None:
+    """Check `[output.intervals]` against the tables of the product, and the levels that are measured on all rows.
+
+    Args:
+        section: The table of the run file, where it has one.
+        plan: Everything else of the run.
+        problems: Is given what is wrong.
+    """
+    if section is None:
+        return None
+    known = tuple(table.name for table in plan.product.tables)
+    if not known:
+        problems.add("output.intervals", f"product '{plan.product.name}' has no tables; leave the section out")
+    for name in section.tables or ():
+        if name not in known:
+            problems.add("output.intervals.tables", f"'{name}' is no table of the product; {nearest(name, known)}")
+    if wrong := too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
+        problems.add(
+            "output.intervals", f"{wrong}; measure fewer queries that group levels (budget.queries), or leave it out"
+        )
+    census = plan.product.census(plan.spine).names
+    lazy = lazy_levels(plan)
+    # On a spine of areas a geounit of the census is a union of geounits of the lowest level.
+    complete = () if lazy and not plan.spine.is_census else tuple(name for name in census if name not in lazy)
+    for name in section.geolevels or ():
+        if name not in census:
+            problems.add(
+                "output.intervals.geolevels", f"'{name}': there is no such geolevel in the run; {nearest(name, census)}"
+            )
+        elif name not in complete:
+            sentence = (
+                f"{name} is measured only where the estimate of the level above is not zero, which is no unbiased"
+            )
+            problems.add(
+                "output.intervals.geolevels", f'{sentence} sample of its answers; set measurement.rows = "all"'
+            )
+    if len(complete) <= 1 < len(census) and section.geolevels is None:
+        sentence = "need all answers, and the run keeps those that its estimates need"
+        problems.add("output.intervals", f'{sentence}; set measurement.rows = "all"')
+    return IntervalSettings(
+        section.level,
+        tuple(name for name in known if name in (section.tables or known)),
+        tuple(name for name in census if name in (section.geolevels or complete)),
     )
 
 
@@ -196,6 +282,15 @@ def check_estimation(section: EstimationSection, rows: MeasurementRows, problems
         problems.add("estimation.solvers", "a solver stands twice in the chain")
     if section.failsafe and rows != "all":
         problems.add("estimation.failsafe", 'needs every noisy answer: set measurement.rows = "all"')
+
+
+def check_sites(estimator: str, product: Product, queries: Collection[Query], problems: Problems) -> None:
+    """Refuse an estimator that works with covariances where the measured queries leave them too large."""
+    most = ESTIMATORS[estimator].needs.most_sites if estimator in ESTIMATORS else None
+    wrong = too_many_sites(product, queries, most) if most is not None else ""
+    if wrong:
+        fix = f'measure fewer queries that group levels (budget.queries), or set it to "{DEFAULT_ESTIMATOR}"'
+        problems.add("estimation.estimator", f"'{estimator}' {wrong}; {fix}")
 
 
 def estimation_settings(section: EstimationSection, passes: Passes) -> EstimationSettings:

@@ -29,6 +29,7 @@ class StageKind(StrEnum):
     CENSUS = "census geounits"
     MICRODATA = "microdata"
     TABULATE = "tabulate"
+    INTERVALS = "intervals"
     VERIFY = "verify"
     EVALUATE = "evaluate"
 
@@ -63,12 +64,14 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         StageKind.SPINE: not plan.spine.is_census,
         StageKind.CENSUS: not plan.spine.is_census,
         StageKind.TABULATE: bool(plan.output.tables),
+        StageKind.INTERVALS: plan.output.intervals is not None,
         StageKind.EVALUATE: plan.evaluation.enabled,
     }
     concluding = (
         StageKind.CENSUS,
         StageKind.MICRODATA,
         StageKind.TABULATE,
+        StageKind.INTERVALS,
         StageKind.VERIFY,
         StageKind.EVALUATE,
     )

@@ -30,6 +30,7 @@ from das_spark.core.family import (
 from das_spark.core.in_process import InProcess, LevelInput
 from das_spark.core.levels import GROUP_TOTAL, Executor, LevelPlan, LevelStep, Work, level_steps, run_levels
 from das_spark.core.measure import MeasurementPlan, measure_family
+from das_spark.core.saved import read_family, saved_family
 
 __all__ = [
     "ESTIMATORS",
@@ -54,5 +55,7 @@ __all__ = [
     "Work",
     "level_steps",
     "measure_family",
+    "read_family",
     "run_levels",
+    "saved_family",
 ]

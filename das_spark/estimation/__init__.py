@@ -4,9 +4,9 @@
 """
 
 from das_spark.estimation.chain import FAMILY_SOLVERS
-from das_spark.estimation.components import Decomposition
+from das_spark.estimation.components import Decomposition, Frame
 from das_spark.estimation.family import estimate_family
-from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed
+from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, variances
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
     FamilyBounds,
@@ -21,6 +21,7 @@ from das_spark.estimation.problem import (
     OuterPass,
 )
 from das_spark.estimation.solvers import SOLVERS
+from das_spark.estimation.unions import UnionPart, spread_at_top, union_above
 
 __all__ = [
     "FAMILY_SOLVERS",
@@ -38,8 +39,13 @@ __all__ = [
     "FamilyProblem",
     "FamilyResult",
     "FamilyStatus",
+    "Frame",
     "Gaussian",
     "OuterPass",
+    "UnionPart",
     "estimate_family",
     "informed",
+    "spread_at_top",
+    "union_above",
+    "variances",
 ]

@@ -109,7 +109,7 @@ def multiply(  # noqa: PLR0913, PLR0917
     sums: Floats,
     found: Floats,
 ) -> None:
-    """Multiply one vector by matrices over averages (components.Averages): means, their products, and back (E-62)."""
+    """Multiply one vector by matrices over averages (components.Averages): means, their products, and back (E-72)."""
     sets, sites = widths.shape
     means[:] = 0.0
     for number in range(sets):

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.batched import solve_batched
 from das_spark.estimation.certify import Certificate, Proof, certify
+from das_spark.estimation.interior import solve_interior
 from das_spark.estimation.problem import FamilyPlan, Integers, SolverAttempt
 from das_spark.estimation.program import Assembly, assemble, constraints, read_back, recentred
 from das_spark.estimation.solvers import (
@@ -81,6 +82,16 @@ class StructuredSolver:
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Iterate until the family's certificate holds."""
         return solve_structured(family.presolved.support, proof)
+
+
+class InteriorSolver:
+    """The same families by Newton steps: slower, and never slow."""
+
+    name = "interior"
+
+    def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
+        """Step until the family's certificate holds."""
+        return solve_interior(family.presolved.support, proof)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +181,7 @@ def _named(presolved: Presolved, aggregates: Integers) -> str:
 _SERVING: Final[tuple[FamilySolver, ...]] = (
     BatchedSolver(),
     StructuredSolver(),
+    InteriorSolver(),
     *(ThroughProgram(name) for name, each in SOLVERS.items() if Capability.QUADRATIC in each.capabilities),
 )
 FAMILY_SOLVERS: Final = {each.name: each for each in _SERVING}
@@ -242,7 +254,8 @@ def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
         raise ConfigurationError(f"solver {unknown[0]!r} {what}", hint=f"one of {', '.join(FAMILY_SOLVERS)}")
     if presolved.support.problem.prior is not None:
-        late = [name for name in names if name == StructuredSolver.name and _coupled(presolved) <= FEW_COUPLED]
+        few = _coupled(presolved) <= FEW_COUPLED
+        late = [name for name in names if few and name in (StructuredSolver.name, InteriorSolver.name)]
         return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
     measured = presolved.weight[presolved.weight > 0]
     noise = float(measured.min()) ** -0.5 if len(measured) else 0.0

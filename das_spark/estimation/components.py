@@ -108,7 +108,7 @@ class Decomposition:
             codes = [factor for factor in (each.factors[axis] for each in workload) if not _keeps(factor)]
             codes += [] if classes is None else [classes.factors[axis]]
             slices = np.moveaxis(zero.reshape(shape), axis, 0).reshape(size, -1)
-            codes.append(_first_appearance(slices.astype(np.int64)))
+            codes.append(_first_appearance(slices))
             atoms.append(_first_appearance(np.array(codes).T))
         return cls(shape, tuple(atoms), zero, classes)
 
@@ -148,10 +148,20 @@ class Decomposition:
         """Number of sites."""
         return prod(len(each.sizes) for each in self.attributes)
 
+    @cached_property
+    def _first(self) -> Integers:
+        """First cell of each site."""
+        return np.unique(self.site, return_index=True)[1]
+
+    @property
+    def possible(self) -> Booleans:
+        """Sites in which somebody can be at all, shape ``(sites,)``."""
+        return np.asarray(~self.zero[self._first], dtype=np.bool_)
+
     def live_sites(self, problem: FamilyProblem) -> Booleans:
         """Sites in which each child of a family can have somebody, by its bounds on classes, shape ``(K, sites)``."""
-        _, first = np.unique(self.site, return_index=True)
-        live = np.broadcast_to(~self.zero[first], (len(problem.children), len(first))).copy()
+        first = self._first
+        live = np.broadcast_to(self.possible, (len(problem.children), len(first))).copy()
         for bound in problem.bounds:
             if bound.query == self.classes:
                 columns = bound.columns(bound.query.row_of(first.astype(np.int32)))
@@ -186,12 +196,10 @@ def _keeps(factor: Integers) -> bool:
     return bool((factor != NO_GROUP).all() and len(np.unique(factor)) == len(factor))
 
 
-def _first_appearance(codes: Integers) -> Integers:
+def _first_appearance(rows: NDArray[np.generic]) -> Integers:
     """Number equal rows by their first appearance."""
-    _, first, inverse = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[np.asarray(inverse).ravel()]
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,7 +347,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Averages:
-    """How matrices in components act, as sums over means within sites: E sets of attributes that are averaged (E-62).
+    """How matrices in components act, as sums over means within sites: E sets of attributes that are averaged (E-72).
 
     Attributes:
         site: Position of each live cell's site among the live sites, shape ``(n,)``.

@@ -52,6 +52,12 @@ class Gaussian:
             EXACT: np.array([float(self.exact)]),
         }
 
+    @staticmethod
+    def numbers(frame: Frame) -> int:
+        """How many numbers `arrays` gives for a geounit with these live sites."""
+        triangles = sum(len(own) * (len(own) + 1) // 2 for own in frame.positions)
+        return int(frame.live.sum()) + len(frame.cells) + triangles + 1
+
     @classmethod
     def of(cls, algebra: Decomposition, arrays: Mapping[str, Floats]) -> Gaussian:
         """Read back what `arrays` gave."""
@@ -316,9 +322,9 @@ class FamilyKnowledge:
 
         Nothing is known of a single child that is not measured, and has nothing below it.
         """
-        return summed(self._parts(), self.algebra) if self.children else None
+        return summed(self.independent(), self.algebra) if self.children else None
 
-    def _parts(self) -> list[Alike]:
+    def independent(self) -> list[Alike]:
         """The children that are in no group, and every group as if it were a child, named by its first member."""
         members = [own for own, _ in self.groups]
         grouped = np.concatenate([np.zeros(0, dtype=np.int64), *members])
@@ -332,15 +338,15 @@ class FamilyKnowledge:
         """The children given everything: their parent, given everything; at the root nothing comes from above."""
         if parent is not None and not self.children:
             return [_alone(0, parent)]
-        parts = self._parts()
+        parts = self.independent()
         if parent is not None:
             parts = given_parent(parts, summed(parts, self.algebra), parent)
         for own, _ in self.groups:
             (number,) = (place for place, each in enumerate(parts) if each.children.tolist() == [own[0]])
             ((_, group),) = parts.pop(number)
-            members = [each.some(own) for each in self.children]
+            members = [part for each in self.children if len((part := each.some(own)).children)]
             parts += given_parent(members, summed(members, self.algebra), group)
-        return [each for each in parts if len(each.children)]
+        return parts
 
 
 def _alone(child: int, known: Gaussian) -> Alike:

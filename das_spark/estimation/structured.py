@@ -16,11 +16,12 @@ import numpy as np
 from das_spark.estimation.batched import Limits, raked
 from das_spark.estimation.components import Blocks, Frame
 from das_spark.estimation.gls import inverse
+from das_spark.estimation.polish import Polish
 from das_spark.estimation.solvers.base import Status
 from das_spark.estimation.support import Candidate, Proposal, Support, hand_out
 
 if TYPE_CHECKING:
-    from das_spark.estimation.certify import Proof
+    from das_spark.estimation.certify import Certificate, Proof
     from das_spark.estimation.gls import FamilyPrior
     from das_spark.estimation.problem import Booleans, Floats, Integers
 
@@ -34,9 +35,18 @@ BALANCED_AT: Final = (60, 140, 260, 420, 620, 860)
 """Iterations at which the penalty is balanced."""
 REFRESHED: Final = 50
 """Iterations after which multipliers of cells that the parent does not occupy are set anew."""
+POLISHED: Final = 1e-4
+"""Gap from which the active set is worth a Newton step; then from every tenth of the gap of the last time."""
+MOST_POLISHES: Final = 6
+GIVEN: Final = 1e-9
+"""People between two bounds of a sum below which the sum is given."""
+LIFTED_AFTER: Final = 10
+"""Iterations after which bounded sums that the divided points miss are looked after."""
+LIFTED: Final = 1e-4
+"""People by which they miss them."""
 STEADY: Final = 0.8
 """Share of its last movement by which a multiplier must move again to be hastened."""
-MOST_ITERATIONS: Final = 3000
+MOST_ITERATIONS: Final = 1500
 FIRST_LOOK: Final = 40
 
 
@@ -261,6 +271,39 @@ def _refresh(state: _Iterates) -> None:
     state.dual = np.where(family.live, state.dual, gradient / state.rho)
 
 
+def _lift(state: _Iterates) -> None:
+    """Move what holds a bounded sum from the points of the first step to those that divide the parent's cells.
+
+    The first are on the bound by their own multiplier; the others follow by a little each time, and where the sum is
+    small, for all its cells are zero there, not at all until the multipliers of the cells have become as large as their
+    prices. Both multipliers hold the first step back alike, so that a shift from one to the other changes nothing
+    there; it is the one that brings the divided points to the bound, at the prices of now.
+    """
+    family = state.family
+    site, sums = family.frame.averages.site, _site_sums(family, state.split) @ family.rows.T
+    wanted = np.clip(sums, family.limits.lower.T, family.limits.upper.T)
+    for number, row in enumerate(family.rows):
+        (children,) = np.nonzero(np.abs(wanted[:, number] - sums[:, number]) > LIFTED)
+        (cells,) = np.nonzero(row[site])
+        place = np.ix_(children, cells)
+        above = np.where(family.live[place], state.dual[place] + state.split[place] - state.price[cells], -np.inf)
+        shift = _level(above, wanted[children, number])
+        state.dual[place] += shift[:, None]
+        state.within_dual[children, number] -= state.rho * shift / state.sigma[children, number]
+
+
+def _level(above: Floats, wanted: Floats) -> Floats:
+    """What to add to every number of a row, so that those above zero sum to what is wanted; shape ``(rows,)``."""
+    largest = -np.sort(-above, axis=1)
+    number = np.arange(1, above.shape[1] + 1)
+    with np.errstate(invalid="ignore"):
+        level = (wanted[:, None] - np.cumsum(largest, axis=1)) / number
+        positive = largest + level > 0
+    last = np.maximum(positive.shape[1] - 1 - np.argmax(positive[:, ::-1], axis=1), 0)
+    rows = np.arange(len(above))
+    return np.where(positive.any(axis=1), level[rows, last], 0.0)
+
+
 def _hasten(state: _Iterates) -> None:
     """Multipliers of bounded sums that move by the same amount every time: to zero, or at a higher penalty.
 
@@ -328,11 +371,15 @@ def solve_structured(support: Support, proof: Proof) -> Proposal | None:
     if family is None:
         return None
     state, stencil, look = _begin(family), _stencil(family.frame), FIRST_LOOK
+    polish_below = POLISHED
     while True:
         primal, change = _iterate(state, stencil)
         if state.iterations >= look:
             candidate = _candidate(state)
             proved = proof(candidate)
+            if not proved.certified and proved.gap < polish_below and support.parent is not None:
+                polish_below = 0.1 * proved.gap
+                candidate, proved = _polished(state, candidate, proved, proof)
             if proved.certified or state.iterations >= MOST_ITERATIONS or not np.isfinite(candidate.x).all():
                 return Proposal(candidate, Status.OPTIMAL if proved.certified else Status.LIMIT, state.iterations)
             look = min(MOST_ITERATIONS, state.iterations + _pause(proved.gap, state.iterations))
@@ -341,6 +388,41 @@ def solve_structured(support: Support, proof: Proof) -> Proposal | None:
             _penalized(state, state.rho * float(np.clip(np.sqrt(ratio * _curvature(family)), 0.2, 5.0)))
         if state.iterations % REFRESHED == 0:
             _refresh(state)
+        if state.iterations % LIFTED_AFTER == 0:
+            _lift(state)
+
+
+def _polished(
+    state: _Iterates, candidate: Candidate, proved: Certificate, proof: Proof
+) -> tuple[Candidate, Certificate]:
+    """The first certified of the candidates that follow from who has people by now, else the candidate that was given.
+
+    Cells with people are free, and sums with multipliers held; then a cell that would be negative is not, one whose
+    gradient is negative is, a sum whose multiplier has the wrong sign is let go, and one that is beyond a bound held.
+    """
+    family = state.family
+    system, limits = Polish.of(family), family.limits
+    lower, upper = limits.lower.T, limits.upper.T
+    free = state.split[:, family.place] > 0
+    held = np.sign(-state.within_dual) * (np.abs(state.sigma * state.within_dual) > 0)
+    given = upper - lower < GIVEN
+    for _ in range(MOST_POLISHES):
+        target = np.where(given | (held > 0), lower, np.where(held < 0, upper, np.nan))
+        found = system.solve(free, target)
+        if found is None:
+            break
+        sums = found.x @ system.rows.T
+        within = np.clip(np.where(np.isfinite(target), target, sums), lower, upper)
+        better = _as_candidate(state, np.maximum(found.x, 0.0), within, found.held, found.price)
+        proved_now = proof(better)
+        if proved_now.certified:
+            return better, proved_now
+        enters = system.live & ~free & (found.gradient < 0)
+        free = (free & (found.x > 0)) | enters
+        wrong = ~given & (found.held * held < 0)
+        beyond = np.where(sums < lower, 1.0, np.where(sums > upper, -1.0, 0.0)) * ~np.isfinite(target)
+        held = np.where(wrong, 0.0, held) + beyond
+    return candidate, proved
 
 
 def _pause(gap: float, iterations: int) -> int:
@@ -351,18 +433,21 @@ def _pause(gap: float, iterations: int) -> int:
 
 def _candidate(state: _Iterates) -> Candidate:
     """The current point on the support, raked, with its multipliers in people's units."""
-    family, place = state.family, state.family.place
-    problem, limits = family.support.problem, family.limits
-    hints = [np.zeros(bound.lower.shape) for bound in problem.bounds]
-    multipliers = -2.0 * state.sigma * state.within_dual
+    place = state.family.place
+    multipliers = -state.sigma * state.within_dual
+    return _as_candidate(state, state.split[:, place], state.within, multipliers, -state.rho * state.price[place])
+
+
+def _as_candidate(state: _Iterates, x: Floats, within: Floats, held: Floats, price: Floats) -> Candidate:
+    """Points on the support, raked, with multipliers of half the objective."""
+    support, limits = state.family.support, state.family.limits
+    hints = [np.zeros(bound.lower.shape) for bound in support.problem.bounds]
     for number, partition in enumerate(limits.partitions):
-        hand_out(problem, partition, multipliers[:, limits.part(number)], hints)
-    pinned = state.within_dual.T != 0
-    x = raked(family.support, limits, state.split[:, place].T.copy(), state.within.T, pinned)
+        hand_out(support.problem, partition, 2.0 * held[:, limits.part(number)], hints)
     return Candidate(
-        x=np.ascontiguousarray(x.T),
+        x=np.ascontiguousarray(raked(support, limits, x.T.copy(), within.T, held.T != 0).T),
         flows=None,
-        parent_multipliers=-2.0 * state.rho * state.price[place],
+        parent_multipliers=2.0 * price,
         bound_multipliers=tuple(hints),
         flow_multipliers=None,
     )

@@ -23,6 +23,7 @@ from das_spark.evaluation.comparison import (
     method_of,
     present_comparison,
 )
+from das_spark.evaluation.coverage import TOTAL_OF, Coverage, tally_coverage
 from das_spark.evaluation.metric_rows import (
     Criterion,
     HomogeneityRow,
@@ -127,9 +128,11 @@ __all__ = [
     "SHARES",
     "SHARES_OF_FIGURE_2",
     "TOTAL",
+    "TOTAL_OF",
     "AccuracyReport",
     "ComparedSide",
     "Comparison",
+    "Coverage",
     "Criterion",
     "Draw",
     "DriverAttempt",
@@ -197,5 +200,6 @@ __all__ = [
     "study_of",
     "sweep_report",
     "tally",
+    "tally_coverage",
     "total_of",
 ]

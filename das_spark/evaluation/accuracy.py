@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from das_spark.errors import InputError
+from das_spark.evaluation.coverage import Coverage, pooled_coverage
 from das_spark.evaluation.metric_rows import (
     Criterion,
     CriterionName,
@@ -146,6 +147,7 @@ class AccuracyReport:
     groups: str = ""  #: name of the query whose largest group is shown first; empty where there is none
     counted: str = "people"  #: what is counted, in the plural
     homogeneity: tuple[HomogeneityRow, ...] = ()  #: residuals of totals by homogeneity index, in the order of the spine
+    coverage: tuple[Coverage, ...] = ()  #: of published intervals; none where none are published
 
     def entry(self, place: str, measure: str) -> Entry:
         """The line of a place and measure.
@@ -181,6 +183,7 @@ class AccuracyReport:
             "queries": map(errors_json, self.errors),
             "criteria": map(criterion_json, self.criteria),
             "homogeneity": map(homogeneity_json, self.homogeneity),
+            **({"coverage": [row.to_json() for row in self.coverage]} if self.coverage else {}),
             **more,
         }
         return json_text(head, lines)
@@ -225,6 +228,7 @@ def report_from_json(text: str) -> AccuracyReport:
             content.get("groups", ""),
             content.get("counted", "people"),
             tuple(map(homogeneity_of_json, content.get("homogeneity", ()))),
+            tuple(map(Coverage.of_json, content.get("coverage", ()))),
         )
 
 
@@ -302,6 +306,7 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
         first.groups,
         first.counted,
         tuple(pooled_homogeneity([each[key] for each in homogeneity]) for key in _in_all(homogeneity)),
+        pooled_coverage(chain.from_iterable(report.coverage for report in reports)),
     )
 
 

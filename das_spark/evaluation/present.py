@@ -16,6 +16,7 @@ from das_spark.evaluation.accuracy import (
     definitions,
     headline_spreads,
 )
+from das_spark.evaluation.coverage import present_coverage
 from das_spark.evaluation.metric_rows import ALL, Criterion, ErrorPart, HomogeneityRow, QueryErrors
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED
@@ -94,6 +95,7 @@ def present_accuracy(report: AccuracyReport, spreads: Sequence[RunSpread] = (), 
             ReportSection("", tuple(_figures(report, spreads))),
             *_errors_by_query(report),
             *_criteria(report),
+            *present_coverage(report.coverage, report.counted),
             *(() if study is None else _study(study)),
             *_spread(report, spreads),
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.io.microdata_formats import Column, FileColumns, Scope, record_columns, unit_columns
 from das_spark.store.tables import GEOUNITS, INVARIANTS, OF_EVERY_RUN, OF_OPTIMIZED_SPINES, TableDeclaration
@@ -28,10 +28,11 @@ def data_dictionary(
     *,
     units: bool,
     tabulated: bool = False,
+    intervals: Sequence[str] = (),
     areas: bool = False,
     added: Iterable[TableDeclaration] = (),
 ) -> tuple[dict[str, Any], ...]:
-    """Describe every table and file of a run."""
+    """Describe every table and file of a run; `intervals` names the tables that have some."""
     tables = [_declared(each) for each in (*OF_EVERY_RUN, *added, *(OF_OPTIMIZED_SPINES if areas else ()))]
     cells = {
         "path": "(schema)",
@@ -52,7 +53,8 @@ def data_dictionary(
         for kind in kinds
         for format in formats
     ]
-    return (*tables, cells, *microdata, *(tables_dictionary(product.tables) if tabulated else ()))
+    tabulations = tables_dictionary(product.tables) if tabulated else ()
+    return (*tables, cells, *microdata, *tabulations, *_intervals_dictionary(product, intervals))
 
 
 def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
@@ -69,6 +71,36 @@ def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
             ],
         }
         for table in tables
+    )
+
+
+#: Ending of a column of intervals -> its type, and what it is of the column of the table.
+_ENDS: Final = {
+    "": ("double", "unbiased estimate by the measurements of all levels, maybe negative"),
+    "_se": ("double", "standard error of that estimate"),
+    "_low": ("long", "least count in the interval"),
+    "_high": ("long", "greatest count in the interval"),
+}
+
+
+def _intervals_dictionary(product: Product, names: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {
+            "path": f"intervals/{table.name}.<format>/level=<geolevel>",
+            "root": "public",
+            "row": f"a geounit, of which the truth is estimated; universe: {table.universe}",
+            "title": table.title,
+            "columns": [
+                _entry(*_GEOCODE),
+                *(
+                    _entry(f"{name}{end}", kind, f"{table.path(place)}: {meaning}")
+                    for place, name in enumerate(table.names)
+                    for end, (kind, meaning) in _ENDS.items()
+                ),
+            ],
+        }
+        for table in product.tables
+        if table.name in names
     )
 
 

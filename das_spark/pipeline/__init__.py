@@ -1,6 +1,7 @@
 """The pipeline room: stages of a run, and the runner that goes through them."""
 
 from das_spark.pipeline.accuracy import evaluate_runs, study_runs
+from das_spark.pipeline.area_intervals import AreaInterval, IntervalRequest, area_intervals, geounit_intervals
 from das_spark.pipeline.assess import verify_run
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.driver import require_begun
@@ -14,16 +15,20 @@ from das_spark.pipeline.tabulate import TabulationSummary, tabulate_run
 from das_spark.spark.checks import Check, VerificationReport
 
 __all__ = [
+    "AreaInterval",
     "Check",
+    "IntervalRequest",
     "JointSummary",
     "MeasurementsSummary",
     "RunSummary",
     "SweepSummary",
     "TabulationSummary",
     "VerificationReport",
+    "area_intervals",
     "compare_runs",
     "estimate_from",
     "evaluate_runs",
+    "geounit_intervals",
     "open_source",
     "publish_measurements",
     "require_begun",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,11 @@ from das_spark.evaluation import (
     study_of,
 )
 from das_spark.io.area_files import require_areas
+from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.report import page
 from das_spark.spark.census import published_estimates
+from das_spark.spark.coverage import interval_coverage
 from das_spark.spark.evaluate import Subject, evaluate_levels
 from das_spark.spark.evaluate_areas import Areas, areas_of_file, entity_areas
 from das_spark.spark.finished_runs import (
@@ -38,8 +41,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from das_spark.config import RunPlan
+    from das_spark.evaluation import Coverage
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
+    from das_spark.store import PublicLayout
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
@@ -54,6 +60,7 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
     ]
     run = context.layout.run_id
     report = evaluate_levels(levels, subject, product=plan.product.name, run=run, areas=asked)
+    report = replace(report, coverage=_coverage(context.spark, plan, context.layout.public, levels))
     write_durably(restricted.accuracy_json, report.to_json())
     write_durably(restricted.accuracy_html, page(present_accuracy(report)))
     figures = {}
@@ -159,7 +166,22 @@ def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Pa
     named = None if areas is None else str(areas)
     asked = _asked(spark, run.census, named, geography.reader, geography.path)
     levels, name = pairs(spark, run, truth), run.product.name
-    return evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
+    report = evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
+    return replace(report, coverage=_coverage(spark, run.plan, run.public, levels))
+
+
+def _coverage(
+    spark: SparkSession, plan: RunPlan, public: PublicLayout[Path], levels: Sequence[Pair]
+) -> tuple[Coverage, ...]:
+    """How often the intervals of a run cover the confidential counts; none where it has none."""
+    settings = plan.output.intervals
+    if settings is None:
+        return ()
+    first = {table.name: (table, format) for table, format in reversed(intervals_of(plan))}
+    truths = [(pair.geolevel, pair.truth) for pair in levels]
+    return interval_coverage(
+        spark, public.intervals, list(first.values())[::-1], truths, settings.geolevels, float(settings.level)
+    )
 
 
 def _asked(

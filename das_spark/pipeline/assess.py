@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from das_spark.config import plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
+from das_spark.pipeline.intervals import PLACE as INTERVALS
+from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
@@ -14,13 +16,23 @@ from das_spark.pipeline.verified_texts import text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
 from das_spark.spark.census import published_estimates, read_spine
-from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
+from das_spark.spark.checks import (
+    Check,
+    Rule,
+    VerificationReport,
+    budget_shares,
+    judge,
+    ledger_equals_config,
+    row_counts,
+)
+from das_spark.spark.intervals import read_intervals
 from das_spark.spark.microdata import Digest, write_digest
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.spark.tabulate import read_published
 from das_spark.spark.verify import level_rules
+from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
@@ -45,6 +57,7 @@ if TYPE_CHECKING:
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
     from das_spark.histogram import Query
+    from das_spark.spark.verify import RunTables
 
 
 def verify_run(run_folder: Path, spark: SparkSession | None = None) -> VerificationReport:
@@ -110,10 +123,20 @@ def _judged(run: Verified) -> list[Check]:
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
         rules += [*column_rules(run, read, by_census), *table_rules(published, by_census)]
+        rules += _interval_rules(run, by_census, census)
         checks = judge([*rules, *microdata_rules(microdata, by_census)]) + part_checks(microdata)
         checks += header_checks(published, census.names)
     discard(run.scratch)
-    return checks + row_counts(manifest.rows, _counted(layout, manifest, census, digest))
+    return checks + row_counts(manifest.rows, _counted(layout, manifest, plan, census, digest))
+
+
+def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[Rule]:
+    settings = run.plan.output.intervals
+    if settings is None:
+        return []
+    levels = settings.geolevels
+    published = read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), levels)
+    return interval_rules(published, by_census.geounits, census, levels, float(settings.level))
 
 
 def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan: RunPlan) -> Check:
@@ -135,6 +158,9 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
         for table in product.tables:
             name = f"{PLACE}/{table.name}.{form}"
             folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in census.names}
+    for table, form in intervals_of(plan):
+        for level in _interval_levels(plan):
+            folders[f"{INTERVALS}/{table.name}.{form}/{level}"] = layout.intervals.level(table.name, form, level)
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
     return Check("folders are whole", "", not missing, len(folders), missing)
 
@@ -170,8 +196,10 @@ def _bound_queries(plan: RunPlan) -> dict[str, Query]:
     return queries | {f"added:{each.name}": product.schema.query(each.query) for each in plan.added}
 
 
-def _counted(layout: PublicLayout, manifest: PublicManifest, census: Spine, digest: Digest) -> dict[str, int]:
-    """Rows of what the manifest counted: of tables from the footers of their files, of microdata as they were read."""
+def _counted(
+    layout: PublicLayout, manifest: PublicManifest, plan: RunPlan, census: Spine, digest: Digest
+) -> dict[str, int]:
+    """Rows of what the manifest counts: of tables from the footers of their files, of microdata as they were read."""
     found = {}
     for name in manifest.rows:
         table, _, rest = name.partition("/")
@@ -179,7 +207,16 @@ def _counted(layout: PublicLayout, manifest: PublicManifest, census: Spine, dige
             found[name] = count_rows(layout.level(table, rest))
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    return found | table_rows(layout.tables, manifest.tables, census.names)
+    written = [(table.name, form) for table, form in intervals_of(plan)]
+    return (
+        found
+        | table_rows(layout.tables, manifest.tables, census.names)
+        | table_rows(layout.intervals, written, _interval_levels(plan), INTERVALS)
+    )
+
+
+def _interval_levels(plan: RunPlan) -> tuple[str, ...]:
+    return () if plan.output.intervals is None else plan.output.intervals.geolevels
 
 
 def _table_formats(plan: RunPlan, manifest: PublicManifest) -> tuple[str, ...]:

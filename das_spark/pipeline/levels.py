@@ -201,9 +201,10 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     folders = {} if above is None else {"upward_sums": context.tables.folder("upward_sums", above)}
     folders["upward"] = target
     writer = _writer({table: staging / table for table in folders})
+    plan = level_plan(context.plan, geolevel)
     report = upward(
         _public_level(context, geolevel, sums),
-        UpwardTask(level_plan(context.plan, geolevel)),
+        UpwardTask(plan, plan.estimator.upward),
         context.spread(geolevel),
         Writing(writer),
         top=above is None,

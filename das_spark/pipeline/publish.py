@@ -148,6 +148,7 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
         StageKind.CENSUS: (context.published,),
         StageKind.MICRODATA: ("microdata",),
         StageKind.TABULATE: tuple(context.table_rows),
+        StageKind.INTERVALS: tuple(context.interval_rows),
     }
     stages = stages_of(context.plan) if context.plan.origin is None else stages_from_measurements(context.plan)
     return tuple(
@@ -172,4 +173,5 @@ def _rows(context: RunContext) -> dict[str, int]:
         counted
         | {f"microdata/{name}": rows for name, rows in context.microdata_rows.items()}
         | dict(context.table_rows)
+        | dict(context.interval_rows)
     )

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from das_spark.config import lazy_levels, level_plan, plan_from_config
 from das_spark.core import DeclaredBounds, GeounitArrays, LevelPlan, MeasuredFamily, NoisyAnswers
+from das_spark.core.linear import Statistics, downward, upward, whole_intervals
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
 from das_spark.histogram import Histogram
@@ -160,6 +161,21 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
         raise ConfigurationError(f"table {table.name} of synthetic geounits does not hold what it should")
 
 
+def rehearse_intervals(plan: RunPlan) -> None:
+    """Carry a synthetic family of the top up and down, and make intervals of its geounits."""
+    settings = plan.output.intervals
+    if settings is None:
+        return
+    top = plan.spine.names[0]
+    family, level = synthetic_family(plan, top), _level_plan(plan, top).family
+    carried = replace(family, parent=None, upward=upward(family, level).children)
+    tables = [table for table in plan.product.tables if table.name in settings.tables]
+    moments = downward(carried, level, Statistics.of(tables)).geounits
+    low, high = whole_intervals(moments.estimates, np.sqrt(moments.variances), float(settings.level))
+    if (low > high).any() or not np.isfinite(moments.variances).all():
+        raise ConfigurationError("intervals of a synthetic family are not what they should be")
+
+
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
     """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does."""
     folder.mkdir()
@@ -193,13 +209,14 @@ def rehearse_evaluation(plan: RunPlan) -> None:
 def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -> MeasuredFamily:
     """A family of a geolevel as an estimator receives it, with exact answers that differ a little, and its bounds.
 
-    A level that the estimator goes through upwards first is synthetic as a top level: what its parent would bring along
-    is the estimator's own.
+    A level that the estimator goes through upwards first is synthetic as a top level, if what its parent would bring
+    along is the estimator's own.
     """
     spine, product, level = plan.spine, plan.product, _level_plan(plan, geolevel)
     counts = _few(product)
-    upwards = geolevel in level.estimator.needs.upward_levels(spine.names)
-    top = upwards or not spine.index(geolevel)
+    needs = level.estimator.needs
+    upwards = geolevel in needs.upward_levels(spine.names)
+    top = (upwards and bool(needs.arrays)) or not spine.index(geolevel)
     # One geounit at the top, which is a family by itself; two below.
     length = 0 if top else spine.level(geolevel).length
     made = SyntheticGeounits.of(product, length, counts.sum(0, keepdims=True) if top else counts)
@@ -209,7 +226,10 @@ def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -
     problem = level.measured(declared, parent, _measured(plan, geolevel, made, parent))
     given = None if top else _given_with_the_parent(plan, spine.names[spine.index(geolevel) - 1])
     family = MeasuredFamily(problem, parent=given)
-    return replace(family, upward=level.estimator.upward(family, level.family).children) if upwards else family
+    if not upwards:
+        return family
+    yet = MeasuredFamily(replace(problem, parent=None))  # nothing is estimated while the pass goes upwards
+    return replace(family, upward=level.estimator.upward(yet, level.family).children)
 
 
 def _level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
@@ -217,8 +237,14 @@ def _level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
     level, product = level_plan(plan, geolevel), plan.product
     if product.schema.size <= _MOST_CELLS:
         return level
-    others = np.flatnonzero(~_few(product).any(axis=0)).astype(np.int32)
-    return replace(level, family=replace(level.family, zero_cells=others))
+    possible = np.flatnonzero(_few(product).any(axis=0))
+    if level.estimator.needs.most_sites is not None:  # single cells would be a site each; those of a box are alike
+        levels = np.ix_(*map(np.unique, np.unravel_index(possible, product.schema.shape)))
+        possible = np.arange(product.schema.size).reshape(product.schema.shape)[levels].ravel()
+    impossible = product.zero_cells()
+    impossible[np.setdiff1d(np.arange(product.schema.size), possible)] = True
+    zeros = np.flatnonzero(impossible).astype(np.int32)
+    return replace(level, family=replace(level.family, zero_cells=zeros))
 
 
 def _given_with_the_parent(plan: RunPlan, geolevel: str) -> GeounitArrays | None:

@@ -17,6 +17,7 @@ from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.ingest import ingest, run_leaves
+from das_spark.pipeline.intervals import publish_intervals
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
@@ -140,6 +141,7 @@ def publish_results(
         StageKind.CENSUS: lambda: publish_census(context),
         StageKind.MICRODATA: lambda: publish_microdata(context),
         StageKind.TABULATE: lambda: publish_tables(context),
+        StageKind.INTERVALS: lambda: publish_intervals(context),
     }
     for stage in stages:
         if stage.kind in publishing:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from das_spark.config import lazy_levels
+from das_spark.config import lazy_levels, level_plan, needs_of
+from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
+from das_spark.estimation import Gaussian
 from das_spark.spark.session import in_local_mode
 from das_spark.store import nearest, part_files, require_space
 from das_spark.telemetry import Event
@@ -39,6 +41,8 @@ _RECORD: Final[Mapping[str, int]] = {"parquet": 6}
 _TEXT_RECORD: Final = 100
 #: Bytes of a value of a published table, in each format.
 _VALUE: Final = 5
+#: Bytes of a real number of the pass upwards: its digits are noise.
+_NUMBER: Final = 8
 #: Estimates occupy more cells than what they estimate: noise is spread.
 _SPREAD: Final = 2
 _LOCAL_DIR: Final = "spark.local.dir"
@@ -79,14 +83,15 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     """Estimate what a run writes after ingestion."""
     measured = {name: _measured(plan, name, known) for name in plan.spine.names}
     estimated = {name: known.cells[name] * _CELL * _SPREAD + known.geounits[name] * _GEOUNIT for name in measured}
+    upward = _upward(plan, known)
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
     microdata = sum(_RECORD.get(format, _TEXT_RECORD) for format in plan.output.microdata) * records
     columns = sum(len(table.names) for table in plan.product.tables)
     tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.output.tables)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
-    public = sum(measured.values()) + sum(estimated.values()) + microdata + tables
-    largest = max(measured[name] + estimated[name] for name in measured)
+    public = sum(measured.values()) + sum(estimated.values()) + sum(upward.values()) + microdata + tables
+    largest = max(measured[name] + estimated[name] + upward.get(name, 0) for name in measured)
     return Room(public, max(measured.values()), largest)
 
 
@@ -144,6 +149,20 @@ def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
     above = plan.spine.names[depth - 1]
     support = max(1, _SPREAD * known.cells[above] // max(known.geounits[above], 1))
     return known.geounits[geolevel] * sum(min(each, support) for each in answers) * _NUMBERED_ANSWER
+
+
+def _upward(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
+    """Bytes of the tables of the pass upwards, by level; at most, since cells in which nobody can be are left out.
+
+    A geounit is in both tables with what lies below it; at the lowest level of the pass there is nothing.
+    """
+    needs, names = needs_of(plan), plan.spine.names
+    if needs.most_sites is None:
+        return {}
+    algebra = decomposition(level_plan(plan, names[0]).family)
+    size = Gaussian.numbers(algebra.frame(algebra.possible)) * _NUMBER + _GEOUNIT
+    levels = needs.upward_levels(names)
+    return {name: known.geounits[name] * (_GEOUNIT if name == levels[-1] else 2 * size) for name in levels}
 
 
 def _values(file: parquet.ParquetFile, column: str) -> int:

@@ -11,6 +11,7 @@ from das_spark import __version__
 from das_spark.config import (
     geounit_sentences,
     holding_losses,
+    levels_together,
     needs_of,
     notice_of_people,
     plan_to_config,
@@ -67,6 +68,7 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
         ledger=entry.public_record(),
         invariants=declared_invariants(plan),
         public_rules=public_rules_of(plan),
+        estimation=levels_together(plan),
         notices=notices_of(plan, insecure=insecure),
         data_dictionary=dictionary_of(plan, tabulated=bool(plan.output.tables)),
     )
@@ -79,6 +81,7 @@ def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any],
         plan.output.microdata,
         units=plan.invariants.units,
         tabulated=tabulated,
+        intervals=() if plan.output.intervals is None else plan.output.intervals.tables,
         areas=not plan.spine.is_census,
         added=of_estimator(needs_of(plan), plan.spine.names),
     )
@@ -135,6 +138,7 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         all_runs=manifest.all_runs,
         notices=manifest.notices,
         origin="" if plan.origin is None else _origin_sentence(plan.origin, entry),
+        estimation=manifest.estimation,
         external_noise=plan.origin is not None and plan.origin.is_external,
     )
     return privacy_statement(facts)

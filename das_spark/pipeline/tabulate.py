@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import StageKind, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
-from das_spark.io.table_files import CSV, GEOCODE, PARQUET, rows_of, write_about, write_csv
+from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
 from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
@@ -37,6 +37,7 @@ from das_spark.store import (
 from das_spark.store.parquet import ParquetTables, TableFolder, below
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
@@ -72,11 +73,17 @@ class TablesWriting:
     levels: tuple[str, ...]  # names of the geolevels, root first
     formats: tuple[str, ...]  # of the files
     facts: tuple[str, ...]  # what the folder of each table must say of the run
+    schema: Callable[[Table], pa.Schema] = arrow_schema  # columns that the files of a table have
 
     def writer(self, table: Table) -> ParquetTables:
         """What writes the staged Parquet files of a table, in tasks."""
         folder = (self.staging.folder / PARQUET).absolute()
-        return ParquetTables({table.name: TableFolder(folder, arrow_schema(table))})
+        return ParquetTables({table.name: TableFolder(folder, self.schema(table))})
+
+    def is_finished(self, table: Table) -> bool:
+        """Whether all levels of a table stand in all formats."""
+        places = [(format, level) for format in self.formats for level in self.levels]
+        return all(finished(self.target.level(table.name, *place)) for place in places)
 
     def promote(self, table: Table, written: Sequence[FileRecord]) -> None:
         """Make CSV of the staged Parquet files where that is wanted, and promote level by level."""
@@ -84,7 +91,7 @@ class TablesWriting:
         for level in self.levels:
             parts = part_files(staging / PARQUET / level_folder(level))
             if CSV in self.formats:
-                write_csv(parts, staging / CSV / level_folder(level), (GEOCODE, *table.names))
+                write_csv(parts, staging / CSV / level_folder(level), self.schema(table).names)
         self.staging.guard()
         for format in self.formats:
             write_about(self.target.table(table.name, format), table, self.facts)
@@ -108,7 +115,7 @@ def publish_tables(context: RunContext) -> None:
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
     writing = TablesWriting(public.tables, staging, context.census.names, formats, facts)
-    left = [table for table in plan.product.tables if not _finished(writing, table)]
+    left = [table for table in plan.product.tables if not writing.is_finished(table)]
     _write_all(
         read_levels(context.spark, public, context.published, context.census.names), left, context.census, writing
     )
@@ -157,25 +164,28 @@ def _listed(
 ) -> PublicManifest:
     """The manifest of a run whose tables were made after it."""
     other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
-    stages = tuple(stage for stage in manifest.stages if stage.name != StageKind.TABULATE)
+    stages = [stage for stage in manifest.stages if stage.name != StageKind.TABULATE]
+    later = sum(stage.name == StageKind.INTERVALS for stage in stages)
+    stages.insert(len(stages) - later, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows)))
     others = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
+    place = len(others) - sum(str(each["path"]).startswith(f"{public.intervals.path.name}/") for each in others)
     return replace(
         manifest,
         rows={**other_rows, **rows},
-        stages=(*stages, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows))),
-        data_dictionary=(*others, *tables_dictionary(tables)),
+        stages=tuple(stages),
+        data_dictionary=(*others[:place], *tables_dictionary(tables), *others[place:]),
         files=public_files(public, as_written=True),
     )
 
 
 def facts_of_run(run_id: str, product: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
     """What the folder of each table says of the run."""
-    return (*notices, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
+    return (*notices, run_fact(run_id, product, created), "Made of the estimates of the run.")
 
 
-def _finished(writing: TablesWriting, table: Table) -> bool:
-    places = [(format, level) for format in writing.formats for level in writing.levels]
-    return all(finished(writing.target.level(table.name, *place)) for place in places)
+def run_fact(run_id: str, product: str, created: str) -> str:
+    """Which run a folder is of."""
+    return f"Run: {run_id}, product {product}, created {created}"
 
 
 def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
@@ -184,10 +194,12 @@ def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
     return table_rows(writing.target, written, writing.levels)
 
 
-def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels: Sequence[str]) -> dict[str, int]:
-    """Count what files hold."""
+def table_rows(
+    layout: TablesLayout, written: Sequence[tuple[str, str]], levels: Sequence[str], place: str = PLACE
+) -> dict[str, int]:
+    """Count what files hold, under a name of the place that they are in."""
     return {
-        f"{PLACE}/{name}.{format}": sum(rows_of(layout.level(name, format, level), format) for level in levels)
+        f"{place}/{name}.{format}": sum(rows_of(layout.level(name, format, level), format) for level in levels)
         for name, format in written
     }
 

@@ -7,10 +7,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config import GEOUNITS_OF_UNITS, config_hash
+from das_spark.config import GEOUNITS_OF_UNITS, config_hash, levels_together
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
+from das_spark.pipeline.intervals import interval_facts, intervals_of
 from das_spark.pipeline.statement import dictionary_of, notices_of, public_rules_of, solver_facts_of
 from das_spark.pipeline.tabulate import facts_of_run
 from das_spark.privacy import LedgerEntry
@@ -56,6 +57,7 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "config_hash": manifest.config_hash == config_hash(manifest.config),
         "public_rules": _without_input(manifest.public_rules) == _without_input(public_rules_of(plan)),
         "notices": manifest.notices == notices_of(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
+        "estimation": manifest.estimation == levels_together(plan),
         "solver_status": manifest.solver_status == status,
         "worst_residuals": manifest.worst_residuals == worst,
         "relaxed": manifest.relaxed == relaxed,
@@ -79,6 +81,10 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
         for table in product.tables
         for format in dict.fromkeys(format for _, format in written)
     }
+    for table, format in intervals_of(run.plan):
+        whole[run.layout.intervals.beside(table.name, format, ABOUT)] = about_text(
+            table, interval_facts(run.plan, manifest.run_id, manifest.created, manifest.notices)
+        )
     form = run.plan.output.microdata_files
     known = run.plan.invariants.units
     for format, columns in files_of(product, run.plan.output.microdata, units=known, form=form):

@@ -88,6 +88,7 @@ class StatementFacts:
         all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
+        estimation: Which geolevels were estimated together, in a sentence; empty where each was by itself.
         external_noise: Whether other software drew them, of whose randomness nothing can be said.
         delta: For the conversions.
     """
@@ -107,6 +108,7 @@ class StatementFacts:
     all_runs: str = ""
     notices: tuple[str, ...] = ()
     origin: str = ""
+    estimation: str = ""
     external_noise: bool = False
     delta: Fraction = PUBLISHED_DELTA
 
@@ -134,6 +136,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         _partial("## About the place within a geounit", _ABOUT_PLACE, "moves within", facts.within, facts),
         _left_out(facts),
         _randomness(facts),
+        f"## How the estimates were made\n\n{facts.estimation}\n" if facts.estimation else "",
         _bullets("## What is not claimed", _NOT_CLAIMED),
         _bullets("## What readers must know", facts.notices),
         _all_runs(facts),

@@ -5,7 +5,7 @@ Keys are the attributes of :class:`~das_spark.products.Product`, with these diff
 texts, such as "1/4"; strategies are lists of
 
     name, title, framework ("pure_dp" or "zcdp"), total, geolevels (level -> share), queries (query -> share, or
-    level -> query -> share), passes (level -> outer passes)
+    level -> query -> share), passes (level -> outer passes), needs_total_at (level)
 
 and published tables lists of name, title, universe, prefix and lines (depth, label, levels).
 """
@@ -63,6 +63,7 @@ def _strategy(data: Mapping[str, Any], where: str) -> Strategy:
     total, shares = _taken(rest, "total", where), _taken(rest, "geolevels", where)
     queries = _taken(rest, "queries", where)
     passes = _decode(_PASSES, rest.pop("passes", {}), f"{where}.passes")
+    needs_total_at = str(rest.pop("needs_total_at", ""))
     _refuse_unknown(rest, (), where)
     levels = []
     for level, share in shares.items():
@@ -70,7 +71,7 @@ def _strategy(data: Mapping[str, Any], where: str) -> Strategy:
         asked = tuple(QueryShare(query, exact(part, f"{where}: {query}")) for query, part in of_level.items())
         levels.append(LevelBudget(level, exact(share, f"{where}: {level}"), asked))
     budget = Budget(Framework(framework), exact(total, f"{where}: total"), tuple(levels))
-    return Strategy(name, budget, title, passes)
+    return Strategy(name, budget, title, passes, needs_total_at)
 
 
 def _table(data: Mapping[str, Any], schema: Schema, where: str) -> Table:

@@ -27,6 +27,9 @@ from das_spark.products.base import (
 
 GEOLEVELS: Final = (Geolevel("US", 0), *STATE_TO_BLOCK)
 LEVELS: Final = tuple(level.name for level in GEOLEVELS)
+#: Geolevel whose totals of people are exact, and the query that measures them.
+TOTAL_AT: Final = "State"
+TOTAL: Final = "total"
 #: Vacant housing units are counted in the first class: how many there are is what the product of units protects.
 UNIT_CLASSES: Final = ("Housing unit (occupied or vacant)", *FACILITIES)
 MDF: Final = "mdf_2020_pl94"
@@ -98,6 +101,65 @@ def strategies(rho: str, united_states: Spending, puerto_rico: Spending, passes:
         )
         for name, title, each in whole
     )
+
+
+def rebalanced_strategies(rho: str, united_states: Spending, passes: _Passes) -> tuple[Strategy, ...]:
+    """The nation's strategy without the totals of states, whose share all other answers have in proportion.
+
+    On the census spine these totals are exact, and no estimate reads what is measured of them. The published shares of
+    one state, those of Puerto Rico, measure no total of the state: here a state has the shares of the nation's run.
+    """
+    nation = _without(united_states, TOTAL_AT, TOTAL)
+    whole = (
+        (
+            "us_rebalanced",
+            "Production of 2020, the 50 states and the District of Columbia, but the share of the totals of states, "
+            "which must be exact, goes to all other answers in proportion",
+            nation,
+        ),
+        (
+            "state_rebalanced",
+            "One state to the block, with the shares of us_rebalanced below the nation",
+            _below(nation, LEVELS[0]),
+        ),
+    )
+    return tuple(
+        concentrated_strategy(
+            name,
+            title,
+            rho=rho,
+            geolevels=each.levels,
+            queries=each.queries,
+            passes=_known_total(passes(tuple(each.levels))),
+            needs_total_at=TOTAL_AT,
+        )
+        for name, title, each in whole
+    )
+
+
+def _known_total(passes: Mapping[str, tuple[OuterPass, ...]]) -> dict[str, tuple[OuterPass, ...]]:
+    """Passes, root first, with those of the root, whose total is known, at the level of exact totals, too."""
+    return {**passes, TOTAL_AT: next(iter(passes.values()))}
+
+
+def _without(spending: Spending, level: str, query: str) -> Spending:
+    """What is spent if a level does not ask a query: every other answer has the same multiple of its rho."""
+    asked = dict(spending.queries[level])
+    dropped = asked.pop(query)
+    levels = {**spending.levels, level: spending.levels[level] * (1 - dropped)}
+    return Spending(_in_proportion(levels), {**spending.queries, level: _in_proportion(asked)})
+
+
+def _below(spending: Spending, level: str) -> Spending:
+    """What is spent if there is no such level: every answer of the others has the same multiple of its rho."""
+    levels = {name: share for name, share in spending.levels.items() if name != level}
+    return Spending(_in_proportion(levels), {name: spending.queries[name] for name in levels})
+
+
+def _in_proportion(shares: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Shares that sum to 1."""
+    whole = sum(shares.values(), Fraction(0))
+    return {name: share / whole for name, share in shares.items()}
 
 
 def _cut(nation: Spending, first: int, end: int) -> Spending:

@@ -127,12 +127,14 @@ class Strategy:
         title: What it is, in a few words.
         passes: Geolevel -> its outer passes of estimation, in order, by names of queries; geolevels that are missing
             are estimated by one fit of all that is measured and the cell-wise rounder.
+        needs_total_at: Geolevel whose totals it does not measure, since they must be invariant; empty where none must.
     """
 
     name: str
     budget: Budget
     title: str
     passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
+    needs_total_at: str = ""
 
     @property
     def geolevels(self) -> tuple[str, ...]:
@@ -298,6 +300,7 @@ def concentrated_strategy(
     geolevels: Mapping[str, Fraction | str],
     queries: Mapping[str, Mapping[str, Fraction | str]],
     passes: Mapping[str, tuple[OuterPass, ...]],
+    needs_total_at: str = "",
 ) -> Strategy:
     """A strategy under zero-concentrated differential privacy, with queries and passes of each geolevel's own."""
     levels = []
@@ -306,7 +309,8 @@ def concentrated_strategy(
         shares = [QueryShare(query, exact(part, f"{where}: {query}")) for query, part in queries[level].items()]
         levels.append(LevelBudget(level, exact(share, where), tuple(shares)))
     budget = Budget(Framework.ZCDP, exact(rho, f"{name}: rho"), tuple(levels))
-    return Strategy(name, budget, title, {level: passes[level] for level in geolevels if level in passes})
+    of_levels = {level: passes[level] for level in geolevels if level in passes}
+    return Strategy(name, budget, title, of_levels, needs_total_at)
 
 
 def parts(names: Sequence[str], numerators: Sequence[int], denominator: int) -> dict[str, Fraction]:

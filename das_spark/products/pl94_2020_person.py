@@ -18,10 +18,13 @@ from das_spark.products._pl94_2020 import (
     GEOLEVELS,
     LEVELS,
     MDF,
+    TOTAL,
+    TOTAL_AT,
     UNIT_CLASSES,
     Spending,
     first_columns,
     ppmf,
+    rebalanced_strategies,
     strategies,
 )
 from das_spark.products._redistricting import NO_MINORS_IN_NURSING, PERSON_ATTRIBUTES, PERSON_FILES, RACE_CODES, STRATA
@@ -50,7 +53,7 @@ _ALL_BUT_TOTAL: Final = (
     STRATA,
     "detailed",
 )
-_QUERIES: Final = ("total", *_ALL_BUT_TOTAL)
+_QUERIES: Final = (TOTAL, *_ALL_BUT_TOTAL)
 
 #: Level -> denominator, and the numerator of each of the queries; 0: not measured.
 _UNITED_STATES: Final = {
@@ -77,9 +80,9 @@ _NESTED: Final = (
     "hhgq * votingage * hispanic * cenrace",
     "detailed",
 )
-_ROOT: Final = OuterPass(least_squares=(_ALL_BUT_TOTAL,), rounding=(("total", *_NESTED),))
-_BETWEEN: Final = OuterPass(least_squares=(("total",), _ALL_BUT_TOTAL), rounding=(("total",), _NESTED))
-_BLOCK: Final = OuterPass(least_squares=(_QUERIES,), rounding=(("total", *_NESTED),))
+_ROOT: Final = OuterPass(least_squares=(_ALL_BUT_TOTAL,), rounding=((TOTAL, *_NESTED),))
+_BETWEEN: Final = OuterPass(least_squares=((TOTAL,), _ALL_BUT_TOTAL), rounding=((TOTAL,), _NESTED))
+_BLOCK: Final = OuterPass(least_squares=(_QUERIES,), rounding=((TOTAL, *_NESTED),))
 
 
 def _passes(levels: Sequence[str]) -> Mapping[str, tuple[OuterPass, ...]]:
@@ -93,6 +96,10 @@ def _spending(numerators: Sequence[int], tables: Mapping[str, tuple[int, tuple[i
     return Spending(parts(tuple(tables), numerators, 4099), queries)
 
 
+_RHO: Final = "293764/114921"
+_NATION: Final = _spending((104, 1440, 447, 687, 1256, 165), _UNITED_STATES)
+_ISLAND: Final = _spending((689, 695, 772, 1778, 165), _PUERTO_RICO)
+
 PL94_2020_PERSON: Final = Product(
     name="pl94_2020_person",
     title="Persons of the 2020 redistricting data (P.L. 94-171)",
@@ -104,14 +111,7 @@ PL94_2020_PERSON: Final = Product(
     strata=STRATA,
     unit_bounds=UnitBounds(least=(0, *(1,) * 7), most=(99_999,) * 8, cap_when_total_known=True),
     structural_zeros=(NO_MINORS_IN_NURSING,),
-    strategies=by_name(
-        strategies(
-            "293764/114921",
-            _spending((104, 1440, 447, 687, 1256, 165), _UNITED_STATES),
-            _spending((689, 695, 772, 1778, 165), _PUERTO_RICO),
-            _passes,
-        )
-    ),
+    strategies=by_name((*strategies(_RHO, _NATION, _ISLAND, _passes), *rebalanced_strategies(_RHO, _NATION, _passes))),
     microdata=MicrodataLayout(
         name=MDF,
         person=(*first_columns("MPD"), MicrodataColumn("EPNUM", "record_number", "INT9"), *_CODED),
@@ -121,7 +121,7 @@ PL94_2020_PERSON: Final = Product(
     ),
     spine_settings=PL94_PERSON,
     ppmf=ppmf("pl94_2020_person", "person", _CODED),
-    total_at="State",
+    total_at=TOTAL_AT,
     vacant_counted=True,
     tables=redistricting_tables(SCHEMA),
     file_recodes=PERSON_FILES,

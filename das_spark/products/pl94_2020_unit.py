@@ -1,7 +1,8 @@
 """The housing units of the 2020 redistricting data (P.L. 94-171): which are occupied, which vacant.
 
 How many housing units there are is exact in every block; only their division is protected. Facts from the public
-release of the production code of June 2021 and its certificates.
+release of the production code of June 2021 and its certificates. No strategy measures a total, so that none is
+rebalanced, as some of persons are.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ tables alone.
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,10 +35,13 @@ from das_spark.core import (
     MeasuredFamily,
     MeasurementPlan,
     NoisyAnswers,
+    UpwardResult,
     measure_family,
+    saved_family,
 )
+from das_spark.core.linear import Moments, Statistics, downward
 from das_spark.errors import error_text_withheld, without_values
-from das_spark.estimation import FamilyProblem, FamilyStatus
+from das_spark.estimation import FamilyPlan, FamilyProblem, FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.histogram import Histogram
 from das_spark.privacy import geounit_key
@@ -286,15 +288,45 @@ class UpwardTask:
     """What a task of the upward pass is given."""
 
     plan: LevelPlan
+    carry: Callable[[MeasuredFamily, FamilyPlan], UpwardResult]  # what the pass makes of a family
 
     def __call__(self, family: _Family) -> Iterator[TableRows]:
         """Carry one family upwards: rows of its children, and of their parent where they have one."""
         measured = _measured(family, self.plan)
-        result = self.plan.estimator.upward(measured, self.plan.family)
+        result = self.carry(measured, self.plan.family)
         name = family.parent_geocode
         yield _array_rows(declared.UPWARD, measured.problem.children, name, result.children)
         if name:
             yield _array_rows(declared.UPWARD_SUMS, [name], "", [result.parent])
+
+
+@dataclass(frozen=True, slots=True)
+class DownwardTask:
+    """What a task of the linear pass downwards is given: of public tables alone, too."""
+
+    plan: LevelPlan
+    statistics: Statistics
+    lowest: bool = False  # whether no level below asks what is known of the children
+
+    def __call__(self, family: _Family) -> Iterator[TableRows]:
+        """Carry one family downwards: what is known of its children, and the statistics of them and of unions."""
+        measured = _measured(family, self.plan)
+        result = downward(measured, self.plan.family, self.statistics)
+        if not self.lowest:
+            yield _array_rows(declared.LINEAR, measured.problem.children, family.parent_geocode, result.children)
+        yield _moment_rows(declared.MOMENTS, result.geounits)
+        yield _moment_rows(declared.UNION_MOMENTS, result.unions)
+
+
+def _moment_rows(table: declared.TableDeclaration, moments: Moments) -> TableRows:
+    count, width = moments.estimates.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * width
+    columns = {
+        "geocode": list(moments.names),
+        "estimates": list_array(moments.estimates.ravel(), offsets, pa.float64()),
+        "variances": list_array(moments.variances.ravel(), offsets, pa.float64()),
+    }
+    return _rows(table, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +346,7 @@ class EstimationTask:
         yield _estimate_rows(problem, estimate)
         if estimate.arrays:
             yield _array_rows(declared.ESTIMATE_ARRAYS, problem.children, problem.parent_geocode, estimate.arrays)
-        yield _diagnostics_rows(self.plan.family.geolevel, name, problem, estimate)
+        yield _diagnostics_rows(self.plan.family.geolevel, name, measured, estimate)
         yield _rows(declared.SECONDS, {"family": [name], "seconds": [spent]})
 
 
@@ -374,12 +406,12 @@ def _array_rows(
     return _rows(table, columns)
 
 
-def _diagnostics_rows(geolevel: str, name: str, problem: FamilyProblem, estimate: FamilyEstimate) -> TableRows:
+def _diagnostics_rows(geolevel: str, name: str, measured: MeasuredFamily, estimate: FamilyEstimate) -> TableRows:
     result, found = estimate.result, estimate.result.diagnostics
     row = {
         "geolevel": geolevel,
         "family": name,
-        "children": len(problem.children),
+        "children": len(measured.problem.children),
         "variables": found.variables,
         "status": str(found.status),
         "solver": found.solver,
@@ -392,32 +424,9 @@ def _diagnostics_rows(geolevel: str, name: str, problem: FamilyProblem, estimate
         "rounding_gap": found.rounding_gap,
         "relaxed": result.relaxed,
         "message": found.message,
-        "problem": None if found.status.is_usable else saved_problem(problem),
+        "problem": None if found.status.is_usable else saved_family(measured),
     }
     return _rows(declared.DIAGNOSTICS, {column: [value] for column, value in row.items()})
-
-
-def saved_problem(problem: FamilyProblem) -> bytes:
-    """A family problem as compressed numpy arrays (public content only), for a failed family to be studied."""
-    arrays: dict[str, object] = {"children": np.array(problem.children), "family": np.array(problem.parent_geocode)}
-    if problem.parent is not None:
-        arrays |= {"parent_cells": problem.parent.cells, "parent_counts": problem.parent.counts}
-    for each in problem.measurements:
-        arrays |= {
-            f"rows {each.query.name}": each.rows,
-            f"values {each.query.name}": each.values,
-            f"variance {each.query.name}": each.variance,
-        }
-    for bound in problem.bounds:
-        arrays |= {f"lower {bound.name}": bound.lower, f"upper {bound.name}": bound.upper}
-    if problem.flows is not None:
-        arrays |= {name: getattr(problem.flows, name) for name in ("child", "total")}
-        arrays |= {"flow lower": problem.flows.lower, "flow upper": problem.flows.upper}
-    if problem.groups is not None:
-        arrays |= {"group": np.array(problem.groups.labels), "group total": problem.groups.totals}
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
 
 
 def measurements(
@@ -476,6 +485,16 @@ def upward(
         parents = level.geounits.select("geocode", "parent")
         level = replace(level, upward=level.upward.drop("parent").join(parents, "geocode"))
     families, family = level.families(top=top)
+    return level_pass(families, None, task, spread, writing, family=family)
+
+
+def carried_down(
+    level: PublicLevel, above: DataFrame | None, task: FamilyTask, spread: FamilySpread, writing: Writing
+) -> DataFrame:
+    """Carry the families of one level downwards; `above` is what is known of the level above, none at the top."""
+    families, family = level.families(top=above is None)
+    if above is not None:
+        families.append(_FamilyTable(above, _PARENT_ARRAYS, _ARRAYS))
     return level_pass(families, None, task, spread, writing, family=family)
 
 

@@ -31,6 +31,9 @@ DIAGNOSTICS = from_arrow_schema(declared.DIAGNOSTICS.schema)
 ESTIMATE_ARRAYS = from_arrow_schema(declared.ESTIMATE_ARRAYS.schema)
 UPWARD = from_arrow_schema(declared.UPWARD.schema)
 UPWARD_SUMS = from_arrow_schema(declared.UPWARD_SUMS.schema)
+LINEAR = from_arrow_schema(declared.LINEAR.schema)
+MOMENTS = from_arrow_schema(declared.MOMENTS.schema)
+UNION_MOMENTS = from_arrow_schema(declared.UNION_MOMENTS.schema)
 SECONDS = from_arrow_schema(declared.SECONDS.schema)
 
 #: Every table with geolevels, by name.

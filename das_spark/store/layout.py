@@ -158,6 +158,11 @@ class PublicLayout(_Root[Place]):
         return TablesLayout(self.path / "tables")
 
     @property
+    def intervals(self) -> TablesLayout[Place]:
+        """Intervals of the columns of published tables."""
+        return TablesLayout(self.path / "intervals")
+
+    @property
     def problems(self) -> Place:
         """Saved problem files of families that could not be solved; made of public data."""
         return self.path / "problems"

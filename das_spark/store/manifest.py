@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from das_spark.errors import OutputError
@@ -50,6 +51,8 @@ class _Manifest:
     """
 
     schema_version: ClassVar[int] = 1
+    #: Earlier versions that are read, too, each with the fields that it does not have.
+    earlier: ClassVar[Mapping[int, tuple[str, ...]]] = MappingProxyType({})
     run_id: str
     created: str
 
@@ -89,19 +92,19 @@ class _Manifest:
         version, kind = content.pop("schema_version", None), content.pop("kind", None)
         if kind != _kind(cls):
             raise OutputError(f"{path}: a {kind} manifest, expected a {_kind(cls)} one")
-        if version != cls.schema_version:
+        if version != cls.schema_version and version not in cls.earlier:
             raise OutputError(
                 f"{path}: schema version {version}, expected {cls.schema_version}",
                 hint="read it with the software that wrote it",
             )
-        return cls._from(content, path)
+        return cls._from(content, path, version)
 
     @classmethod
-    def _from(cls, content: dict[str, Any], path: Address) -> Self:
-        known = {entry.name for entry in fields(cls)}
+    def _from(cls, content: dict[str, Any], path: Address, version: int) -> Self:
+        known = {entry.name for entry in fields(cls)} - set(cls.earlier.get(version, ()))
         if set(content) != known:
             odd = sorted(set(content) ^ known)[0]
-            raise OutputError(f"{path}: field {odd!r} is missing or unknown in version {cls.schema_version}")
+            raise OutputError(f"{path}: field {odd!r} is missing or unknown in version {version}")
         if "stages" in content:
             stages = ({**stage, "outputs": tuple(stage["outputs"])} for stage in content["stages"])
             content["stages"] = tuple(StageRecord(**stage) for stage in stages)
@@ -130,14 +133,17 @@ class PublicManifest(_Manifest):
         rows: Rows of the public tables, by `<table>/<geolevel>` or `microdata/<kind>.<format>`.
         solver_status: Geolevel -> status -> families.
         worst_residuals: Geolevel -> name of a residual -> its largest value.
+        estimation: Which geolevels were estimated together, in a sentence; empty where each was by itself.
         notices: What readers must know, in sentences, such as that the run is insecure; every public file has them.
         relaxed: Families whose consistency with their parent was relaxed, by `<geolevel>/<parent>`.
         data_dictionary: Every output: what a row is, columns, types, units (`das_spark.io.dictionary`).
         files: Every public file but this one and the verification report: path below the root, size and SHA-256.
     """
 
-    #: 2: `notices` are called so; `stages` are all that are done, under the names that users see. 3: `files`.
-    schema_version: ClassVar[int] = 3
+    #: 2: `notices` are called so; `stages` are all that are done, under the names that users see. 3: `files`. 4:
+    #: `estimation`.
+    schema_version: ClassVar[int] = 4
+    earlier: ClassVar[Mapping[int, tuple[str, ...]]] = MappingProxyType({3: ("estimation",)})
     product: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     config_hash: str = ""
@@ -150,6 +156,7 @@ class PublicManifest(_Manifest):
     rows: Mapping[str, int] = field(default_factory=dict)
     solver_status: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     worst_residuals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    estimation: str = ""
     notices: tuple[str, ...] = ()
     relaxed: tuple[str, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()

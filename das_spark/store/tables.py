@@ -218,6 +218,23 @@ UPWARD: Final = TableDeclaration("upward", "a geounit and what the estimator's p
 UPWARD_SUMS: Final = TableDeclaration(
     "upward_sums", "a geounit and what the estimator's pass upwards knows of it by the levels below", _ARRAYS
 )
+#: While intervals are made.
+LINEAR: Final = TableDeclaration("linear", "a geounit given the measurements of all levels", _ARRAYS, path="linear")
+_MOMENTS: Final = pa.schema(
+    [
+        _GEOCODE,
+        _column("estimates", _DOUBLES, "people that each statistic counts, by measurements alone", _PEOPLE),
+        _column("variances", _DOUBLES, "variance of each of these estimates, people squared", "people^2"),
+    ]
+)
+MOMENTS: Final = TableDeclaration(
+    "moments", "a geounit of the spine and the statistics of it", _MOMENTS, path="moments"
+)
+#: The geocode is the name of the union; its estimates and variances are sums over the rows that name it.
+UNION_MOMENTS: Final = TableDeclaration(
+    "union_moments", "a union of geounits, and what one family adds to its statistics", _MOMENTS, path="union_moments"
+)
+
 BLOCKS: Final = TableDeclaration(
     "blocks",
     "a block: its way through the spine",
@@ -263,7 +280,10 @@ def of_estimator(needs: Needs, levels: Sequence[str]) -> dict[TableDeclaration, 
     return {table: of for table, of in found.items() if of}
 
 
+#: Scratch of what is made from estimates and measurements; never part of a run's result.
+SCRATCH: Final = (SECONDS, LINEAR, MOMENTS, UNION_MOMENTS)
+
 #: Every table of a run by name.
 TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
-    {each.name: each for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, SECONDS)}
+    {each.name: each for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, *SCRATCH)}
 )

@@ -26,6 +26,7 @@ VARIANTS = {
     '[budget.geolevels]\nState = "1/2"\nCounty = "1/2"\n',
     "an optimised spine": OF_AREAS.format(spine="optimised"),
     "no tables": "[output]\ntables = []\n",
+    "intervals": '[output]\nintervals = {level = "0.9", geolevels = ["State"]}\n',
     "no report": "[evaluation]\nenabled = false\n",
 }
 

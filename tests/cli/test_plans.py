@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 from das_spark.cli.main import main
 from das_spark.cli.plans import unused_levels
+from das_spark.config import levels_together, load_plan
 from das_spark.geography import Geolevel, Spine
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -87,6 +88,16 @@ def test_passes_that_are_alike_stand_together(capsys):
 def test_a_plan_of_one_pass_says_nothing_of_passes(capsys):
     assert main(["plan", str(CONF / "e2e_1940.toml")]) == 0
     assert "Passes" not in capsys.readouterr().out
+
+
+def test_a_plan_says_which_geolevels_are_estimated_together(capsys):
+    conf = str(CONF / "pl94_2020_person.toml")
+    assert plan_of(capsys, conf)["estimation"] == ""
+    setting = "estimation.estimator=blue_down"
+    sentence = plan_of(capsys, conf, "--set", setting)["estimation"]
+    assert sentence == levels_together(load_plan(conf, settings=["input.dataset=people", setting], files=False))
+    assert main(["plan", conf, *NAMED, "--set", setting]) == 0
+    assert sentence in " ".join(capsys.readouterr().out.split())
 
 
 def test_geounits_are_counted_by_census_block_too(capsys, tmp_path):

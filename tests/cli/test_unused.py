@@ -29,6 +29,11 @@ def test_a_total_that_is_exact_is_read_by_nobody():
     )
 
 
+@pytest.mark.parametrize("name", ["us_rebalanced", "state_rebalanced"])
+def test_a_rebalanced_strategy_measures_nothing_that_is_not_read(name):
+    assert unread("pl94_2020_person.toml", f"budget.strategy={name}")[1] == []
+
+
 def test_a_total_that_is_not_exact_is_read():
     assert unread("pl94_2020_person.toml", "invariants.total_at=US")[1] == []
 

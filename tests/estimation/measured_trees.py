@@ -150,3 +150,46 @@ def prior_of(tree, parent="0"):
     problem = tree.problem(parent)
     known = [below(code) for code in tree.children[parent]]
     return problem, known, FamilyPrior.of(problem, known, ALGEBRA)
+
+
+class Dense:
+    """Estimates by normal equations over all leaves' cells, and exact totals as linear constraints."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.cells, start = {}, 0
+        for code in tree.leaves:
+            live = np.setdiff1d(np.flatnonzero(tree.kinds[code][KIND]), ZEROS)
+            self.cells[code] = live, start
+            start += len(live)
+        self.size = start
+        precision, information = np.zeros((start, start)), np.zeros(start)
+        for code in tree.geounits:
+            if code in tree.unmeasured:
+                continue
+            for query in WORKLOAD:
+                rows = query.row_of(np.arange(SCHEMA.size, dtype=np.int32))
+                answers = np.zeros((query.rows, SCHEMA.size))
+                answers[rows[rows >= 0], np.flatnonzero(rows >= 0)] = 1
+                own = answers @ self.sum_of(code)
+                precision += own.T @ own / tree.variance[code, query.name]
+                information += own.T @ tree.values[code, query.name] / tree.variance[code, query.name]
+        self.covariance = np.linalg.inv(precision)
+        self.mean = self.covariance @ information
+        rules = [(self.sum_of(code).sum(axis=0), total) for code, total in tree.total.items()]
+        for parent, groups in tree.groups.items():
+            for _, own in groups.members:
+                rule = sum(self.sum_of(tree.children[parent][place]).sum(axis=0) for place in own)
+                rules.append((rule, int(groups.totals[own[0]])))
+        for rule, total in rules:
+            pulled = self.covariance @ rule
+            spread = rule @ pulled
+            if spread > 1e-6:  # else the others say it already
+                self.mean = self.mean + pulled * (total - rule @ self.mean) / spread
+                self.covariance = self.covariance - np.outer(pulled, pulled) / spread
+
+    def sum_of(self, code):
+        matrix = np.zeros((SCHEMA.size, self.size))
+        for leaf, (live, start) in self.cells.items():
+            if leaf.startswith(code):
+                matrix[live, start + np.arange(len(live))] = 1
+        return matrix

@@ -11,6 +11,7 @@ from measured_trees import ALGEBRA, SCHEMA, TOTAL, WORKLOAD, ZEROS, grown, prior
 from das_spark.estimation import FamilyBounds, FamilyPlan, FamilyPrior, FamilyStatus, OuterPass, estimate_family
 from das_spark.estimation.certify import certify
 from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.interior import solve_interior
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.structured import solve_structured, structured_family
 from das_spark.estimation.support import restrict
@@ -45,10 +46,11 @@ def solved(problem, *solvers):
 
 @pytest.mark.parametrize("options", [{}, {"total": True}, {"tight": True}, {"total": True, "tight": True}], ids=str)
 @pytest.mark.parametrize("seed", range(6))
-def test_it_finds_the_optimum_of_interior_points(seed, options):
+@pytest.mark.parametrize("name", ["structured", "interior"])
+def test_it_finds_the_optimum_of_a_librarys_interior_point(name, seed, options):
     problem, _ = family(seed, **options)
-    found, other = (solved(problem, name) for name in ("structured", "clarabel"))
-    assert found.name == "structured"
+    found, other = (solved(problem, each) for each in (name, "clarabel"))
+    assert found.name == name
     assert found.certificate.certified
     assert other.certificate.certified
     np.testing.assert_allclose(found.certificate.objective, other.certificate.objective, rtol=1e-5, atol=1e-5)
@@ -93,9 +95,24 @@ def test_what_the_solver_is_told_wrongly_is_never_certified():
         prior = problem.prior
         told = [replace(each, blocks=tuple(2 * block for block in each.blocks)) for each in prior.information]
         wrong = FamilyPrior(prior.algebra, prior.below, told, prior.means)
-        found = solved(replace(problem, prior=wrong), "structured")
-        assert not found.certificate.certified
-        assert found.certificate.gap > 1e-4
+        for name in ("structured", "interior"):
+            found = solved(replace(problem, prior=wrong), name)
+            assert not found.certificate.certified
+            assert found.certificate.gap > 1e-4
+
+
+def test_a_child_with_hardly_anybody_is_no_obstacle():
+    """A bounded sum near zero, where all cells of the child are zero at first: prices of cells are far above it."""
+    for seed in range(4):
+        problem, truth = family(seed)
+        people = truth.sum(axis=1, keepdims=True).astype(float)
+        people[0], people[1] = 1.89, people[1] + people[0] - 1.89
+        bound = FamilyBounds("held total", TOTAL, people - 0.01, people + 0.01)
+        found, other = (
+            solved(replace(problem, bounds=(*problem.bounds, bound)), each) for each in ("structured", "clarabel")
+        )
+        assert found.certificate.certified
+        np.testing.assert_allclose(found.certificate.objective, other.certificate.objective, rtol=1e-5, atol=1e-5)
 
 
 def test_other_constraints_are_left_to_other_solvers():
@@ -104,7 +121,8 @@ def test_other_constraints_are_left_to_other_solvers():
     margins = np.array([query.answer_dense(row) for row in truth])
     crossing = replace(problem, bounds=(*problem.bounds, FamilyBounds("added:race", query, margins - 1, margins + 1)))
     assert structured_family(restrict(crossing, PLAN)) is None
-    assert solve_structured(restrict(replace(problem, prior=None), PLAN), lambda _: None) is None
+    for solve in (solve_structured, solve_interior):
+        assert solve(restrict(replace(problem, prior=None), PLAN), lambda _: None) is None
     assert structured_family(restrict(replace(problem, bounds=()), PLAN)) is None, "people where nothing is known"
     result = estimate_family(crossing, replace(PLAN, solvers=("structured", "piqp")))
     assert result.diagnostics.status is FamilyStatus.OPTIMAL

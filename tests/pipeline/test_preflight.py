@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import many_cells_run
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,6 +27,8 @@ from das_spark.config import (
     stages_from_measurements,
     stages_of,
 )
+from das_spark.core import ESTIMATORS
+from das_spark.core.linear import decomposition
 from das_spark.errors import (
     BudgetError,
     ConfigurationError,
@@ -40,7 +43,7 @@ from das_spark.io.microdata_formats import Rows, Sink, TextFormat
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
 from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
 from das_spark.pipeline.sweep import carry_out
-from das_spark.products import PRODUCTS, MicrodataColumn, Product
+from das_spark.products import _REGISTRY, PRODUCTS, MicrodataColumn, Product, product_from
 from das_spark.spark import session as session_module
 from das_spark.store import RunLayout, SweepLayout
 
@@ -113,6 +116,14 @@ def test_every_table_of_every_product_passes_in_every_format(tmp_path, name, for
     tried(planned(name, output={"tables": formats}), tmp_path, StageKind.TABULATE)
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("name", [name for name, product in PRODUCTS.items() if product.tables])
+def test_intervals_of_every_product_with_tables_pass(tmp_path, name, estimator):
+    sections: dict[str, Any] = {"measurement": {"rows": "all"}, "estimation": {"estimator": estimator}}
+    plan = planned(name, output={"intervals": {"level": "0.9"}}, **sections)
+    tried(plan, tmp_path, StageKind.INTERVALS)
+
+
 @pytest.mark.parametrize(
     ("name", "strategy"), [(name, strategy) for name, product in PRODUCTS.items() for strategy in product.strategies]
 )
@@ -124,6 +135,11 @@ def test_every_strategy_of_every_product_passes_all_stages(tmp_path, name, strat
 OPTIONS: dict[str, dict[str, Any]] = {
     "all rows": {"measurement": {"rows": "all"}},
     "failsafe": {"measurement": {"rows": "all"}, "estimation": {"failsafe": True}},
+    "all levels together": {"estimation": {"estimator": "blue_down"}},
+    "all levels together, failsafe": {
+        "measurement": {"rows": "all"},
+        "estimation": {"estimator": "blue_down", "failsafe": True},
+    },
     "released rounding": {"estimation": {"rounding": "released"}},
     "no exact total": {"invariants": {"total_at": "none"}},
     "nothing exact": {"invariants": {"total_at": "none", "units": False}},
@@ -131,6 +147,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "no tables": {"output": {"tables": []}},
     **{f"solver {name}": {"estimation": {"solvers": [name]}} for name in ("piqp", "clarabel", "osqp")},
 }
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_schema_of_very_many_cells_is_rehearsed_on_some_of_them_by_every_estimator(monkeypatch, tmp_path, estimator):
+    monkeypatch.setitem(_REGISTRY, "many", product_from(many_cells_run.product(7)))
+    plan = planned("many", estimation={"estimator": estimator})
+    assert plan.product.schema.size > 200_000
+    algebra = decomposition(rehearsal._level_plan(plan, "State").family)
+    assert estimator == "top_down" or algebra.sites < 100
+    tried(plan, tmp_path, StageKind.UPWARD, StageKind.ESTIMATE)
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -275,6 +301,13 @@ class TestWhatIsBroken:
         made = replace(PRODUCTS["e2e_1940"], strata="age18plus * sex")
         with pytest.raises(ConfigurationError, match=r"evaluate: run.product: .*sex"):
             tried(replace(planned("e2e_1940"), product=made), tmp_path, StageKind.EVALUATE)
+
+    def test_intervals_that_end_before_they_begin_are_found(self, monkeypatch, tmp_path):
+        turned = rehearsal.whole_intervals
+        monkeypatch.setattr(rehearsal, "whole_intervals", lambda *given: (turned(*given)[1] + 1, turned(*given)[0]))
+        plan = planned("e2e_2018", measurement={"rows": "all"}, output={"intervals": {"level": "0.9"}})
+        with pytest.raises(ConfigurationError, match=r"intervals: output\.intervals: intervals of a synthetic"):
+            tried(plan, tmp_path, StageKind.INTERVALS)
 
     def test_a_manifest_that_cannot_be_read_again_is_found(self, tmp_path):
         plan = planned("e2e_1940")

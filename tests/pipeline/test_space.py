@@ -10,7 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from das_spark.config import level_plan
+from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
+from das_spark.estimation import informed
+from das_spark.estimation.gls import summed
+from das_spark.pipeline import rehearsal
 from das_spark.pipeline.space import KnownSizes, require_disk_space, room_of, together
 
 KNOWN = KnownSizes({"State": 2, "County": 8, "Enumdist": 100}, {"State": 90, "County": 200, "Enumdist": 500}, 10_000)
@@ -26,6 +31,20 @@ def test_more_of_anything_needs_more_room(dry_workshop):
         room_of(dry_workshop.plan("measurement.rows=all"), KNOWN),
     ]
     assert all(each.public > least.public for each in more)
+
+
+def test_the_tables_of_a_pass_upwards_are_counted_by_the_numbers_that_they_hold(dry_workshop):
+    plan = dry_workshop.plan("estimation.estimator=blue_down", "measurement.rows=all")
+    without = room_of(dry_workshop.plan("measurement.rows=all"), KNOWN)
+    # Of a geounit in whose cells everybody can be: two tables of the top, and next to nothing of the level below it.
+    family = rehearsal.synthetic_family(plan, "State")
+    algebra = decomposition(level_plan(plan, "State").family)
+    arrays = summed(informed(family.problem, [None], algebra), algebra).arrays()
+    size = 8 * sum(len(array) for array in arrays.values())
+    assert len(arrays["mean"]) == plan.product.schema.size == 192
+    found = room_of(plan, KNOWN).public - without.public
+    rows = 200
+    assert found == KNOWN.geounits["State"] * 2 * (size + rows) + KNOWN.geounits["County"] * rows
 
 
 def test_places_on_one_disk_are_counted_together(tmp_path):

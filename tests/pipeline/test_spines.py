@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,7 +14,17 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
-from das_spark.pipeline import estimate_from, levels, open_source, run_stages, runner, spines, verify_run
+from das_spark.pipeline import (
+    IntervalRequest,
+    area_intervals,
+    estimate_from,
+    levels,
+    open_source,
+    run_stages,
+    runner,
+    spines,
+    verify_run,
+)
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions
@@ -189,6 +200,61 @@ def test_other_kinds_of_spines_run_too(population, tmp_path, spark, kind):
     plan = plan_of(population, tmp_path, *settings)
     layout = run_stages(plan, run_id=kind, test_key=KEY, spark=spark).layout
     assert json.loads(layout.public.verification.read_text())["passed"] is True
+
+
+def test_a_spine_of_areas_is_estimated_from_all_levels_together(population, tmp_path, spark):
+    settings = ["geography.spine=optimised", "evaluation.enabled=false", "estimation.estimator=blue_down"]
+    layout = run_stages(plan_of(population, tmp_path, *settings), run_id="blue", test_key=KEY, spark=spark).layout
+    public = layout.public
+    assert json.loads(public.verification.read_text())["passed"] is True
+    for level in ("State", "County", "Tract", "Block_Group"):
+        geounits = {row["geocode"] for row in rows(public, "geounits", level)}
+        assert {row["geocode"] for row in rows(public, "upward", level)} == geounits
+        assert len({row["name"] for row in rows(public, "upward", level)} - {"unknown"}) == 4 * (level != "Block_Group")
+
+
+def test_intervals_of_census_geounits_are_those_of_unions_of_blocks(population, tmp_path, spark):
+    settings = [
+        *("geography.spine=optimised", "evaluation.enabled=false", "run.product=pl94_2020_unit"),
+        *("measurement.rows=all", 'output.intervals={level="0.9"}', 'output.tables=["parquet"]'),
+    ]
+    public = run_stages(
+        plan_of(population, tmp_path, *settings), run_id="unions", test_key=KEY, spark=spark
+    ).layout.public
+    assert json.loads(public.verification.read_text())["passed"] is True
+    found = {}
+    for level in ("State", "County", "Tract", "Block_Group", "Block"):
+        (file,) = sorted(public.intervals.level("H1", "parquet", level).glob("part-*.parquet"))
+        found[level] = {row["geocode"]: row for row in pq.ParquetFile(file).read().to_pylist()}
+        published = pq.read_table(public.tables.level("H1", "parquet", level)).to_pylist()
+        assert set(found[level]) == {row["geocode"] for row in published}
+        # How many units there are is exact in every block; how many of them are occupied is not.
+        for row in published:
+            own = found[level][row["geocode"]]
+            assert own["H0010001"] == pytest.approx(row["H0010001"], abs=1e-5)
+            assert (own["H0010001_low"], own["H0010001_high"]) == (row["H0010001"],) * 2
+            both = own["H0010002"] + own["H0010003"]
+            assert both == pytest.approx(own["H0010001"], abs=1e-5)
+    for above, below in pairwise(found):
+        length = len(next(iter(found[above])))
+        for code, row in found[above].items():
+            parts = [each for part, each in found[below].items() if part[:length] == code]
+            for name in ("H0010001", "H0010002", "H0010003"):
+                assert row[name] == pytest.approx(sum(part[name] for part in parts), abs=1e-5)
+            # Siblings know of each other by what was measured above them: errors of their sum are not independent.
+            assert row["H0010002_se"] <= sum(part["H0010002_se"] for part in parts) + 1e-5
+    tract, row = next(iter(found["Tract"].items()))
+    inside = [code for code in found["Block"] if code.startswith(tract)]
+    areas = tmp_path / "areas.csv"
+    areas.write_text("".join(f"{line}\n" for line in ("geocode,area", *(f"{code},tract" for code in inside))))
+    for each in area_intervals(IntervalRequest(public.path, "0.9"), areas, tmp_path / "x", spark):
+        assert (each.area, each.table) == ("tract", "H1")
+        assert each.estimate == pytest.approx(row[each.column], abs=1e-6)
+        assert each.standard_error**2 == pytest.approx(row[f"{each.column}_se"] ** 2, abs=1e-6)
+        assert (each.low, each.high) == (row[f"{each.column}_low"], row[f"{each.column}_high"])
+    (state,) = found["State"].values()
+    blocks = sum(block["H0010002_se"] ** 2 for block in found["Block"].values())
+    assert 0 < state["H0010002_se"] ** 2 < blocks / 10
 
 
 def test_areas_of_another_geography_are_refused_before_anything_is_spent(population, tmp_path, spark):

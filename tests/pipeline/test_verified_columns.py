@@ -202,6 +202,7 @@ def rewritten(path: Path, old: str, new: str) -> None:
 MANIFEST: dict[str, Any] = {
     "config_hash": "0" * 64,
     "public_rules": ("Everything is public.",),
+    "estimation": "All geolevels are estimated together.",
     "notices": (),
     "solver_status": {level: {"optimal (piqp)": 1} for level in LEVELS},
     "worst_residuals": {level: {"gap": 0.0, "primal_residual": 0.0} for level in LEVELS},

@@ -71,6 +71,15 @@ def test_shares_sum_to_exactly_one_over_levels_and_over_queries(each: Product) -
 
 
 @EVERY
+def test_a_strategy_that_needs_exact_totals_measures_none_of_them_and_knows_their_level(each: Product) -> None:
+    for strategy in each.strategies.values():
+        if strategy.needs_total_at:
+            assert strategy.needs_total_at in strategy.geolevels
+            queries = strategy.budget.level(strategy.needs_total_at).queries
+            assert all(each.schema.query(share.query).rows > 1 for share in queries)
+
+
+@EVERY
 def test_the_usual_strategy_is_one_for_the_usual_levels(each: Product) -> None:
     assert next(iter(each.strategies.values())).geolevels == each.default_levels
 

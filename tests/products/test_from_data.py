@@ -39,6 +39,7 @@ def of_strategy(strategy: Strategy) -> dict[str, Any]:
         "geolevels": {level.geolevel: str(level.share) for level in budget.levels},
         "queries": {level.geolevel: {each.query: str(each.share) for each in level.queries} for level in budget.levels},
         "passes": plain(strategy.passes),
+        "needs_total_at": strategy.needs_total_at,
     }
 
 

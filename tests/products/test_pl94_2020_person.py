@@ -75,7 +75,64 @@ def test_a_run_on_less_has_equal_levels_with_the_queries_of_the_nation(name: str
         assert level.queries == strategy("us").budget.level(level.geolevel).queries
 
 
-@pytest.mark.parametrize("name", ["us", "pr", "state", "to_tract", "to_county"])
+#: Level -> its share of 4099 in the nation's run, and the share of its total: State has 3773 of 4097.
+NATION = {"US": 104, "State": 1440, "County": 447, "Tract": 687, "Block_Group": 1256, "Block": 165}
+TOTAL_OF_STATE = Fraction(1440, 4099) * Fraction(3773, 4097)
+
+
+def spent(name: str) -> dict[tuple[str, str], Fraction]:
+    budget = strategy(name).budget
+    shares = {
+        (level.geolevel, item.query): level.share * item.share for level in budget.levels for item in level.queries
+    }
+    assert shares == {place: budget.spent(*place) / budget.total for place in shares}
+    return shares
+
+
+@pytest.mark.parametrize(
+    ("name", "dropped"),
+    [("us_rebalanced", TOTAL_OF_STATE), ("state_rebalanced", TOTAL_OF_STATE + Fraction(104, 4099))],
+)
+def test_a_rebalanced_strategy_gives_the_share_of_the_total_to_all_other_answers_alike(
+    name: str, dropped: Fraction, published: dict
+) -> None:
+    found = spent(name)
+    expected = {
+        (level, query): Fraction(each["share"]) * Fraction(share) / (1 - dropped)
+        for level, each in published["persons_us"]["levels"].items()
+        for query, share in each["queries"].items()
+        if (level, query) != ("State", "total") and (level != "US" or name == "us_rebalanced")
+    }
+    assert found == expected
+    assert list(found) == list(expected)
+    assert sum(found.values()) == 1
+    assert strategy(name).budget.total == strategy("us").budget.total
+    assert strategy(name).needs_total_at == "State"
+
+
+def test_shares_of_a_rebalanced_level_are_those_of_the_nation_without_the_total() -> None:
+    whole = 1 - TOTAL_OF_STATE
+    for level in strategy("us_rebalanced").budget.levels:
+        own = Fraction(NATION[level.geolevel], 4099)
+        assert level.share == (own - TOTAL_OF_STATE if level.geolevel == "State" else own) / whole
+        if level.geolevel != "State":
+            assert level.queries == strategy("us").budget.level(level.geolevel).queries
+    below = strategy("state_rebalanced").budget
+    for level in below.levels:
+        assert level.queries == strategy("us_rebalanced").budget.level(level.geolevel).queries
+    nation = {level.geolevel: level.share for level in strategy("us_rebalanced").budget.levels}
+    assert {level.share / nation[level.geolevel] for level in below.levels} == {1 / (1 - nation["US"])}
+
+
+def test_the_total_of_states_costs_a_third_of_the_nation_and_nothing_of_puerto_rico() -> None:
+    assert strategy("us").budget.spent("State", "total") == Fraction(177_339_451_520, 214_437_516_707)
+    assert 1 / (1 - spent("us")["State", "total"]) == Fraction(16_793_603, 11_360_483)
+    for name in ("pr", "state"):
+        assert ("State", "total") not in spent(name)
+        assert not strategy(name).needs_total_at
+
+
+@pytest.mark.parametrize("name", ["us", "pr", "state", "to_tract", "to_county", "us_rebalanced", "state_rebalanced"])
 def test_every_strategy_spends_the_published_total_along_each_path(name: str) -> None:
     budget = strategy(name).budget
     spent = [budget.spent(level.geolevel, item.query) for level in budget.levels for item in level.queries]
@@ -93,18 +150,28 @@ ATTRIBUTES = {
     "us": {"hhgq": 7.24, "votingage": 7.57, "hispanic": 10.04, "cenrace": 10.08},
     "pr": {"hhgq": 8.69, "votingage": 9.49, "hispanic": 11.65, "cenrace": 11.69},
 }
+#: What was spent on a total, which tells nothing of an attribute, is spent on answers that do.
+REBALANCED = {"hhgq": 8.99, "votingage": 9.39, "hispanic": 12.51, "cenrace": 12.57}
 WITHIN = {
     "us": {"US": 16.89, "State": 13.05, "County": 11.70, "Tract": 9.38, "Block_Group": 2.93},
     "pr": {"State": 15.41, "County": 13.51, "Tract": 11.18, "Block_Group": 2.93},
 }
 
 
+def losses_of_attributes(name: str) -> dict[str, float]:
+    budget = strategy(name).budget
+    queries = {item.query: PERSON.schema.query(item.query) for level in budget.levels for item in level.queries}
+    return {loss.name: round(loss.epsilon or 0, 2) for loss in attribute_losses(budget, queries, PERSON.schema)}
+
+
+def test_a_rebalanced_strategy_says_more_of_each_attribute() -> None:
+    assert losses_of_attributes("us_rebalanced") == REBALANCED
+
+
 @pytest.mark.parametrize("name", ["us", "pr"])
 def test_partial_epsilons_are_those_of_the_certificates(name: str) -> None:
     budget = strategy(name).budget
-    queries = {item.query: PERSON.schema.query(item.query) for level in budget.levels for item in level.queries}
-    attributes = {loss.name: loss.epsilon for loss in attribute_losses(budget, queries, PERSON.schema)}
-    assert {key: round(value or 0, 2) for key, value in attributes.items()} == ATTRIBUTES[name]
+    assert losses_of_attributes(name) == ATTRIBUTES[name]
     within = {loss.name: loss.epsilon for loss in within_geolevel_losses(budget)}
     assert {key: round(value or 0, 2) for key, value in within.items()} == WITHIN[name]
 
@@ -162,6 +229,15 @@ def test_queries_enter_in_the_published_order(name: str, root: str) -> None:
             assert found == ([{"total", *every}], whole)
         else:
             assert found == ([{"total"}, every], [("total",), NESTED])
+
+
+def test_a_rebalanced_strategy_estimates_states_as_a_root_whose_total_is_known() -> None:
+    found = passes("us_rebalanced")
+    assert found["State"] == found["US"] == passes("us")["US"]
+    assert {level: each for level, each in found.items() if level != "State"} == {
+        level: each for level, each in passes("us").items() if level != "State"
+    }
+    assert passes("state_rebalanced") == passes("state")
 
 
 def test_the_root_of_a_run_on_states_leaves_out_their_total_which_is_exact() -> None:

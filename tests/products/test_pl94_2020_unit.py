@@ -51,6 +51,13 @@ def test_a_run_on_less_has_equal_levels(name: str, levels: tuple[str, ...]) -> N
     assert [(level.geolevel, level.share) for level in budget.levels] == [(level, Fraction(1, 3)) for level in levels]
 
 
+def test_no_strategy_measures_a_total_so_that_none_has_a_share_to_give_away() -> None:
+    assert {
+        item.query for each in UNIT.strategies.values() for level in each.budget.levels for item in level.queries
+    } == {"detailed"}
+    assert not any(each.needs_total_at for each in UNIT.strategies.values())
+
+
 def test_the_total_converts_to_the_published_epsilon() -> None:
     rho = UNIT.strategies["us"].budget.total
     assert rho == Fraction(11_417_641, 152_349_649)

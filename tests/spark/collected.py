@@ -115,7 +115,7 @@ class SparkInMemory:
             rows = [{**row, "parent": parent[row["geocode"]]} for row in self.tables["upward_sums", geolevel]]
             self.tables["upward_sums", geolevel] = rows
             sums = self.frame("upward_sums", geolevel)
-        task = UpwardTask(self.given.plans[geolevel])
+        task = UpwardTask(self.given.plans[geolevel], self.given.plans[geolevel].estimator.upward)
         found = collected(upward(self.public(geolevel, sums), task, SPREAD, writing(), top=above is None))
         self.tables["upward", geolevel] = found["upward"]
         if above is not None:

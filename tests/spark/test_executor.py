@@ -1,5 +1,7 @@
-"""Spark and the executor of one process carry out the same steps with the same numbers: for every product, and for an
-estimator with an upward pass and standard errors (a double: the core ships none yet)."""
+"""Spark and the executor of one process carry out the same steps with the same numbers: for every product and
+estimator, and for one that goes upwards through all levels and gives arrays with its estimates (a double: none that
+ships does either).
+"""
 
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from das_spark.audit import SmallPopulation
 from das_spark.audit.inputs import neighbouring_inputs
 from das_spark.audit.system import LocalSystem
 from das_spark.config import plan_of, steps_of
+from das_spark.config.model import DEFAULT_ESTIMATOR
 from das_spark.core import ESTIMATORS, level_steps, run_levels
 from das_spark.privacy import RunKey
 from das_spark.products import PRODUCTS
@@ -67,9 +70,25 @@ def require_equal(in_process, by_spark):
         assert found == {code: (each.cells.tolist(), each.counts.tolist()) for code, each in own}
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
-def test_both_executors_give_the_same_measurements_and_estimates(spark, product):
-    plan = planned(product)
+#: Products of which every estimator is tried by default: one under zCDP, one under pure differential privacy.
+USUAL = ("pl94_2020_person", "e2e_1940")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "product"),
+    [
+        pytest.param(
+            estimator,
+            product,
+            marks=() if estimator == DEFAULT_ESTIMATOR or product in USUAL else pytest.mark.slow,
+            id=f"{estimator}-{product}",
+        )
+        for estimator in ESTIMATORS
+        for product in PRODUCTS
+    ],
+)
+def test_both_executors_give_the_same_measurements_and_estimates(spark, estimator, product):
+    plan = planned(product, estimation={"estimator": estimator})
     require_equal(*both(spark, plan, steps_of(plan)))
 
 

@@ -13,13 +13,13 @@ from collected import collected, writing
 from dataframes import assert_rows
 
 from das_spark.constraints import Invariants, UnitBounds
-from das_spark.core import GROUP_TOTAL, LevelPlan, TopDown
+from das_spark.core import GROUP_TOTAL, LevelPlan, MeasuredFamily, TopDown, saved_family
 from das_spark.estimation import FamilyGroups, FamilyPlan, FamilyProblem
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, ingest, tables
 from das_spark.spark.checks import judge
-from das_spark.spark.level_pass import EstimationTask, FamilySpread, PublicLevel, estimates, saved_problem
+from das_spark.spark.level_pass import EstimationTask, FamilySpread, PublicLevel, estimates
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -216,6 +216,6 @@ def test_the_problem_of_a_failed_family_names_its_groups():
     groups = FamilyGroups(("01", "02", "02"), np.array([11, 24, 24]))
     parent = Histogram.from_dense(np.array([35, 0, 0, 0]))
     problem = FamilyProblem("0", parent, ("001", "002", "102"), 4, (), groups=groups)
-    saved = np.load(io.BytesIO(saved_problem(problem)))
+    saved = np.load(io.BytesIO(saved_family(MeasuredFamily(problem))))
     assert saved["group"].tolist() == ["01", "02", "02"]
     assert saved["group total"].tolist() == [11, 24, 24]

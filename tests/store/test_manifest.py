@@ -71,6 +71,21 @@ def test_a_restricted_manifest_of_the_first_version_is_refused_by_name(tmp_path)
         RestrictedManifest.load(tmp_path / "m")
 
 
+def test_a_public_manifest_of_the_third_version_is_read_and_says_nothing_of_estimation(tmp_path):
+    content = {**json.loads(PUBLIC.to_json()), "schema_version": 3}
+    del content["estimation"]
+    (tmp_path / "m").write_text(json.dumps(content))
+    assert PublicManifest.load(tmp_path / "m") == PublicManifest.load(saved(tmp_path / "n"))
+    (tmp_path / "m").write_text(json.dumps({**content, "estimation": ""}))
+    with pytest.raises(OutputError, match="'estimation' is missing or unknown in version 3"):
+        PublicManifest.load(tmp_path / "m")
+
+
+def saved(path):
+    PUBLIC.save(path)
+    return path
+
+
 @pytest.mark.parametrize("change", [{"schema_version": 1}, {"surprise": 1}, {"kind": None}])
 def test_another_version_or_an_unknown_field_is_refused(tmp_path, change):
     content = {**json.loads(PUBLIC.to_json()), **change}

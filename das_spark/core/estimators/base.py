@@ -23,6 +23,8 @@ class Needs:
         reads_everything: Whether it reads all that is measured at the levels of its upward pass: of single children,
             too, whose estimates are their parents', and queries that no pass of the level fits.
         solvers: The chain of solvers of a run that names none.
+        most_sites: Most combinations of levels that the measured queries of a run may tell apart, so that covariances
+            are matrices that a task can hold (`das_spark.estimation.Decomposition`); None where it makes none.
     """
 
     rows: Literal["support", "all"] = "support"
@@ -30,6 +32,7 @@ class Needs:
     arrays: tuple[str, ...] = ()
     reads_everything: bool = False
     solvers: tuple[str, ...] = ("batched", "piqp", "clarabel", "osqp")
+    most_sites: int | None = None
 
     def upward_levels(self, levels: Sequence[str]) -> tuple[str, ...]:
         """The levels of the upward pass, from the top; none where there is no such pass."""

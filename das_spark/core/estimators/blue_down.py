@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from das_spark.core.estimators.base import Needs
-from das_spark.core.family import FamilyEstimate, GeounitArrays, MeasuredFamily, UpwardResult
-from das_spark.estimation import (
-    Decomposition,
-    FamilyKnowledge,
-    FamilyPlan,
-    FamilyPrior,
-    Gaussian,
-    estimate_family,
-    informed,
-)
+from das_spark.core.family import FamilyEstimate
+from das_spark.core.linear import MOST_SITES, below_children, decomposition, upward
+from das_spark.estimation import FamilyPrior, estimate_family
 
 if TYPE_CHECKING:
-    from das_spark.histogram import Query
-
-
-#: Name of the array that stands where nothing is known.
-UNKNOWN: Final = "unknown"
+    from das_spark.core.family import MeasuredFamily, UpwardResult
+    from das_spark.estimation import FamilyPlan
 
 
 class BlueDown:
@@ -38,15 +25,13 @@ class BlueDown:
     needs: Final = Needs(
         upward="inner",
         reads_everything=True,
-        solvers=("batched", "structured", "piqp", "clarabel", "osqp"),
+        solvers=("batched", "structured", "interior", "piqp", "clarabel", "osqp"),
+        most_sites=MOST_SITES,
     )
 
     def upward(self, family: MeasuredFamily, plan: FamilyPlan) -> UpwardResult:
         """What the children and all below them say of their parent; of the children, what lies below them."""
-        algebra = decomposition(plan)
-        below = _below(family, algebra)
-        together = FamilyKnowledge.of(family.problem, informed(family.problem, below, algebra), algebra).together()
-        return UpwardResult([_arrays(each) for each in below], _arrays(together))
+        return upward(family, plan)
 
     def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
         """Estimate the children of a family; of the lowest level, which nothing is known below, as TopDown does."""
@@ -54,26 +39,5 @@ class BlueDown:
         if plan.lowest:
             return FamilyEstimate(estimate_family(problem, plan))
         algebra = decomposition(plan)
-        prior = FamilyPrior.of(problem, _below(family, algebra), algebra)
+        prior = FamilyPrior.of(problem, below_children(family, algebra), algebra)
         return FamilyEstimate(estimate_family(replace(problem, prior=prior), plan))
-
-
-def decomposition(plan: FamilyPlan) -> Decomposition:
-    """The components of a run's workload; made once a process."""
-    return _decomposition(plan.workload, plan.zero_cells.tobytes(), plan.classes)
-
-
-@lru_cache(maxsize=8)
-def _decomposition(workload: tuple[Query, ...], zero_cells: bytes, classes: Query | None) -> Decomposition:
-    return Decomposition.of(workload, np.frombuffer(zero_cells, dtype=np.int32), classes)
-
-
-def _arrays(known: Gaussian | None) -> GeounitArrays:
-    """What travels; where nothing is known an array says that, so that no geounit is missing."""
-    return {UNKNOWN: np.zeros(0)} if known is None else known.arrays()
-
-
-def _below(family: MeasuredFamily, algebra: Decomposition) -> list[Gaussian | None]:
-    """What lies below each child, as the pass upwards left it."""
-    given = family.upward or [{}] * len(family.problem.children)
-    return [None if not arrays or UNKNOWN in arrays else Gaussian.of(algebra, arrays) for arrays in given]

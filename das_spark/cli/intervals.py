@@ -1,0 +1,108 @@
+"""`interval`: what the noisy measurements say of geounits, and of areas such as districts, with standard errors."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from das_spark.cli.options import Overlays, Settings, console
+from das_spark.config import load_plan
+from das_spark.report import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from das_spark.pipeline import AreaInterval
+
+#: How far a column may be indented in its table, and be printed: all columns go to a file.
+_PRINTED_DEPTH = 2
+
+
+def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
+    path: Annotated[
+        Path, typer.Argument(metavar="RUN|MEASUREMENTS", help="Finished run, or folder of published measurements.")
+    ],
+    tables: Annotated[
+        list[str] | None, typer.Option("--table", metavar="NAME", help="Published table, such as P1; may be repeated.")
+    ] = None,
+    areas: Annotated[
+        Path | None,
+        typer.Option("--areas", metavar="FILE", help="CSV of geocode and area: one row for each block of an area."),
+    ] = None,
+    geolevels: Annotated[
+        list[str] | None,
+        typer.Option("--geolevel", metavar="NAME", help="Level of the geounits, without --areas; may be repeated."),
+    ] = None,
+    level: Annotated[
+        str, typer.Option("--level", metavar="LEVEL", help="Probability that an interval covers the truth.")
+    ] = "0.9",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PATH", help="CSV to write, of areas; or folder to make, of geounits."),
+    ] = None,
+    conf: Annotated[
+        Path | None,
+        typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
+    ] = None,
+    overlay: Overlays = None,
+    settings: Settings = None,
+) -> None:
+    """Estimates, standard errors and intervals of the truth, from the noisy measurements alone.
+
+    Reads public files only. Intervals are of what was counted, not of how far the published tables are from it; those
+    hold other, whole and nonnegative, estimates. The run must have kept every noisy answer: measurement.rows = "all".
+
+    Example: das-spark interval runs/latest --table P1 --areas AREAS.csv
+    """
+    if areas is not None and geolevels:
+        raise typer.BadParameter("--geolevel is of geounits, and goes without --areas")
+    if areas is None and out is None:
+        raise typer.BadParameter("name --areas FILE for intervals of areas, or --out DIR for those of all geounits")
+    if (overlay or settings) and conf is None:
+        raise typer.BadParameter("--overlay and --set go with --conf")
+    external = None if conf is None else load_plan(conf, overlay or (), settings or (), files=False)
+    from das_spark.pipeline import IntervalRequest, area_intervals, geounit_intervals  # noqa: PLC0415
+
+    request = IntervalRequest(path, level, tuple(tables or ()), tuple(geolevels or ()), external)
+    screen = console()
+    for notice in request.notices():
+        typer.secho(notice, fg=typer.colors.RED, bold=True, err=True)
+    if areas is None and out is not None:
+        summary = geounit_intervals(request, out)
+        rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
+        screen.print(table(f"Intervals in {summary.folder}", ("table", "rows"), rows))
+    elif areas is not None and out is not None:
+        screen.print(f"{_write(area_intervals(request, areas, out), out):,} intervals in {out}")
+    elif areas is not None:
+        found = area_intervals(request, areas, Path("intervals"))
+        shown = [_line(each) for each in found if each.depth <= _PRINTED_DEPTH]
+        names = ("area", "column", "what", "estimate", "standard error", "low", "high")
+        screen.print(table(f"Intervals of {level} of the truth", names, shown, left=3))
+        screen.print("columns that stand deeper in their tables go to a file only: --out FILE")
+
+
+def _line(each: AreaInterval) -> tuple[str, ...]:
+    numbers = (f"{each.estimate:,.1f}", f"{each.standard_error:,.2f}", f"{each.low:,}", f"{each.high:,}")
+    return (each.area, each.column, each.label, *numbers)
+
+
+def _write(found: Iterator[AreaInterval], out: Path) -> int:
+    """Write a CSV whole or not at all."""
+    part, count = out.with_name(f".{out.name}.part"), 0
+    try:
+        with part.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            for each in found:
+                if not count:
+                    names = [field.name for field in fields(each)]
+                    writer.writerow(names)
+                writer.writerow([getattr(each, name) for name in names])
+                count += 1
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+    return count

@@ -1,0 +1,242 @@
+"""Estimates that the measurements alone determine, with their standard errors: one pass upwards, one downwards.
+
+Generalised least squares on the spine (estimation/README.md, section 14), as passes over families: what travels between
+them are arrays, all of them public. Nothing is forced to be nonnegative or whole; what is published that way has its
+own errors.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from das_spark.core.family import GeounitArrays, MeasuredFamily, UpwardResult
+from das_spark.estimation import (
+    Decomposition,
+    FamilyKnowledge,
+    FamilyPlan,
+    Gaussian,
+    UnionPart,
+    informed,
+    spread_at_top,
+    union_above,
+    variances,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from das_spark.estimation import Frame
+    from das_spark.histogram import Query
+    from das_spark.tabulation import Table
+
+    Floats = NDArray[np.float64]
+
+#: Name of the array that stands where nothing is known.
+UNKNOWN: Final = "unknown"
+#: What the name of an array begins with that tells of the part of a union in a geounit; the union's name follows.
+UNION: Final = "union "
+#: Most combinations of levels that a workload may tell apart, so that covariances are matrices that a task can hold.
+MOST_SITES: Final = 1024
+#: Sets of live sites whose traces a process keeps: geounits with the same facilities share them.
+_FRAMES: Final = 64
+
+
+def decomposition(plan: FamilyPlan) -> Decomposition:
+    """The components of a run's workload; made once a process."""
+    return _decomposition(plan.workload, plan.zero_cells.tobytes(), plan.classes)
+
+
+@lru_cache(maxsize=8)
+def _decomposition(workload: tuple[Query, ...], zero_cells: bytes, classes: Query | None) -> Decomposition:
+    return Decomposition.of(workload, np.frombuffer(zero_cells, dtype=np.int32), classes)
+
+
+def below_children(family: MeasuredFamily, algebra: Decomposition) -> list[Gaussian | None]:
+    """What lies below each child, as the pass upwards left it; None where nothing does, or nothing is known of it."""
+    given = family.upward or [{}] * len(family.problem.children)
+    return [None if not _is_known(arrays) else Gaussian.of(algebra, arrays) for arrays in given]
+
+
+def _is_known(arrays: GeounitArrays) -> bool:
+    return UNKNOWN not in arrays and any(not name.startswith(UNION) for name in arrays)
+
+
+def upward(family: MeasuredFamily, plan: FamilyPlan) -> UpwardResult:
+    """What the children and all below them say of their parent; of the children, what lies below them.
+
+    Args:
+        family: Its measurements, and what came from below.
+        plan: How the families of the level are estimated.
+    """
+    algebra = decomposition(plan)
+    knowledge = _knowledge(family, algebra)
+    given = family.upward or [{}] * len(family.problem.children)
+    unions = {
+        UNION + name: union_above(knowledge, parts).array()
+        for name, parts in _unions(family, algebra).items()
+        if family.problem.parent_geocode
+    }
+    return UpwardResult(
+        [arrays if _is_known(arrays) else {**arrays, UNKNOWN: np.zeros(0)} for arrays in given],
+        {**_arrays(knowledge.together()), **unions},
+    )
+
+
+def _knowledge(family: MeasuredFamily, algebra: Decomposition) -> FamilyKnowledge:
+    problem = family.problem
+    return FamilyKnowledge.of(problem, informed(problem, below_children(family, algebra), algebra), algebra)
+
+
+def _arrays(known: Gaussian | None) -> GeounitArrays:
+    """What travels; where nothing is known an array says that, so that no geounit is missing."""
+    return {UNKNOWN: np.zeros(0)} if known is None else known.arrays()
+
+
+def _unions(family: MeasuredFamily, algebra: Decomposition) -> dict[str, dict[int, UnionPart]]:
+    """Parts of unions by name and position of the child."""
+    found: dict[str, dict[int, UnionPart]] = {}
+    for child, arrays in enumerate(family.upward):
+        for name, array in arrays.items():
+            if name.startswith(UNION):
+                found.setdefault(name.removeprefix(UNION), {})[child] = UnionPart.of(algebra, array)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Estimates and variances of statistics.
+
+    Attributes:
+        names: Geocodes or unions, K of them.
+        estimates: Of each statistic, people; shape ``(K, s)``.
+        variances: People squared, likewise.
+    """
+
+    names: Sequence[str]
+    estimates: Floats
+    variances: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
+    """Sums over cells whose estimates and standard errors are wanted, such as the columns of published tables.
+
+    Attributes:
+        counted: Whether a statistic counts a cell, shape ``(s, cells)``.
+    """
+
+    counted: NDArray[np.bool_]
+    _traces: OrderedDict[bytes, tuple[Floats, ...]] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def of(cls, tables: Iterable[Table]) -> Statistics:
+        """The columns of tables of one schema, one table behind the other."""
+        return cls(np.array([column.mask(table.schema) for table in tables for column in table.columns]))
+
+    def traces(self, frame: Frame) -> tuple[Floats, ...]:
+        """What turns covariances on live sites into variances; kept for the frames that were last asked for."""
+        key = frame.live.tobytes()
+        if key not in self._traces:
+            self._traces[key] = frame.traces(self.counted[:, frame.cells].astype(np.float64))
+            if len(self._traces) > _FRAMES:
+                self._traces.popitem(last=False)
+        self._traces.move_to_end(key)
+        return self._traces[key]
+
+    def estimates(self, frame: Frame, means: Floats) -> Floats:
+        """Of means on live cells, shape ``(G, n)``."""
+        return np.asarray(means @ self.counted[:, frame.cells].T, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DownwardResult:
+    """What the pass downwards makes of a family.
+
+    Attributes:
+        children: Each child given everything, which the family below is given.
+        geounits: Of the children.
+        unions: What the family adds to each union that it is a border of: its children that lie in it wholly, and at
+            the top how uncertain the union is.
+    """
+
+    children: Sequence[GeounitArrays]
+    geounits: Moments
+    unions: Moments
+
+
+def downward(family: MeasuredFamily, plan: FamilyPlan, statistics: Statistics) -> DownwardResult:
+    """The children of a family given the measurements of all levels.
+
+    Args:
+        family: Its measurements, what the pass upwards found, and the parent given everything.
+        plan: How the families of the level are estimated.
+        statistics: What is wanted of each geounit and union.
+    """
+    algebra = decomposition(plan)
+    knowledge = _knowledge(family, algebra)
+    parent = None if family.parent is None else Gaussian.of(algebra, family.parent)
+    codes, count = family.problem.children, len(statistics.counted)
+    estimates, spreads = np.zeros((len(codes), count)), np.zeros((len(codes), count))
+    children: dict[int, GeounitArrays] = {}
+    for alike in knowledge.given(parent):
+        estimates[alike.children] = statistics.estimates(alike.frame, alike.vector)
+        spreads[alike.children] = np.maximum(variances(alike.blocks, statistics.traces(alike.frame)), 0.0)
+        children |= {child: known.arrays() for child, known in alike}
+    unions = {
+        name: parts
+        for name, parts in _unions(family, algebra).items()
+        if parent is None or len(parts) < len(codes) or not all(part.is_whole for part in parts.values())
+    }
+    sums = [
+        estimates[[child for child, part in parts.items() if part.is_whole]].sum(axis=0) for parts in unions.values()
+    ]
+    uncertain = [
+        _variances_at_top(knowledge, parts, statistics) if parent is None else np.zeros(count)
+        for parts in unions.values()
+    ]
+    return DownwardResult(
+        [children[child] for child in range(len(codes))],
+        Moments(codes, estimates, spreads),
+        Moments(tuple(unions), np.array(sums).reshape(-1, count), np.array(uncertain).reshape(-1, count)),
+    )
+
+
+def _variances_at_top(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart], statistics: Statistics) -> Floats:
+    whole = knowledge.algebra.frame(knowledge.algebra.possible)
+    blocks = tuple(block[None] for block in whole.restricted(spread_at_top(knowledge, parts)))
+    found: Floats = np.maximum(variances(blocks, statistics.traces(whole))[0], 0.0)
+    return found
+
+
+#: How far an end of an interval may be from a whole number and count as one: exact totals have rounding errors.
+_EXACT: Final = 1e-6
+
+
+def whole_intervals(
+    estimates: Floats, standard_errors: Floats, level: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Intervals of counts that the truth lies in with a probability: ends rounded inwards, negative ones to 0.
+
+    What is true is a whole number and not negative, so that neither step takes anything from the coverage. Where no
+    whole number is left between the ends, the interval is the nearest one.
+
+    Args:
+        estimates: People, of any shape.
+        standard_errors: Of the estimates, likewise.
+        level: Probability, such as 0.9; of a normal distribution, which sums of many noisy answers have nearly.
+
+    Returns:
+        The least and the greatest count of each interval.
+    """
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * standard_errors
+    low, high = np.ceil(estimates - reach - _EXACT), np.floor(estimates + reach + _EXACT)
+    nearest = np.rint(estimates)
+    low, high = np.where(low > high, nearest, low), np.where(low > high, nearest, high)
+    return np.maximum(low, 0).astype(np.int64), np.maximum(high, 0).astype(np.int64)

@@ -1,0 +1,226 @@
+"""Intervals from the measurements alone: for every cell of published tables, and for unions of geounits.
+
+All of it is post-processing of what is public. The passes go over the public tables of a run (its own, or those that
+were made of a folder of measurements): upwards from the lowest level that was measured on all rows, then downwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from das_spark.config import lazy_levels, level_plan
+from das_spark.core.linear import Statistics, upward
+from das_spark.io.table_files import PARQUET
+from das_spark.pipeline.tabulate import TablesWriting, run_fact, table_rows
+from das_spark.spark.arranged import write_levels, written_files
+from das_spark.spark.intervals import (
+    at_level,
+    census_moments,
+    census_unions,
+    interval_schema,
+    intervals,
+    of_unions,
+    summed_moments,
+)
+from das_spark.spark.level_pass import (
+    DownwardTask,
+    FamilySpread,
+    PublicLevel,
+    UpwardTask,
+    Writing,
+    carried_down,
+)
+from das_spark.spark.level_pass import upward as carried_up
+from das_spark.spark.tables import read_table, union
+from das_spark.store import PublicLayout, discard, disk_errors, guarded_staging
+from das_spark.store.parquet import ParquetTables, TableFolder, count_rows
+from das_spark.store.tables import TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.config import RunPlan
+    from das_spark.geography import Spine
+    from das_spark.pipeline.context import RunContext
+    from das_spark.tabulation import Table
+
+#: What rows of intervals are counted under in the manifest.
+PLACE: Final = "intervals"
+
+
+def measured_levels(plan: RunPlan, levels: Sequence[str]) -> tuple[str, ...]:
+    """The levels of a run that were measured on all rows, from the top: intervals need them so.
+
+    Args:
+        plan: The run.
+        levels: All its levels, from the top.
+    """
+    lazy = lazy_levels(plan)
+    return tuple(level for level in levels if level not in lazy)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearPasses:
+    """Both passes over the public tables of a run; what they make lies in a scratch folder."""
+
+    spark: SparkSession
+    plan: RunPlan
+    spine: Spine
+    public: PublicLayout[Path]  # tables that are read
+    scratch: PublicLayout[Path]  # what is made; whoever gives it removes it
+    levels: tuple[str, ...]  # of the passes, from the top
+    statistics: Statistics
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def carry(self, unions: DataFrame | None = None) -> None:
+        """Go up and down.
+
+        Args:
+            unions: Which geounits of the lowest level of the passes lie in which unions: columns geocode and union.
+        """
+        for level in reversed(self.levels):
+            self._up(level, of_unions(unions) if unions is not None and level == self.levels[-1] else None)
+        for level in self.levels:
+            self._down(level)
+
+    def leaves(self) -> DataFrame:
+        """The geounits of the lowest level of the passes."""
+        return read_table(self.spark, "geounits", self.public.level("geounits", self.levels[-1]))
+
+    def moments(self, level: str) -> DataFrame:
+        """Estimates and variances of the geounits of a level."""
+        return read_table(self.spark, "moments", self.scratch.level("moments", level))
+
+    def union_moments(self) -> DataFrame:
+        """Estimates and variances of unions."""
+        parts = [
+            read_table(self.spark, "union_moments", self.scratch.level("union_moments", level)) for level in self.levels
+        ]
+        return summed_moments(union(parts))
+
+    def _above(self, level: str) -> str | None:
+        place = self.levels.index(level)
+        return self.levels[place - 1] if place else None
+
+    def _up(self, level: str, leaves: DataFrame | None) -> None:
+        above, known = self._above(level), leaves
+        if level != self.levels[-1]:
+            known = read_table(self.spark, "upward_sums", self.scratch.level("upward_sums", level))
+        folders = {"upward": self.scratch.level("upward", level)}
+        if above is not None:
+            folders["upward_sums"] = self.scratch.level("upward_sums", above)
+        writer = _writer(folders)
+        task = UpwardTask(level_plan(self.plan, level), upward)
+        top = above is None
+        written_files(
+            carried_up(self._level(level, known), task, self._spread(level), Writing(writer), top=top), writer
+        )
+
+    def _down(self, level: str) -> None:
+        above, known = self._above(level), read_table(self.spark, "upward", self.scratch.level("upward", level))
+        lowest = level == self.levels[-1]
+        tables = ("moments", "union_moments", *(() if lowest else ("linear",)))
+        writer = _writer({name: self.scratch.level(name, level) for name in tables})
+        given = None if above is None else read_table(self.spark, "linear", self.scratch.level("linear", above))
+        task = DownwardTask(level_plan(self.plan, level), self.statistics, lowest)
+        report = carried_down(self._level(level, known), given, task, self._spread(level), Writing(writer))
+        written_files(report, writer)
+
+    def _level(self, level: str, known: DataFrame | None) -> PublicLevel:
+        geounits, measurements, bounds = (
+            read_table(self.spark, name, self.public.level(name, level))
+            for name in ("geounits", "measurements", "bounds")
+        )
+        return PublicLevel(geounits, measurements, bounds, known, self.spine.total_key_at(level))
+
+    def _spread(self, level: str) -> FamilySpread:
+        for name in self.levels:
+            if name not in self._sizes:
+                self._sizes[name] = count_rows(self.public.level("geounits", name))
+        cores = self.spark.sparkContext.defaultParallelism
+        families = self._sizes[self._above(level) or level]
+        return FamilySpread.of(families, self._sizes[level], cores * self.plan.estimation.partitions_per_core)
+
+
+def _writer(folders: Mapping[str, Path]) -> ParquetTables:
+    return ParquetTables({name: TableFolder(path.absolute(), TABLES[name].schema) for name, path in folders.items()})
+
+
+def intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:
+    """Tables that a run has intervals of, each with each format: those of the tables, or Parquet without tables."""
+    settings, formats = plan.output.intervals, tuple(plan.output.tables) or (PARQUET,)
+    tables = [table for table in plan.product.tables if settings is not None and table.name in settings.tables]
+    return [(table, format) for table in tables for format in formats]
+
+
+def interval_facts(plan: RunPlan, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+    """What the folder of each table of intervals says."""
+    settings = plan.output.intervals
+    level = 0.0 if settings is None else float(settings.level)
+    return (*notices, run_fact(run_id, plan.product.name, created), *sentences(level))
+
+
+def publish_intervals(context: RunContext) -> None:
+    """Write the intervals of a run at the level that its run file names; those that are finished are left."""
+    plan, public = context.plan, context.layout.public
+    settings = plan.output.intervals
+    if settings is None:
+        return
+    written = intervals_of(plan)
+    tables, formats = (tuple(dict.fromkeys(each)) for each in zip(*written, strict=True))
+    for folder in public.intervals.abandoned:
+        discard(folder)
+    staging = guarded_staging(context.layout, public, "intervals")
+    levels = settings.geolevels
+    facts = interval_facts(plan, context.layout.run_id, context.created, context.notices)
+    writing = TablesWriting(public.intervals, staging, levels, formats, facts, interval_schema)
+    if not all(writing.is_finished(table) for table in tables):
+        discard(staging.folder)
+        passes = LinearPasses(
+            context.spark,
+            plan,
+            context.spine,
+            public,
+            PublicLayout(staging.folder / "passes"),
+            measured_levels(plan, context.spine.names),
+            Statistics.of(tables),
+        )
+        write_intervals(passes, context.census, tables, writing, float(settings.level))
+        discard(staging.folder)
+    named = [(table.name, format) for table, format in written]
+    context.interval_rows = table_rows(public.intervals, named, levels, PLACE)
+
+
+def write_intervals(
+    passes: LinearPasses, census: Spine, tables: Sequence[Table], writing: TablesWriting, level: float
+) -> None:
+    """Go up and down, and write intervals of tables: all levels of each by one job, then level by level."""
+    levels, is_census = writing.levels, passes.spine.is_census
+    with disk_errors(writing.target.path):
+        leaves, first = passes.leaves(), 0
+        passes.carry(None if is_census else census_unions(leaves, census, levels))
+        if is_census:
+            rows = union([at_level(passes.moments(level), level) for level in levels])
+        else:
+            rows = census_moments(passes.moments(passes.levels[-1]), passes.union_moments(), census, levels)
+        for table in tables:
+            found = intervals(rows, table, first, level, "level")
+            files = write_levels(found, table.name, writing.writer(table), leaves, census, ["geocode"])
+            writing.promote(table, files)
+            first += len(table.names)
+
+
+def sentences(level: float) -> tuple[str, ...]:
+    """What a reader of intervals must know."""
+    return (
+        f"Intervals of {100 * level:g} %, from the noisy measurements of all levels alone: post-processing of what is "
+        "public.",
+        "A column without ending is the estimate by generalised least squares (unbiased, not rounded, maybe negative), "
+        "_se its standard error; the truth lies from _low to _high with the stated probability.",
+        "The tables of the run hold other estimates, whole and nonnegative; these intervals are of the truth, not of "
+        "how far those estimates are from it.",
+    )

@@ -1,0 +1,177 @@
+"""From what measurements say of geounits and unions to tables of intervals: one row each, four columns a statistic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from das_spark.core.linear import UNION, whole_intervals
+from das_spark.errors import without_values
+from das_spark.geography import BLOCK
+from das_spark.io.table_files import PARQUET
+from das_spark.spark.census import census_geocode
+from das_spark.spark.lists import cut, flat_lists, together
+from das_spark.spark.tables import UNION_MOMENTS, with_level
+from das_spark.spark.verify_intervals import PublishedIntervals
+from das_spark.store import tables as declared
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.geography import Spine
+    from das_spark.store import TablesLayout
+    from das_spark.tabulation import Table
+
+GEOCODE: Final = "geocode"
+#: Variance, in people squared, up to which a count is exact.
+_EXACT: Final = 1e-9
+#: Rows whose intervals a task holds at once, times columns: bounds its memory.
+_DENSE: Final = 1 << 20
+
+
+def interval_columns(table: Table) -> tuple[str, ...]:
+    """The columns of a table's intervals: of each of its own the estimate, the standard error and both ends."""
+    return tuple(f"{name}{end}" for name in table.names for end in ("", "_se", "_low", "_high"))
+
+
+def interval_schema(table: Table) -> pa.Schema:
+    """Columns of a table of intervals as its Parquet files have them."""
+    names = interval_columns(table)
+    kinds = [pa.int64() if name.endswith(("_low", "_high")) else pa.float64() for name in names]
+    return pa.schema(
+        [pa.field(GEOCODE, pa.string(), False), *(pa.field(*each, False) for each in zip(names, kinds, strict=True))]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalTask:
+    """From batches of moments to batches of intervals of one table."""
+
+    first: int  # place of the table's first column among the statistics
+    schema: pa.Schema  # of the rows, further columns in front
+    level: float  # probability that an interval covers the truth
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make intervals."""
+        yield from map(self._rows, cut(batches, max(1, _DENSE // len(self.schema))))
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = self.schema.names
+        place = names.index(GEOCODE) + 1
+        width = (len(names) - place) // 4
+        chosen = slice(self.first, self.first + width)
+        estimates, variances = (
+            flat_lists(batch.column(name), np.float64)[0].reshape(batch.num_rows, -1)[:, chosen]
+            for name in ("estimates", "variances")
+        )
+        # Of what is exact nothing is left but rounding errors.
+        errors = np.where(variances > _EXACT, np.sqrt(variances), 0.0)
+        parts = (estimates, errors, *whole_intervals(estimates, errors, self.level))
+        columns = [batch.column(name) for name in names[:place]]
+        columns += [pa.array(np.ascontiguousarray(part[:, number])) for number in range(width) for part in parts]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def intervals(moments: DataFrame, table: Table, first: int, level: float, *more: str) -> DataFrame:
+    """Intervals of one table; `more` names text columns that are kept, in front."""
+    schema = pa.schema([*(pa.field(name, pa.string(), False) for name in more), *interval_schema(table)])
+    chosen = moments.select(*more, GEOCODE, "estimates", "variances")
+    return chosen.mapInArrow(without_values(IntervalTask(first, schema, level)), from_arrow_schema(schema))
+
+
+def read_intervals(
+    spark: SparkSession, layout: TablesLayout[Path], written: Sequence[tuple[Table, str]], levels: Sequence[str]
+) -> tuple[PublishedIntervals, ...]:
+    """The intervals of a run as their files hold them, for verification."""
+    return tuple(
+        PublishedIntervals(table, format, _read(spark, layout, table, format, levels)) for table, format in written
+    )
+
+
+def _read(
+    spark: SparkSession, layout: TablesLayout[Path], table: Table, format: str, levels: Sequence[str]
+) -> DataFrame:
+    folders = [str(layout.level(table.name, format, level)) for level in levels]
+    schema = with_level(from_arrow_schema(interval_schema(table)))
+    reader = spark.read.schema(schema).option("basePath", str(layout.table(table.name, format)))
+    return reader.parquet(*folders) if format == PARQUET else reader.option("header", "true").csv(folders)
+
+
+def summed_moments(moments: DataFrame) -> DataFrame:
+    """The moments of unions: sums over what their families add. `tables.UNION_MOMENTS`."""
+
+    def added(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for name, rows in together(batches, GEOCODE):
+            found: dict[str, list[object]] = {GEOCODE: [name]}
+            for column in ("estimates", "variances"):
+                values = flat_lists(rows.column(column), np.float64)[0].reshape(rows.num_rows, -1)
+                found[column] = [[fsum(each) for each in values.T]]  # exact, so that no order of the rows matters
+            yield pa.RecordBatch.from_pydict(found, schema=declared.UNION_MOMENTS.schema)
+
+    sorted_ones = moments.repartition(GEOCODE).sortWithinPartitions(GEOCODE)
+    return sorted_ones.mapInArrow(without_values(added), UNION_MOMENTS)
+
+
+def of_unions(members: DataFrame) -> DataFrame:
+    """Which leaves lie in which unions (columns geocode and union) as the pass upwards takes it: `tables.UPWARD`."""
+    return members.select(
+        GEOCODE,
+        F.lit("").alias("parent"),
+        F.concat(F.lit(UNION), F.col("union")).alias("name"),
+        F.array().cast("array<double>").alias("values"),
+    )
+
+
+def at_level(rows: DataFrame, level: str) -> DataFrame:
+    """Rows with a column level behind the others."""
+    return rows.withColumn("level", F.lit(level))
+
+
+#: Between the name of a census geolevel and the geocode, in the name of a census geounit that is a union on the spine.
+_OF_LEVEL: Final = "/"
+
+
+def census_unions(leaves: DataFrame, census: Spine, levels: Sequence[str]) -> DataFrame:
+    """Which leaves of a spine of areas lie in which geounits of the census, which are unions there: geocode, union."""
+    names = [
+        F.concat(
+            F.lit(f"{level}{_OF_LEVEL}"),
+            F.substring(F.right("geocode", F.lit(BLOCK)), 1, census.level(level).length),
+        )
+        for level in levels
+        if level != census.leaf.name
+    ]
+    return leaves.select(GEOCODE, F.explode(F.array(*names)).alias("union"))
+
+
+def census_moments(leaves: DataFrame, unions: DataFrame, census: Spine, levels: Sequence[str]) -> DataFrame:
+    """Moments of leaves and of `census_unions` under the geocodes of the census, with a column level."""
+    level, geocode = (F.split_part(GEOCODE, F.lit(_OF_LEVEL), F.lit(part)) for part in (1, 2))
+    named = unions.select(geocode.alias(GEOCODE), "estimates", "variances", level.alias("level"))
+    if census.leaf.name not in levels:
+        return named
+    return at_level(leaves.select(census_geocode(), "estimates", "variances"), census.leaf.name).unionByName(named)
+
+
+def unions_of_areas(areas: DataFrame, leaves: DataFrame, *, is_census: bool) -> tuple[DataFrame, DataFrame]:
+    """Which leaves of a spine lie in which areas (geocode, union), and rows of areas whose geocode is no leaf."""
+    named = areas.where("area is not null and area != ''")
+    on_spine = leaves.select(F.col(GEOCODE) if is_census else census_geocode(), F.col(GEOCODE).alias("on_spine"))
+    joined = named.join(on_spine, GEOCODE)
+    unknown = named.join(on_spine, GEOCODE, "left_anti")
+    return joined.select(F.col("on_spine").alias(GEOCODE), F.col("area").alias("union")), unknown
+
+
+def rows_of_intervals(found: DataFrame) -> Iterator[Mapping[str, Any]]:
+    """Rows in the order of their names, one after the other: a driver holds one partition."""
+    for row in found.orderBy(GEOCODE).toLocalIterator():
+        yield row.asDict()

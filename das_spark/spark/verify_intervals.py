@@ -1,0 +1,145 @@
+"""Whether published intervals hang together: ends about their estimates, and estimates that sum to those of parents.
+
+Shares no code with how intervals are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from das_spark.errors import without_values
+from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.lists import cut
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from das_spark.geography import Spine
+    from das_spark.tabulation import Table
+
+ENDS: Final = "intervals reach as far as their standard errors"
+SUMS: Final = "estimates of intervals sum to parents"
+#: People by which numbers that are computed in two ways may differ, and relative to them.
+_CLOSE: Final = 1e-5
+_RELATIVE: Final = 1e-8
+_PART: Final = "struct<level: string, geocode: string, people: double, size: double>"
+#: Numbers that a task holds at once: bounds its memory.
+_VALUES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedIntervals:
+    """The intervals of one table as they were read back, all levels in one."""
+
+    table: Table  # whose columns they are of
+    format: str  # such as `csv`
+    frame: DataFrame  # level, geocode, and four columns a column of the table
+
+
+def interval_rules(
+    published: Sequence[PublishedIntervals], geounits: DataFrame, census: Spine, levels: Sequence[str], level: float
+) -> list[Rule]:
+    """The rules on published intervals; none where none are published.
+
+    Args:
+        published: The intervals.
+        geounits: Level and geocode of every geounit that is published.
+        census: The levels.
+        levels: Those of which there are intervals, from the top.
+        level: Probability that an interval covers the truth.
+    """
+    if not published:
+        return []
+    reach = NormalDist().inv_cdf(0.5 + level / 2)
+    numbers = range(len(published))
+    rows = reduce(DataFrame.unionAll, [_ends(published[number], reach, number) for number in numbers])
+    wanted = geounits.where(F.col("level").isin(*levels)).select(
+        "level", "geocode", F.lit(True), F.lit(-1), F.explode(F.array(*map(F.lit, numbers)))
+    )
+    # Each table by itself: a row that one lacks is none that another has twice.
+    counted = rows.unionAll(wanted).groupBy("level", "geocode", "number")
+    checked = counted.agg(F.min("good").alias("good"), F.sum("rows").alias("missing"))
+    bad = ~F.col("good") | (F.col("missing") != 0)
+    width = F.element_at(F.array(*[F.lit(len(each.table.columns)) for each in published]), F.col("number") + 1)
+    ends = Rule(findings(checked, Finding(ENDS, bad, width)), tuple((ENDS, name, "") for name in levels))
+    if len(levels) == 1:
+        return [ends]
+    # Files of the other formats hold the same rows, by the rule on ends.
+    first = [each for each in published if each.format == published[0].format]
+    sums = reduce(DataFrame.unionAll, [_differences(each, levels, census) for each in first])
+    expected = tuple((SUMS, name, "") for name in levels[:-1])
+    return [ends, Rule(findings(sums, Finding(SUMS, F.col("bad"), 1)), expected)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """From rows of intervals to whether all ends are the whole numbers next to estimate and standard error, inwards."""
+
+    names: tuple[str, ...]  # columns of the table
+    reach: float  # standard errors between the estimate and an end
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in cut(batches, max(1, _VALUES // (4 * len(self.names)))):
+            good = self._good(*(self._numbers(batch, end) for end in ("", "_se", "_low", "_high")))
+            yield pa.RecordBatch.from_arrays(
+                [batch.column("level"), batch.column("geocode"), pa.array(good.all(axis=1))],
+                ["level", "geocode", "good"],
+            )
+
+    def _numbers(self, batch: pa.RecordBatch, end: str) -> NDArray[np.float64]:
+        """The columns of one ending, shape (rows, columns); what is missing is no number."""
+        columns = [batch.column(f"{name}{end}").cast(pa.float64()).fill_null(np.nan) for name in self.names]
+        return np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1)
+
+    def _good(
+        self,
+        estimate: NDArray[np.float64],
+        error: NDArray[np.float64],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
+        close = _CLOSE + _RELATIVE * np.abs(estimate)
+        least, most = (np.maximum(estimate + sign * self.reach * error, 0.0) for sign in (-1, 1))
+        within = (
+            (low >= least - close) & (low <= least + 1 + close) & (high <= most + close) & (high >= most - 1 - close)
+        )
+        # Between two whole numbers there may be none: then the nearest is the interval.
+        narrow = (low == high) & (np.abs(low - np.maximum(estimate, 0.0)) <= 1) & (most - least < 1 + close)
+        return np.asarray((error >= 0) & (low >= 0) & (low <= high) & (within | narrow), dtype=np.bool_)
+
+
+def _ends(published: PublishedIntervals, reach: float, number: int) -> DataFrame:
+    task = _Ends(published.table.names, reach)
+    judged = published.frame.mapInArrow(without_values(task), "level string, geocode string, good boolean")
+    return judged.select("level", "geocode", "good", F.lit(1).alias("rows"), F.lit(number).alias("number"))
+
+
+def _differences(published: PublishedIntervals, levels: Sequence[str], census: Spine) -> DataFrame:
+    """Whether the totals of each level are the sums of those of the next one."""
+    upper = dict(pairwise(reversed(levels)))
+    level, code, total = F.col("level"), F.col("geocode"), F.col(f"`{published.table.total.name}`")
+    own = F.struct(level.alias("level"), code.alias("geocode"), total.alias("people"), F.abs(total).alias("size"))
+    above = F.lit(None)
+    for lower, name in upper.items():
+        part = F.struct(F.lit(name), F.substring(code, 1, census.level(name).length), -total, F.lit(0.0))
+        above = F.when(level == lower, part).otherwise(above)
+    # A level that is the lowest one is no sum.
+    own = F.when(level != levels[-1], own)
+    parts = published.frame.select(F.explode(F.array_compact(F.array(own, above.cast(_PART)))).alias("part"))
+    summed = (
+        parts.select("part.*")
+        .groupBy("level", "geocode")
+        .agg(F.sum("people").alias("people"), F.sum("size").alias("size"))
+    )
+    far = F.abs(F.col("people")) > _CLOSE * 10 + _RELATIVE * F.col("size")
+    return summed.select("level", "geocode", far.alias("bad"))

@@ -1,0 +1,130 @@
+"""`interval`: which options go together, and what is said before Spark is asked for."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import das_spark.pipeline
+from das_spark.cli import intervals as door
+from das_spark.cli.main import main
+from das_spark.errors import InputError
+from das_spark.pipeline import AreaInterval, IntervalRequest
+from das_spark.spark import session as session_module
+
+CONF = Path(__file__).parents[2] / "conf"
+FAILED, WRONG = 1, 2
+FOUND = [
+    AreaInterval("a, b", "P1", "P0010001", "Total", 0, -3.25, 4.5, 0, 4),
+    AreaInterval("a, b", "P1", "P0010011", "Deep", 3, 1e-17, 0.1, 0, 0),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch):
+    monkeypatch.setattr(session_module, "session", lambda *_: pytest.fail("Spark was asked for"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needle"),
+    [
+        ([], "name --areas FILE for intervals of areas, or --out DIR"),
+        (["--table", "P1"], "name --areas FILE for intervals of areas, or --out DIR"),
+        (["--areas", "a.csv", "--geolevel", "Tract"], "--geolevel is of geounits, and goes without --areas"),
+        (["--out", "x", "--set", "output.root=x"], "--overlay and --set go with --conf"),
+        (["--out", "x", "--overlay", "x.toml"], "--overlay and --set go with --conf"),
+        (["--out"], "requires an argument"),
+        (["--districts", "x"], "No such option"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(tmp_path, capsys, arguments, needle):
+    assert main(["interval", str(tmp_path), *arguments]) == WRONG
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert needle in said
+    assert "Traceback" not in said
+
+
+def test_a_folder_that_is_neither_a_run_nor_measurements_is_an_error(tmp_path, capsys):
+    assert main(["interval", str(tmp_path), "--out", str(tmp_path / "out")]) == FAILED
+    assert "runs/latest" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_it_has_help_with_an_example(capsys):
+    assert main(["interval", "--help"]) == 0
+    assert "Example: das-spark interval" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[tuple[Any, ...]]:
+    """What the command hands on, in the place of work; two intervals are found of every file of areas."""
+    given: list[tuple[Any, ...]] = []
+
+    def of_areas(*arguments):
+        given.append(arguments)
+        yield from FOUND
+
+    def of_geounits(*arguments):
+        given.append(arguments)
+        return SimpleNamespace(folder=arguments[1], rows={"P1.csv": 1234})
+
+    monkeypatch.setattr(das_spark.pipeline, "area_intervals", of_areas)
+    monkeypatch.setattr(das_spark.pipeline, "geounit_intervals", of_geounits)
+    monkeypatch.setattr(IntervalRequest, "notices", lambda _: ("INSECURE: nothing protects this",))
+    return given
+
+
+def test_what_is_asked_for_is_handed_on_and_notices_are_loud(asked, tmp_path, capsys):
+    more = ["--table", "P1", "--table", "P3", "--geolevel", "Tract", "--level", "2/3", "--out", str(tmp_path / "x")]
+    assert main(["interval", "runs/some", *more]) == 0
+    assert asked == [(IntervalRequest(Path("runs/some"), "2/3", ("P1", "P3"), ("Tract",)), tmp_path / "x")]
+    printed = capsys.readouterr()
+    assert "1,234" in printed.out
+    assert "INSECURE: nothing protects this" in printed.err
+
+
+def test_a_run_file_says_what_measurements_of_others_are(asked, tmp_path):
+    conf = ["--conf", str(CONF / "pl94_2020_to_county.toml"), "--set", "input.dataset=people"]
+    assert main(["interval", "folder", "--out", str(tmp_path / "x"), *conf]) == 0
+    external = asked[0][0].external
+    assert (external.product.name, external.input.dataset) == ("pl94_2020_person", "people")
+
+
+def test_areas_are_written_as_text_that_gives_every_number_back(asked, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    assert main(["interval", "runs/some", "--areas", "a.csv", "--out", str(out)]) == 0
+    assert asked == [(IntervalRequest(Path("runs/some"), "0.9"), Path("a.csv"), out)]
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(AreaInterval.__slots__)
+    kinds = (str, str, str, str, int, float, float, int, int)
+    assert [
+        AreaInterval(*(kind(value) for kind, value in zip(kinds, row.values(), strict=True))) for row in rows
+    ] == FOUND
+    assert "2 intervals in" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_file_is_written_whole_or_not_at_all(asked, tmp_path, monkeypatch, capsys):
+    def broken(*_):
+        yield FOUND[0]
+        raise InputError("the disk is on fire")
+
+    monkeypatch.setattr(das_spark.pipeline, "area_intervals", broken)
+    (tmp_path / "out.csv").write_text("what was there")
+    assert main(["interval", "runs/some", "--areas", "a.csv", "--out", str(tmp_path / "out.csv")]) == FAILED
+    assert "on fire" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.csv": "what was there"}
+
+
+def test_what_is_printed_are_the_first_columns_of_a_table_and_where_the_others_are(asked, capsys):
+    assert main(["interval", "runs/some", "--areas", "a.csv"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "a, b P0010001 Total -3.2 4.50 0 4" in printed
+    assert "P0010011" not in printed
+    assert "go to a file only: --out FILE" in printed
+    assert FOUND[1].depth > door._PRINTED_DEPTH
