@@ -15,7 +15,7 @@ import numpy as np
 
 from das_spark.estimation.batched import raked
 from das_spark.estimation.solvers.base import Status
-from das_spark.estimation.structured import StructuredFamily, structured_family
+from das_spark.estimation.structured import StructuredFamily, first_guess, structured_family
 from das_spark.estimation.support import Candidate, Proposal, Support, hand_out
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def solve_interior(support: Support, proof: Proof) -> Proposal | None:
     if family is None:
         return None
     system = _system(family)
-    point, best = _begin(system), None
+    point, best = _begin(family, system), None
     size = float(np.abs(system.linear[system.live]).mean()) + 1.0
     for number in range(1, MOST_STEPS + 1):
         moved, mean = _step(system, point)
@@ -111,13 +111,16 @@ def _system(family: StructuredFamily) -> _System:
     return _System(matrices, linear, live, family.needed[place], rows, least, np.minimum(most, 1e12), given, stiff)
 
 
-def _begin(system: _System) -> _Point:
-    """Everybody spread evenly over the children that a cell can have people in, and sums in the middle."""
-    count = np.maximum(system.live.sum(axis=0), 1)
-    x = np.where(system.live, system.needed / count, 1.0)
+def _begin(family: StructuredFamily, system: _System) -> _Point:
+    """Mostly what is known of the children, a tenth of it spread evenly, raked to narrow bounds; sums as they are."""
+    even = system.needed / np.maximum(system.live.sum(axis=0), 1)
+    x = np.where(system.live, 0.9 * first_guess(family)[:, family.place] + 0.1 * even, 0.0)
+    middle, narrow = 0.5 * (system.least + system.most), system.most - system.least < 1.0
+    x = np.where(system.live, raked(family.support, family.limits, x.T.copy(), middle.T, narrow.T).T, 1.0)
     gradient = float(np.abs(system.linear[system.live]).mean()) + 1.0
-    width = system.most - system.least
-    sums = np.clip(x * system.live @ system.rows.T, system.least + 0.1 * width, system.most - 0.1 * width)
+    sums = (x * system.live) @ system.rows.T
+    inwards = np.minimum(0.1 * (system.most - system.least), np.maximum(0.1 * sums, 1.0))
+    sums = np.clip(sums, system.least + inwards, system.most - inwards)
     far = np.full(sums.shape, gradient)
     return _Point(
         x=x,

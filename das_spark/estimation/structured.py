@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RELAXATION: Final = 1.6
 """Over-relaxation of each step."""
-STIFFNESS: Final = 8.0
+STIFFNESS: Final = 1.0
 """Penalty at the start, in units of the median curvature of a cell."""
 TIGHTNESS: Final = 3.0
 """Penalty of a bounded sum, in units of the curvature that the objective has along it."""
@@ -170,7 +170,7 @@ class _Iterates:
 
 def _begin(family: StructuredFamily) -> _Iterates:
     shape, wide = family.linear.shape, (family.linear.shape[0], len(family.rows))
-    split = _guess(family)
+    split = first_guess(family)
     answers = _site_sums(family, split) @ family.rows.T
     state = _Iterates(
         family=family,
@@ -193,8 +193,8 @@ def _begin(family: StructuredFamily) -> _Iterates:
     return state
 
 
-def _guess(family: StructuredFamily) -> Floats:
-    """The means given what is below, without what is negative, scaled to the parent's cells."""
+def first_guess(family: StructuredFamily) -> Floats:
+    """The means given what is below, without what is negative, raked to the parent's cells and to narrow bounds."""
     guess = np.zeros(family.linear.shape)
     for each in family.prior.means:
         (wide,) = np.nonzero(np.isin(each.frame.cells, family.frame.cells))
@@ -202,8 +202,12 @@ def _guess(family: StructuredFamily) -> Floats:
     guess = np.where(family.live, np.maximum(guess, 0.0) + 1e-3, 0.0)
     if family.support.parent is None:
         return guess
-    factor = np.divide(family.needed, guess.sum(axis=0), out=np.zeros(len(family.needed)), where=family.needed > 0)
-    return np.asarray(guess * factor, dtype=np.float64)
+    lower, upper = family.limits.lower, family.limits.upper
+    middle = 0.5 * (lower + np.minimum(upper, lower + 2.0))
+    own = raked(family.support, family.limits, guess[:, family.place].T.copy(), middle, upper - lower < 1.0)
+    guess = np.zeros(guess.shape)
+    guess[:, family.place] = own.T
+    return guess
 
 
 def _site_sums(family: StructuredFamily, x: Floats) -> Floats:
