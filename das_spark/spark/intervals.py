@@ -172,6 +172,6 @@ def unions_of_areas(areas: DataFrame, leaves: DataFrame, *, is_census: bool) -> 
 
 
 def rows_of_intervals(found: DataFrame) -> Iterator[Mapping[str, Any]]:
-    """Rows in the order of their names, one after the other: a driver holds one partition."""
-    for row in found.orderBy(GEOCODE).toLocalIterator():
-        yield row.asDict()
+    """Rows in the order of their names; there is one an area, as many as somebody names in a file."""
+    for batch in found.orderBy(GEOCODE).toArrow().to_batches():
+        yield from batch.to_pylist()
