@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Overlays, Settings, console
+from das_spark.cli.options import External, Overlays, Settings, console
 from das_spark.config import load_plan
 from das_spark.report import table
 
@@ -44,10 +44,7 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         Path | None,
         typer.Option("--out", metavar="PATH", help="CSV to write, of areas; or folder to make, of geounits."),
     ] = None,
-    conf: Annotated[
-        Path | None,
-        typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
-    ] = None,
+    conf: External = None,
     overlay: Overlays = None,
     settings: Settings = None,
 ) -> None:

@@ -52,6 +52,10 @@ Resume = Annotated[bool, typer.Option("--resume", help="Fail (exit code 3) if th
 AreaReader = Annotated[
     str, typer.Option("--reader", metavar="NAME", help=f"Who reads the geography: {', '.join(AREA_READERS)}.")
 ]
+External = Annotated[
+    Path | None,
+    typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
 

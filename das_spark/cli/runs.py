@@ -11,6 +11,7 @@ from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat, print_event, progress_lines
 from das_spark.cli.options import (
     Conf,
+    External,
     Output,
     Overlays,
     Resume,
@@ -147,10 +148,7 @@ def estimate(
         Path | None,
         typer.Option("--from-measurements", metavar="PATH", help="Folder of measurements instead of a run."),
     ] = None,
-    conf: Annotated[
-        Path | None,
-        typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
-    ] = None,
+    conf: External = None,
     overlay: Overlays = None,
     settings: Annotated[
         list[str] | None,

@@ -6,13 +6,14 @@ were made of a folder of measurements): upwards from the lowest level that was m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import lazy_levels, level_plan
 from das_spark.core.linear import Statistics, upward
 from das_spark.io.table_files import PARQUET
+from das_spark.pipeline.levels import table_writer
 from das_spark.pipeline.tabulate import TablesWriting, run_fact, table_rows
 from das_spark.spark.arranged import write_levels, written_files
 from das_spark.spark.intervals import (
@@ -35,8 +36,7 @@ from das_spark.spark.level_pass import (
 from das_spark.spark.level_pass import upward as carried_up
 from das_spark.spark.tables import read_table, union
 from das_spark.store import PublicLayout, discard, disk_errors, guarded_staging
-from das_spark.store.parquet import ParquetTables, TableFolder, count_rows
-from das_spark.store.tables import TABLES
+from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +113,7 @@ class LinearPasses:
         folders = {"upward": self.scratch.level("upward", level)}
         if above is not None:
             folders["upward_sums"] = self.scratch.level("upward_sums", above)
-        writer = _writer(folders)
+        writer = table_writer(folders)
         task = UpwardTask(level_plan(self.plan, level), upward)
         top = above is None
         written_files(
@@ -124,7 +124,7 @@ class LinearPasses:
         above, known = self._above(level), read_table(self.spark, "upward", self.scratch.level("upward", level))
         lowest = level == self.levels[-1]
         tables = ("moments", "union_moments", *(() if lowest else ("linear",)))
-        writer = _writer({name: self.scratch.level(name, level) for name in tables})
+        writer = table_writer({name: self.scratch.level(name, level) for name in tables})
         given = None if above is None else read_table(self.spark, "linear", self.scratch.level("linear", above))
         task = DownwardTask(level_plan(self.plan, level), self.statistics, lowest)
         report = carried_down(self._level(level, known), given, task, self._spread(level), Writing(writer))
@@ -144,10 +144,6 @@ class LinearPasses:
         cores = self.spark.sparkContext.defaultParallelism
         families = self._sizes[self._above(level) or level]
         return FamilySpread.of(families, self._sizes[level], cores * self.plan.estimation.partitions_per_core)
-
-
-def _writer(folders: Mapping[str, Path]) -> ParquetTables:
-    return ParquetTables({name: TableFolder(path.absolute(), TABLES[name].schema) for name, path in folders.items()})
 
 
 def intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:

@@ -166,7 +166,7 @@ def _draw(
     context: RunContext, geolevel: str, attempt: int, staging: Path, parents: str | None
 ) -> tuple[FileRecord, ...]:
     """Measure a level into the staging folder of an attempt."""
-    writer = _writer({"measurements": staging})
+    writer = table_writer({"measurements": staging})
     report = measurements(
         context.tables.read("histograms", geolevel),
         None if parents is None else context.tables.read("estimates", parents),
@@ -200,7 +200,7 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     # The level itself comes last, since it says that the pass through it is done.
     folders = {} if above is None else {"upward_sums": context.tables.folder("upward_sums", above)}
     folders["upward"] = target
-    writer = _writer({table: staging / table for table in folders})
+    writer = table_writer({table: staging / table for table in folders})
     plan = level_plan(context.plan, geolevel)
     report = upward(
         _public_level(context, geolevel, sums),
@@ -232,7 +232,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
     staging = context.tables.fresh_staging("estimates", geolevel)
     # One job makes all tables side by side; the estimates come last, since they say that the level is done.
     names = ("diagnostics", *(["estimate_arrays"] if arrays else []), "estimates")
-    writer = _writer({table: staging / table for table in (*names, "seconds")})
+    writer = table_writer({table: staging / table for table in (*names, "seconds")})
     report = estimates(
         _public_level(context, geolevel, known),
         None if above is None else context.tables.read("estimates", above),
@@ -268,7 +268,8 @@ def _public_level(context: RunContext, geolevel: str, known: DataFrame | None) -
     )
 
 
-def _writer(folders: Mapping[str, Path]) -> ParquetTables:
+def table_writer(folders: Mapping[str, Path]) -> ParquetTables:
+    """What writes tables of a run, each into a folder, in tasks."""
     return ParquetTables({name: TableFolder(path.absolute(), TABLES[name].schema) for name, path in folders.items()})
 
 

@@ -15,10 +15,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from das_spark.core.linear import UNION, whole_intervals
 from das_spark.errors import without_values
 from das_spark.geography import BLOCK
-from das_spark.io.table_files import PARQUET
+from das_spark.io.table_files import GEOCODE
 from das_spark.spark.census import census_geocode
 from das_spark.spark.lists import cut, flat_lists, together
-from das_spark.spark.tables import UNION_MOMENTS, with_level
+from das_spark.spark.tables import UNION_MOMENTS
+from das_spark.spark.tabulate import read_files
 from das_spark.spark.verify_intervals import PublishedIntervals
 from das_spark.store import tables as declared
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from das_spark.store import TablesLayout
     from das_spark.tabulation import Table
 
-GEOCODE: Final = "geocode"
 #: Variance, in people squared, up to which a count is exact.
 _EXACT: Final = 1e-9
 #: Rows whose intervals a task holds at once, times columns: bounds its memory.
@@ -93,17 +93,13 @@ def read_intervals(
 ) -> tuple[PublishedIntervals, ...]:
     """The intervals of a run as their files hold them, for verification."""
     return tuple(
-        PublishedIntervals(table, format, _read(spark, layout, table, format, levels)) for table, format in written
+        PublishedIntervals(
+            table,
+            format,
+            read_files(spark, layout, table.name, format, levels, from_arrow_schema(interval_schema(table))),
+        )
+        for table, format in written
     )
-
-
-def _read(
-    spark: SparkSession, layout: TablesLayout[Path], table: Table, format: str, levels: Sequence[str]
-) -> DataFrame:
-    folders = [str(layout.level(table.name, format, level)) for level in levels]
-    schema = with_level(from_arrow_schema(interval_schema(table)))
-    reader = spark.read.schema(schema).option("basePath", str(layout.table(table.name, format)))
-    return reader.parquet(*folders) if format == PARQUET else reader.option("header", "true").csv(folders)
 
 
 def summed_moments(moments: DataFrame) -> DataFrame:

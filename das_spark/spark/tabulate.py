@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from das_spark.errors import without_values
-from das_spark.io.table_files import CSV, PARQUET, csv_header
+from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.lists import cut, flat_lists
 from das_spark.spark.tables import with_level
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from das_spark.tabulation import Table
 
 
-GEOCODE = "geocode"
 #: Values that a task holds as a dense table at once: bounds its memory.
 _DENSE = 1 << 22
 
@@ -81,7 +80,7 @@ def read_published(
         PublishedTable(
             table,
             format,
-            _read(spark, layout, table, format, levels),
+            read_files(spark, layout, table.name, format, levels, table_schema([table])),
             tuple(level for level in levels if _misnamed(layout, table, level)) if format == CSV else None,
         )
         for table in tables
@@ -89,13 +88,14 @@ def read_published(
     )
 
 
-def _read(spark: SparkSession, layout: TablesLayout, table: Table, format: str, levels: Sequence[str]) -> DataFrame:
-    folders = [str(layout.level(table.name, format, level)) for level in levels]
-    reader = spark.read.schema(with_level(table_schema([table]))).option(
-        "basePath", str(layout.table(table.name, format))
-    )
+def read_files(
+    spark: SparkSession, layout: TablesLayout, name: str, format: str, levels: Sequence[str], schema: StructType
+) -> DataFrame:
+    """Levels of a table as its files hold them: the columns of the schema, and the level."""
+    folders = [str(layout.level(name, format, level)) for level in levels]
+    reader = spark.read.schema(with_level(schema)).option("basePath", str(layout.table(name, format)))
     frame = reader.parquet(*folders) if format == PARQUET else reader.option("header", "true").csv(folders)
-    return frame.select(F.col("level"), GEOCODE, *table.names)
+    return frame.select(F.col("level"), *schema.names)
 
 
 def _misnamed(layout: TablesLayout, table: Table, level: str) -> bool:
