@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,8 +20,10 @@ def steps_of(plan: RunPlan) -> tuple[LevelStep, ...]:
 
 
 def needs_of(plan: RunPlan) -> Needs:
-    """What the estimator of a run needs."""
-    return ESTIMATORS[plan.estimation.estimator].needs
+    """What the estimator of a run needs; where all rows are measured anyhow, it goes upwards from the lowest level."""
+    needs = ESTIMATORS[plan.estimation.estimator].needs
+    is_complete = needs.upward == "inner" and plan.measurement_rows == "all"
+    return replace(needs, upward="all") if is_complete else needs
 
 
 def levels_together(plan: RunPlan) -> str:
@@ -38,10 +41,9 @@ def levels_together(plan: RunPlan) -> str:
     leaf = plan.spine.leaf.name
     if leaf in upward:
         return f"{sentence}."
-    lazily = f", without the answers that the estimates of {last} cannot touch," if leaf in lazy_levels(plan) else ""
     return (
-        f"{sentence}; {leaf}, the lowest geolevel, is left out of the pass: it is measured after {last} is"
-        f" estimated{lazily} and estimated as by TopDown."
+        f"{sentence}; {leaf}, the lowest geolevel, is left out of the pass: it is measured after {last} is estimated,"
+        f" without the answers that the estimates of {last} cannot touch, and estimated as by TopDown."
     )
 
 

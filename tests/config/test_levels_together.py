@@ -15,6 +15,7 @@ PASS = (
     "The measurements of National, State and County are combined in a pass upwards before the first estimate, so that "
     "each of these geolevels is estimated from its own measurements and those of all below it in the pass"
 )
+WHOLE = f"{PASS.replace('State and County', 'State, County and Enumdist')}."
 APART = "; Enumdist, the lowest geolevel, is left out of the pass: it is measured after County is estimated"
 
 
@@ -27,8 +28,8 @@ def test_it_names_the_levels_of_the_pass_and_the_one_that_is_left_out():
     assert sentence(BLUE) == f"{PASS}{APART}{lazily} and estimated as by TopDown."
 
 
-def test_where_every_row_is_kept_it_does_not_say_that_answers_are_left_out():
-    assert sentence(BLUE, "measurement.rows=all") == f"{PASS}{APART} and estimated as by TopDown."
+def test_where_every_row_is_kept_the_pass_begins_at_the_lowest_level():
+    assert sentence(BLUE, "measurement.rows=all") == WHOLE
 
 
 def test_a_pass_through_all_levels_leaves_none_out(monkeypatch: pytest.MonkeyPatch):
@@ -36,9 +37,7 @@ def test_a_pass_through_all_levels_leaves_none_out(monkeypatch: pytest.MonkeyPat
         needs = Needs(upward="all")
 
     monkeypatch.setitem(ESTIMATORS, "everything", Everything())
-    assert sentence("estimation.estimator=everything") == (
-        f"{PASS.replace('State and County', 'State, County and Enumdist')}."
-    )
+    assert sentence("estimation.estimator=everything") == WHOLE
 
 
 def test_where_each_level_is_estimated_by_itself_nothing_is_said():

@@ -18,7 +18,8 @@ class Needs:
     Attributes:
         rows: Whether it reads every answer of every query, or those that the parent's estimate can touch.
         upward: Levels through which it goes upwards before the first of them is estimated from the top: "none", "inner"
-            (all but the lowest) or "all". They are measured first, and all rows of them: there is no estimate yet.
+            (all but the lowest, or all in a run that measures all rows of it, too) or "all". They are measured first,
+            and all rows of them: there is no estimate yet.
         arrays: Names of the arrays that it gives with the estimate of a geounit (`FamilyEstimate.arrays`).
         reads_everything: Whether it reads all that is measured at the levels of its upward pass: of single children,
             too, whose estimates are their parents', and queries that no pass of the level fits.

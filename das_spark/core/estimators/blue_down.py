@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class BlueDown:
     """Top-down from best linear unbiased estimates (Ghazi et al. 2026; estimation/README.md, sections 13 to 15).
 
-    The pass upwards leaves the lowest level out, so that it is measured as lazily as for TopDown; its families are
-    those of TopDown, too. All others are sought in the precision of everything that is known of them and below.
+    The pass upwards leaves the lowest level out where that is measured as lazily as for TopDown, and begins with it
+    where all its rows are measured; its families are those of TopDown in any case. All others are sought in the
+    precision of everything that is known of them and below.
     """
 
     needs: Final = Needs(
