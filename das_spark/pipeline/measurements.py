@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from das_spark.config import RunPlan, plan_from_config
-from das_spark.errors import ConfigurationError, OutputError
+from das_spark.errors import ConfigurationError
 from das_spark.io.dictionary import measurements_dictionary
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about
 from das_spark.spark.noisy_rows import published_rows, write_published
@@ -24,14 +24,13 @@ from das_spark.store import (
     PublicManifest,
     copy_parts,
     discard,
-    disk_errors,
     level_folder,
+    new_folder,
     open_public,
     promote,
     record_of,
     require_finished,
     set_times,
-    sync_folder,
     write_durably,
 )
 from das_spark.store.parquet import below, count_rows
@@ -80,23 +79,12 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
     manifest = PublicManifest.load(public.manifest)
     plan = plan_from_config(manifest.config, source=str(public.manifest))
     _check_run(run_folder, public, plan)
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
-    target = out.absolute()
-    staging = target.with_name(f".{target.name}.unfinished")
-    with disk_errors(out):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        discard(staging)  # what a driver left that died
-        try:
-            started = spark or session(f"das_spark measurements {run_folder.name}")
-            rows = _write_rows(started, public, plan, NoisyLayout(staging))
-            record = _write_record(NoisyLayout(staging), manifest, plan, rows)
-            set_times(staging, datetime.fromisoformat(manifest.created))
-            staging.replace(target)
-            sync_folder(target.parent)
-        finally:
-            discard(staging)
-    return MeasurementsSummary(out, rows, record_of(NoisyLayout(target).record).sha256, record.notices)
+    with new_folder(out) as made:
+        layout = NoisyLayout(made)
+        rows = _write_rows(spark or session(f"das_spark measurements {run_folder.name}"), public, plan, layout)
+        record = _write_record(layout, manifest, plan, rows)
+        set_times(made, datetime.fromisoformat(manifest.created))
+    return MeasurementsSummary(out, rows, record_of(NoisyLayout(out).record).sha256, record.notices)
 
 
 def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -237,6 +237,40 @@ def replace_folder(staging: Place, target: Place, files: Sequence[FileRecord] | 
     require_staged(staging)
     discard(target)
     return promote(staging, target, files, check=False)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Write a folder under a hidden name beside its own, which it is given when all of it is there, and not before.
+
+    What an earlier attempt left there that died is removed first; what is there after an error, too.
+
+    Args:
+        out: The folder; it must not exist, or be empty.
+
+    Yields:
+        Where to write; need not exist.
+
+    Raises:
+        OutputError: There is something already, the disk is full, or the place cannot be written.
+    """
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
+    target = unfinished_beside(out)
+    with disk_errors(out):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        discard(target)
+        try:
+            yield target
+            target.replace(out.absolute())
+            sync_folder(target.parent)
+        finally:
+            discard(target)
+
+
+def unfinished_beside(out: Path) -> Path:
+    """The hidden name beside a file or folder under which what is made for it lies meanwhile."""
+    return out.absolute().with_name(f".{out.absolute().name}.unfinished")
 
 
 def require_staged(staging: Address) -> None:

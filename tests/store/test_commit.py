@@ -12,6 +12,7 @@ from das_spark.store import (
     discard,
     finished,
     link_parts,
+    new_folder,
     part_files,
     promote,
     record_of,
@@ -255,3 +256,38 @@ def test_a_place_is_asked_whether_it_can_be_written_before_anything_is_made(tmp_
     with pytest.raises(OutputError, match="may not write to") as caught:
         require_writable(tmp_path / "not" / "yet")
     assert "another output folder" in caught.value.hint
+
+
+def test_a_new_folder_appears_when_it_is_whole(tmp_path):
+    out = tmp_path / "deep" / "out"
+    with new_folder(out) as made:
+        made.mkdir()
+        (made / "a").write_text("1")
+        assert names(out.parent) == [".out.unfinished"]
+    assert names(out.parent) == ["out"]
+    assert names(out) == ["a"]
+    with pytest.raises(OutputError, match="not an empty folder"), new_folder(out):
+        pytest.fail("nothing is written over")
+
+
+def test_of_a_new_folder_that_is_not_whole_nothing_is_left(tmp_path):
+    out, left = tmp_path / "out", tmp_path / ".out.unfinished"
+    left.mkdir()
+    (left / "of one that died").touch()
+    out.mkdir()  # an empty folder is none
+
+    def fail():
+        with new_folder(out) as made:
+            assert not made.exists()
+            made.mkdir()
+            (made / "a").touch()
+            raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OutputError, match="no space left"):
+        fail()
+    assert names(tmp_path) == ["out"]
+    assert names(out) == []
+    with new_folder(out) as made:
+        made.mkdir()
+        (made / "b").touch()
+    assert names(out) == ["b"]
