@@ -1,4 +1,4 @@
-"""Whether published intervals hang together: ends about their estimates, and estimates that sum to those of parents.
+"""Whether published intervals hang together: ends about their estimates, formats of one table, and sums over levels.
 
 Shares no code with how intervals are made.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from das_spark.tabulation import Table
 
 ENDS: Final = "intervals reach as far as their standard errors"
+SAME: Final = "formats of intervals hold the same numbers"
 SUMS: Final = "estimates of intervals sum to parents"
 #: People by which numbers that are computed in two ways may differ, and relative to them.
 _CLOSE: Final = 1e-5
@@ -71,14 +72,17 @@ def interval_rules(
     checked = counted.agg(F.min("good").alias("good"), F.sum("rows").alias("missing"))
     bad = ~F.col("good") | (F.col("missing") != 0)
     width = F.element_at(F.array(*[F.lit(len(each.table.columns)) for each in published]), F.col("number") + 1)
-    ends = Rule(findings(checked, Finding(ENDS, bad, width)), tuple((ENDS, name, "") for name in levels))
-    if len(levels) == 1:
-        return [ends]
-    # Files of the other formats hold the same rows, by the rule on ends.
+    rules = [Rule(findings(checked, Finding(ENDS, bad, width)), tuple((ENDS, name, "") for name in levels))]
     first = [each for each in published if each.format == published[0].format]
-    sums = reduce(DataFrame.unionAll, [_differences(each, levels, census) for each in first])
-    expected = tuple((SUMS, name, "") for name in levels[:-1])
-    return [ends, Rule(findings(sums, Finding(SUMS, F.col("bad"), 1)), expected)]
+    if len(first) < len(published):
+        same = Finding(SAME, F.col("least") != F.col("greatest"), F.col("rows"))
+        rules.append(Rule(findings(_hashes(published), same), tuple((SAME, name, "") for name in levels)))
+    if len(levels) > 1:
+        # Of one format: the others hold the same numbers, which the rule before this one looks at.
+        sums = reduce(DataFrame.unionAll, [_differences(each, levels, census) for each in first])
+        expected = tuple((SUMS, name, "") for name in levels[:-1])
+        rules.append(Rule(findings(sums, Finding(SUMS, F.col("bad"), 1)), expected))
+    return rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,20 @@ def _ends(published: PublishedIntervals, reach: float, number: int) -> DataFrame
     task = _Ends(published.table.names, reach)
     judged = published.frame.mapInArrow(without_values(task), "level string, geocode string, good boolean")
     return judged.select("level", "geocode", "good", F.lit(1).alias("rows"), F.lit(number).alias("number"))
+
+
+def _hashes(published: Sequence[PublishedIntervals]) -> DataFrame:
+    """Hashes of all numbers of a geounit in a table: the least and the greatest of its formats. None is of a null."""
+    parts = []
+    for each in published:
+        numbers = [f"`{name}`" for name in each.frame.columns if name not in ("level", "geocode")]
+        parts.append(
+            each.frame.select(
+                "level", "geocode", F.lit(each.table.name).alias("table"), F.xxhash64(*numbers).alias("hash")
+            )
+        )
+    rows = reduce(DataFrame.unionAll, parts).groupBy("level", "geocode", "table")
+    return rows.agg(F.min("hash").alias("least"), F.max("hash").alias("greatest"), F.count("hash").alias("rows"))
 
 
 def _differences(published: PublishedIntervals, levels: Sequence[str], census: Spine) -> DataFrame:

@@ -27,7 +27,7 @@ from das_spark.spark.intervals import (
     unions_of_areas,
 )
 from das_spark.spark.tables import UPWARD
-from das_spark.spark.verify_intervals import ENDS, SUMS, PublishedIntervals, interval_rules
+from das_spark.spark.verify_intervals import ENDS, SAME, SUMS, PublishedIntervals, interval_rules
 from das_spark.tabulation import redistricting_tables
 
 pytestmark = pytest.mark.spark
@@ -192,6 +192,7 @@ def test_right_intervals_pass_and_everything_was_looked_at(published, run):
     assert all(check.passed for check in checks)
     columns = 2 * len(P1.names) + len(P5.names)
     expected = {(ENDS, level): rows * columns for level, rows in zip(LEVELS, (1, 2, 3), strict=True)}
+    expected |= {(SAME, level): rows * 3 for level, rows in zip(LEVELS, (1, 2, 3), strict=True)}
     expected |= {(SUMS, "County"): 1 * 2, (SUMS, "Tract"): 2 * 2}
     assert {(check.name, check.geolevel): check.checked for check in checks} == expected
 
@@ -199,8 +200,11 @@ def test_right_intervals_pass_and_everything_was_looked_at(published, run):
 def test_without_intervals_there_is_no_rule_and_one_level_is_no_sum(published, run):
     assert interval_rules((), run.tables.geounits, SPINE, LEVELS, LEVEL) == []
     tracts = tuple(replace(each, frame=each.frame.where("level = 'Tract'")) for each in published)
-    (rule,) = interval_rules(tracts, run.tables.geounits, SPINE, ("Tract",), LEVEL)
-    assert [(check.name, check.geolevel, check.passed) for check in judge([rule])] == [(ENDS, "Tract", True)]
+    rules = interval_rules(tracts, run.tables.geounits, SPINE, ("Tract",), LEVEL)
+    found = [(check.name, check.geolevel, check.passed) for check in judge(rules)]
+    assert found == [(ENDS, "Tract", True), (SAME, "Tract", True)]
+    (rule,) = interval_rules(tracts[1:], run.tables.geounits, SPINE, ("Tract",), LEVEL)[:1]
+    assert [check.name for check in judge([rule])] == [ENDS]
 
 
 @pytest.mark.slow
@@ -220,7 +224,16 @@ def test_an_end_that_was_moved_is_found(published, run, place, end, step):
     code = max(moments(), key=lambda code: moments()[code][0][2] - REACH * moments()[code][1][2] ** 0.5)
     name = f"{P1.names[2]}{end}"
     found = verified(changed(published, place, put(code, **{name: F.col(name) + step})), run)
-    assert found == {(ENDS, level_of(code)): (code,)}
+    assert found == {(rule, level_of(code)): (code,) for rule in (ENDS, SAME)}
+
+
+def test_formats_that_do_not_agree_are_found(published, run):
+    # So little that each format is right by itself, and so are the sums: it is the second one that was changed.
+    for code in (COUNTY, BLOCKS[1]):
+        more = put(code, P0010002=F.col("P0010002") + 1e-9)
+        assert verified(changed(published, 1, more), run) == {(SAME, level_of(code)): (code,)}
+    both = changed(changed(published, 0, more), 1, more)
+    assert verified(both, run) == {}
 
 
 @pytest.mark.slow
@@ -249,7 +262,7 @@ def test_a_null_is_found(published, run, end):
 @pytest.mark.slow
 def test_ends_that_changed_places_are_found(published, run):
     turned = put(COUNTY, P0010002_low=F.col("P0010002_high"), P0010002_high=F.col("P0010002_low"))
-    assert verified(changed(published, 0, turned), run) == {(ENDS, "County"): (COUNTY,)}
+    assert verified(changed(published, 0, turned), run) == {(rule, "County"): (COUNTY,) for rule in (ENDS, SAME)}
 
 
 @pytest.mark.slow
