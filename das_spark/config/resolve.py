@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
-from das_spark.config.geography import CENSUS, resolve_geography, resolve_spine
+from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input
 from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
@@ -18,6 +18,7 @@ from das_spark.config.load import (
     nearest,
 )
 from das_spark.config.model import DEFAULT_ESTIMATOR
+from das_spark.config.needed_total import NO_TOTAL, check_needed_total
 from das_spark.config.plan import (
     EstimationSettings,
     IntervalSettings,
@@ -48,12 +49,9 @@ if TYPE_CHECKING:
         RunFile,
         TableFormat,
     )
-    from das_spark.geography import Spine
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
-#: What `invariants.total_at` says where no total is exact.
-NO_TOTAL = "none"
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 
@@ -85,7 +83,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
     measured = measured_queries(*budget) if budget else None
     strategy = product.strategies.get(run_file.budget.strategy or "")
     if strategy and spine and invariants:
-        _check_needed_total(run_file.budget, strategy, product, spine, invariants, problems)
+        check_needed_total(run_file.budget, strategy, product, spine, invariants, problems)
     passes = resolve_passes(section.passes, strategy, product.schema, levels, measured, problems)
     if budget:
         check_sites(section.estimator, product, budget[1].values(), problems)
@@ -140,34 +138,6 @@ def _check_total_level(invariants: Invariants | None, levels: Sequence[str], pro
     if levels and level is not None and level not in levels:
         sentence = f"'{level}' is no geolevel of the run; {nearest(level, levels)}; \"{NO_TOTAL}\" for no exact total"
         problems.add("invariants.total_at", sentence)
-
-
-def _check_needed_total(
-    section: BudgetSection,
-    strategy: Strategy,
-    product: Product,
-    spine: Spine,
-    invariants: Invariants,
-    problems: Problems,
-) -> None:
-    """Totals that a strategy does not measure, since they must be exact, are exact in the run."""
-    level, total_at = strategy.needs_total_at, invariants.total_at
-    own_queries = section.queries is not None or level in section.level_queries
-    if level not in spine.names or own_queries or (total_at is not None and total_at not in spine.names):
-        return
-    others = [each.name for each in product.strategies.values() if _can_replace(each, strategy)]
-    another = f", or take another budget.strategy ({', '.join(others)})" if others else ""
-    measures = f"strategy '{strategy.name}' does not measure the totals of {level}, which must be exact"
-    if level not in invariants.total_levels(spine.names):
-        sentence = f'is "{total_at or NO_TOTAL}", and {measures}; set it to "{level}"{another}'
-        problems.add("invariants.total_at", sentence)
-    elif level == total_at and spine.total_key_at(level) is not None:
-        sentence = f"divides geounits of {level}, whose parts have no exact totals, and {measures}"
-        problems.add("geography.spine", f"'{spine.kind}' {sentence}; set it to \"{CENSUS}\"{another}")
-
-
-def _can_replace(other: Strategy, strategy: Strategy) -> bool:
-    return other.geolevels == strategy.geolevels and not other.needs_total_at
 
 
 def _check_level_names(run_file: RunFile, levels: Sequence[str], problems: Problems) -> None:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config.load import apply_setting, nearest, read_tables
+from das_spark.config.needed_total import require_undivided, strategy_of
 from das_spark.config.plan import JointPlan
 from das_spark.config.run_files import load_run
 from das_spark.errors import ConfigurationError
@@ -27,6 +28,10 @@ from das_spark.products import product
 
 if TYPE_CHECKING:
     from das_spark.privacy import Budget
+    from das_spark.products import Product, Strategy
+
+    #: A strategy with its product, and the level whose totals are exact.
+    _Needed = tuple[Strategy, Product, str | None]
 
 _SPINE, _BUDGET, _LEVELS, _FRAMEWORK = "spine", "budget", "geolevels", "framework"
 _WAYS: Final = "give --shares FILE, or --product NAME with --strategy NAME"
@@ -62,11 +67,12 @@ def choose_spine(
         settings: Texts `spine.key=value` and `budget.key=value`, laid over the rest.
 
     Raises:
-        ConfigurationError: A name, key or value is wrong, or nothing gives shares.
+        ConfigurationError: A name, key or value is wrong, nothing gives shares, or the spine divides geounits whose
+            totals the strategy needs exact.
         BudgetError: A share is no exact fraction.
         GeographyError: The shares do not sum to 1, or the settings do not fit together.
     """
-    budget, facts = _budget(shares, product_name, strategy)
+    budget, facts, needed = _budget(shares, product_name, strategy)
     data: dict[str, Any] = {_SPINE: {}, _BUDGET: budget}
     for text in settings:
         apply_setting(data, text)
@@ -74,6 +80,8 @@ def choose_spine(
     if strange:
         raise ConfigurationError(f"--set {strange[0]}: a spine has settings 'spine' and 'budget' only")
     chosen = _settings(kind, preset, data[_SPINE])
+    if needed is not None:
+        require_undivided(chosen.kind, *needed)
     facts = {**facts, **({"preset": preset} if preset else {})}
     return SpineChoice(chosen, _shares(data[_BUDGET]), _framework(data[_BUDGET]), MappingProxyType(facts))
 
@@ -100,8 +108,10 @@ def _settings(kind: str | None, preset: str | None, changes: object) -> SpineSet
     return replace(base, **checked)
 
 
-def _budget(shares: Path | None, name: str | None, strategy: str | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """Table of framework and shares, and where they come from."""
+def _budget(
+    shares: Path | None, name: str | None, strategy: str | None
+) -> tuple[dict[str, Any], dict[str, str], _Needed | None]:
+    """Table of framework and shares, where they come from, and whose totals are exact."""
     if (shares is None) == (name is None):
         problem = "nothing gives" if shares is None else "two things give"
         raise ConfigurationError(f"{problem} the shares of the geolevels", hint=_WAYS)
@@ -109,28 +119,33 @@ def _budget(shares: Path | None, name: str | None, strategy: str | None) -> tupl
         if strategy is not None:
             raise ConfigurationError("--strategy is one of a product, and shares come from a file", hint=_WAYS)
         if str(shares) in DHC_SHARES:
-            return {_FRAMEWORK: str(Framework.ZCDP), _LEVELS: dict(DHC_SHARES[str(shares)])}, {"shares": str(shares)}
-        return _of_file(shares), {"shares": shares.name}
+            table = {_FRAMEWORK: str(Framework.ZCDP), _LEVELS: dict(DHC_SHARES[str(shares)])}
+            return table, {"shares": str(shares)}, None
+        table, needed = _of_file(shares)
+        return table, {"shares": shares.name}, needed
     found = product(str(name))
     if strategy is not None and strategy not in found.strategies:
         raise ConfigurationError(f"--strategy {strategy}: {nearest(strategy, found.strategies)}")
     chosen = found.strategies[strategy] if strategy else next(iter(found.strategies.values()))
-    return _of_budget(chosen.budget), {"product": found.name, "strategy": chosen.name}
+    facts = {"product": found.name, "strategy": chosen.name}
+    return _of_budget(chosen.budget), facts, (chosen, found, found.total_at)
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def _of_file(path: Path) -> tuple[dict[str, Any], _Needed | None]:
     data = read_tables(path)
     if "run" in data:
         plan = load_run(path, files=False)
         if isinstance(plan, JointPlan):
             raise ConfigurationError(f"{path}: is a joint run", hint="name the run file of one of its parts")
-        return _of_budget(plan.budget)
+        of_run = strategy_of(plan)
+        needed = None if of_run is None else (of_run, plan.product, plan.invariants.total_at)
+        return _of_budget(plan.budget), needed
     table = data.get(_BUDGET)
     if not isinstance(table, dict) or not isinstance(table.get(_LEVELS), dict):
         raise ConfigurationError(
             f"{path}: has no table budget.geolevels", hint='write geolevels = { State = "1/4", ... } below [budget]'
         )
-    return table
+    return table, None
 
 
 def _of_budget(budget: Budget) -> dict[str, Any]:

@@ -137,6 +137,7 @@ def test_a_block_in_two_tracts_is_refused(capsys, tmp_path, build, population):
         (["--set", "budget.geolevels.US=1/2"], "the shares of the geolevels sum to"),
         (["--set", "spine.group_type=odd"], "no group type is called 'odd'"),
         (["--preset", "pl95"], "--preset pl95"),
+        (["--strategy", "us_rebalanced"], "--spine 'optimised' divides geounits of State"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_read(capsys, tmp_path, build, options, words):

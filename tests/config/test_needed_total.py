@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config import load_plan
+from das_spark.config import choose_spine, load_plan
 from das_spark.errors import ConfigurationError
+from das_spark.products import PRODUCTS
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_person.toml"
 AREAS = ("geography.reader=block_assignment", "geography.path=areas")
@@ -85,3 +86,36 @@ def test_nothing_is_made_of_a_run_that_is_refused(command, capsys, tmp_path):
     assert main([command, str(CONF), *options, "--test-key", "a"]) == 2
     assert "invariants.total_at" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@NAMES
+@pytest.mark.parametrize("kind", ["aian", "optimised"])
+def test_a_spine_that_divides_states_is_not_made_for_it_either(name, others, kind):
+    said = (
+        rf"--spine '{kind}' divides geounits of State, whose parts have no exact totals, and strategy '{name}' does "
+        r"not measure the totals of State, which must be exact"
+    )
+    product = {"product_name": "pl94_2020_person"}
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        choose_spine(kind, strategy=name, **product)
+    assert caught.value.hint.startswith(f"give --spine census, or shares of another strategy ({others})")
+    assert choose_spine("census", strategy=name, **product).settings.kind == "census"
+    for other in others.split(", "):
+        assert choose_spine(kind, strategy=other, **product).settings.kind == kind
+
+
+def test_shares_of_a_run_file_are_those_of_its_strategy_unless_it_measures_the_totals_itself(tmp_path):
+    run = 'budget.strategy = "us_rebalanced"\n'
+    head = 'config_version = 1\nrun.product = "pl94_2020_person"\ninput.reader = "cef_2020"\ninput.path = "files"\n'
+    head += 'input.dataset = "people"\n'
+    path = tmp_path / "run.toml"
+    path.write_text(head + run)
+    with pytest.raises(ConfigurationError, match=r"--spine 'optimised' divides geounits of State.*'us_rebalanced'"):
+        choose_spine("optimised", shares=path)
+    assert choose_spine("census", shares=path).settings.kind == "census"
+    queries = PRODUCTS["pl94_2020_person"].strategies["us_rebalanced"].budget.level("State").queries
+    own = "".join(f'"{each.query}" = "{each.share / 2}"\n' for each in queries)
+    measured = f'[budget.level_queries.State]\ntotal = "1/2"\n{own}'
+    for more in ('invariants.total_at = "Block"\n', measured):
+        path.write_text(head + run + more)
+        assert choose_spine("optimised", shares=path).settings.kind == "optimised"
