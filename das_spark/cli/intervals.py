@@ -62,20 +62,20 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if (overlay or settings) and conf is None:
         raise typer.BadParameter("--overlay and --set go with --conf")
     external = None if conf is None else load_plan(conf, overlay or (), settings or (), files=False)
-    from das_spark.pipeline import IntervalRequest, area_intervals, geounit_intervals  # noqa: PLC0415
+    from das_spark.pipeline import area_intervals, geounit_intervals, open_intervals  # noqa: PLC0415
 
-    request = IntervalRequest(path, level, tuple(tables or ()), tuple(geolevels or ()), external)
+    measured = open_intervals(path, level, tables or (), geolevels or (), external)
     screen = console()
-    for notice in request.notices():
+    for notice in measured.notices:
         typer.secho(notice, fg=typer.colors.RED, bold=True, err=True)
     if areas is None and out is not None:
-        summary = geounit_intervals(request, out)
+        summary = geounit_intervals(measured, out)
         rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
         screen.print(table(f"Intervals in {summary.folder}", ("table", "rows"), rows))
     elif areas is not None and out is not None:
-        screen.print(f"{_write(area_intervals(request, areas, out), out):,} intervals in {out}")
+        screen.print(f"{_write(area_intervals(measured, areas, out), out):,} intervals in {out}")
     elif areas is not None:
-        found = area_intervals(request, areas, Path("intervals"))
+        found = area_intervals(measured, areas)
         shown = [_line(each) for each in found if each.depth <= _PRINTED_DEPTH]
         names = ("area", "column", "what", "estimate", "standard error", "low", "high")
         screen.print(table(f"Intervals of {level} of the truth", names, shown, left=3))

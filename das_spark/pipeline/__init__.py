@@ -1,7 +1,13 @@
 """The pipeline room: stages of a run, and the runner that goes through them."""
 
 from das_spark.pipeline.accuracy import evaluate_runs, study_runs
-from das_spark.pipeline.area_intervals import AreaInterval, IntervalRequest, area_intervals, geounit_intervals
+from das_spark.pipeline.area_intervals import (
+    AreaInterval,
+    IntervalSource,
+    area_intervals,
+    geounit_intervals,
+    open_intervals,
+)
 from das_spark.pipeline.assess import verify_run
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.driver import require_begun
@@ -17,7 +23,7 @@ from das_spark.spark.checks import Check, VerificationReport
 __all__ = [
     "AreaInterval",
     "Check",
-    "IntervalRequest",
+    "IntervalSource",
     "JointSummary",
     "MeasurementsSummary",
     "RunSummary",
@@ -29,6 +35,7 @@ __all__ = [
     "estimate_from",
     "evaluate_runs",
     "geounit_intervals",
+    "open_intervals",
     "open_source",
     "publish_measurements",
     "require_begun",

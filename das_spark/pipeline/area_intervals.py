@@ -1,6 +1,6 @@
 """Intervals of finished runs, and of measurements that were published: of areas such as districts, or of all geounits.
 
-Nothing but public files is read. What the passes make lies in a folder beside the result until that is there.
+Nothing but public files is read. What the passes make lies in a hidden folder beside the result until that is there.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import IntervalSettings, interval_settings, lazy_levels
 from das_spark.core.linear import Statistics
-from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt
@@ -20,6 +22,7 @@ from das_spark.pipeline.intervals import (
     PLACE,
     LinearPasses,
     interval_facts,
+    interval_tables,
     intervals_of,
     measured_levels,
     write_intervals,
@@ -34,11 +37,18 @@ from das_spark.spark.evaluate_areas import areas_of_file
 from das_spark.spark.intervals import interval_schema, intervals, rows_of_intervals, unions_of_areas
 from das_spark.spark.session import session
 from das_spark.spark.tables import count_and_first
-from das_spark.store import PublicLayout, RunLayout, Staging, TablesLayout, discard, disk_errors
+from das_spark.store import (
+    PublicLayout,
+    RunLayout,
+    Staging,
+    TablesLayout,
+    discard,
+    disk_errors,
+    new_folder,
+    unfinished_beside,
+)
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
@@ -51,34 +61,50 @@ _NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalRequest:
-    """What is wanted of public measurements.
+class IntervalSource:
+    """Public measurements that were found and verified, and what is wanted of them: result of `open_intervals`."""
 
-    Attributes:
+    path: Path  # where they were found
+    source: Source  # the measurements
+    settings: IntervalSettings  # what is wanted
+
+    @property
+    def plan(self) -> RunPlan:
+        """What was measured; its intervals are those that are wanted."""
+        plan = self.source.plan
+        return replace(plan, output=replace(plan.output, intervals=self.settings))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences that everything made of these measurements must carry."""
+        return notices_of(self.source.plan, insecure=self.source.entry.insecure)
+
+
+def open_intervals(
+    path: Path,
+    level: str,
+    tables: Sequence[str] = (),
+    geolevels: Sequence[str] = (),
+    external: RunPlan | None = None,
+) -> IntervalSource:
+    """Find measurements, verify all of them that can be verified without Spark, and check what is wanted of them.
+
+    Args:
         path: A run's folder (or its public folder), or a folder of measurements.
         level: Probability that an interval covers the truth, an exact text such as "0.9".
         tables: Names of tables; all of the product where there are none.
         geolevels: Of geounits; all that were measured completely where there are none.
         external: What was measured, for measurements of others.
+
+    Raises:
+        ConfigurationError: A geolevel was not measured completely, or a table is none of the product.
+        InputError: The measurements are not what they must be.
+        OutputError: There is no finished run.
     """
-
-    path: Path
-    level: str
-    tables: tuple[str, ...] = ()
-    geolevels: tuple[str, ...] = ()
-    external: RunPlan | None = None
-
-    def notices(self) -> tuple[str, ...]:
-        """Sentences that everything made of these measurements must carry."""
-        source, _ = self.opened()
-        return notices_of(source.plan, insecure=source.entry.insecure)
-
-    def opened(self) -> tuple[Source, IntervalSettings]:
-        """Find the measurements, and what is wanted of them, without Spark."""
-        measured = (self.path / RECORD).is_file() or self.external is not None
-        run, folder = (None, self.path) if measured else (self.path, None)
-        source = open_source(run, folder, (), self.external)
-        return source, interval_settings(source.plan, self.level, self.tables, self.geolevels)
+    measured = (path / RECORD).is_file() or external is not None
+    run, folder = (None, path) if measured else (path, None)
+    source = open_source(run, folder, (), external)
+    return IntervalSource(path, source, interval_settings(source.plan, level, tables, geolevels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,36 +135,39 @@ class AreaInterval:
 
 
 def area_intervals(
-    request: IntervalRequest, areas: Path, beside: Path, spark: SparkSession | None = None
+    measured: IntervalSource, areas: Path, beside: Path | None = None, spark: SparkSession | None = None
 ) -> Iterator[AreaInterval]:
     """Intervals of unions of geounits of the lowest level: exact, covariances between geounits included.
 
     Args:
-        request: Of what; geolevels have no meaning.
+        measured: What is known, and wanted; geolevels have no meaning.
         areas: CSV of geocode and area.
-        beside: What the passes make lies in a folder beside this path meanwhile; every worker can write there.
+        beside: The file or folder that is made of them: what the passes make lies in a hidden folder beside it
+            meanwhile, and every worker must be able to write there. Where None, it is in one of its own in the current
+            folder.
         spark: The session; found or started where None.
 
     Raises:
-        ConfigurationError: Not all answers of the lowest level were kept, or a table is none of the product.
+        ConfigurationError: Not all answers of the lowest level were kept.
         InputError: The file of areas, or the measurements, are not what they must be.
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the place cannot be written.
     """
-    source, settings = request.opened()
-    plan, tables = source.plan, _tables(source.plan, settings)
+    plan, tables = measured.plan, interval_tables(measured.plan)
     if lazy_levels(plan):
         raise ConfigurationError(
-            f'{request.path}: not every noisy answer was kept (measurement.rows = "{plan.measurement_rows}"), and '
+            f'{measured.path}: not every noisy answer was kept (measurement.rows = "{plan.measurement_rows}"), and '
             "intervals of areas need those of the lowest level",
             hint='measure with measurement.rows = "all"',
         )
     census = plan.product.census(plan.spine)
     look_at_areas(areas, census.leaf.length)
-    with _opened(source, tables, beside, spark) as passes, disk_errors(beside):
-        passes.carry(_unions(passes, areas, census))
+    # One of its own where nothing is named: two commands may work in one folder.
+    scratch = unfinished_beside(Path(f"intervals-{token_hex(8)}") if beside is None else beside)
+    with disk_errors(beside or scratch), _passes(measured.source, tables, scratch, spark) as passes:
+        passes.carry((), _unions(passes, areas, census))
         moments, first, empty = passes.union_moments(), 0, True
         for table in tables:
-            for row in rows_of_intervals(intervals(moments, table, first, float(settings.level))):
+            for row in rows_of_intervals(intervals(moments, table, first, float(measured.settings.level))):
                 empty = False
                 yield from _of_row(row, table)
             first += len(table.names)
@@ -146,50 +175,44 @@ def area_intervals(
             raise InputError(f"{areas}: no geocode of it has an area", hint="its second column names the areas")
 
 
-def geounit_intervals(request: IntervalRequest, out: Path, spark: SparkSession | None = None) -> TabulationSummary:
-    """Write intervals of the geounits of a finished run, or of published measurements, into a folder of their own.
+def geounit_intervals(measured: IntervalSource, out: Path, spark: SparkSession | None = None) -> TabulationSummary:
+    """Write intervals of geounits into a folder of their own, which appears when all of them are there.
 
     Args:
-        request: Of what.
+        measured: What is known, and wanted.
         out: The folder; it must not exist, or be empty.
         spark: The session; found or started where None.
 
     Raises:
-        ConfigurationError: A geolevel was not measured completely, or a table is none of the product.
         InputError: The measurements are not what they must be.
         OutputError: The folder cannot be written.
     """
-    source, settings = request.opened()
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
-    plan = replace(source.plan, output=replace(source.plan.output, intervals=settings))
-    written, tables, origin = intervals_of(plan), _tables(plan, settings), plan.origin
-    notices = notices_of(plan, insecure=source.entry.insecure)
+    plan, settings = measured.plan, measured.settings
+    written, tables, origin = intervals_of(plan), interval_tables(plan), plan.origin
     run_id, created = ("", "") if origin is None else (origin.run_id, origin.created)
-    facts = interval_facts(plan, run_id, created, notices)
-    target, census = TablesLayout(out.absolute()), plan.product.census(plan.spine)
-    with _opened(source, tables, out, spark) as passes:
-        staging = Staging(passes.scratch.path / PLACE)
-        formats = tuple(dict.fromkeys(format for _, format in written))
-        writing = TablesWriting(target, staging, settings.geolevels, formats, facts, interval_schema)
-        write_intervals(passes, census, tables, writing, float(settings.level))
-    rows = table_rows(target, [(table.name, format) for table, format in written], settings.geolevels, PLACE)
+    facts = interval_facts(plan, run_id, created, measured.notices)
+    with new_folder(out) as made:
+        target, scratch = TablesLayout(made), made / ".passes"
+        with _passes(measured.source, tables, scratch, spark) as passes:
+            formats = tuple(dict.fromkeys(format for _, format in written))
+            staging = Staging(scratch / PLACE)
+            writing = TablesWriting(target, staging, settings.geolevels, formats, facts, interval_schema)
+            write_intervals(passes, plan.product.census(plan.spine), tables, writing, float(settings.level))
+        rows = table_rows(target, [(table.name, format) for table, format in written], settings.geolevels, PLACE)
     return TabulationSummary(out, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
 
 
-def _tables(plan: RunPlan, settings: IntervalSettings) -> list[Table]:
-    return [table for table in plan.product.tables if table.name in settings.tables]
-
-
 @contextmanager
-def _opened(
-    source: Source, tables: Sequence[Table], beside: Path, spark: SparkSession | None
+def _passes(
+    source: Source, tables: Sequence[Table], scratch: Path, spark: SparkSession | None
 ) -> Iterator[LinearPasses]:
-    """The passes over public tables: those of the run, or those that are made of a folder of measurements."""
-    plan, scratch = source.plan, beside.absolute().with_name(f".{beside.name}.unfinished")
-    started = spark or session("das_spark interval")
+    """The passes over public tables: those of the run, or those that are made of a folder of measurements.
+
+    What they make lies in a scratch folder, which is removed at the end, as is what an attempt left there that died.
+    """
+    plan, started = source.plan, spark or session("das_spark interval")
     try:
-        discard(scratch)  # what a driver left that died
+        discard(scratch)
         source.check(started)
         if isinstance(source, RunSource):
             public, spine = source.public, spine_of_run(source.public, plan)

@@ -6,7 +6,7 @@ were made of a folder of measurements): upwards from the lowest level that was m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +63,17 @@ def measured_levels(plan: RunPlan, levels: Sequence[str]) -> tuple[str, ...]:
     return tuple(level for level in levels if level not in lazy)
 
 
+def downward_levels(levels: Sequence[str], wanted: Collection[str], *, unions: bool) -> Sequence[str]:
+    """The levels of the pass downwards: to the lowest one that is wanted; with unions all, since borders are anywhere.
+
+    Args:
+        levels: Those of the passes, from the top.
+        wanted: Levels whose geounits are wanted.
+        unions: Whether unions of geounits of the lowest level are wanted besides.
+    """
+    return levels if unions else levels[: 1 + max(map(levels.index, wanted))]
+
+
 @dataclass(frozen=True, slots=True)
 class LinearPasses:
     """Both passes over the public tables of a run; what they make lies in a scratch folder."""
@@ -76,16 +87,18 @@ class LinearPasses:
     statistics: Statistics
     _sizes: dict[str, int] = field(default_factory=dict)
 
-    def carry(self, unions: DataFrame | None = None) -> None:
-        """Go up and down.
+    def carry(self, wanted: Collection[str], unions: DataFrame | None = None) -> None:
+        """Go up through all levels, and down to the lowest one that is wanted.
 
         Args:
+            wanted: Levels whose geounits are wanted.
             unions: Which geounits of the lowest level of the passes lie in which unions: columns geocode and union.
         """
         for level in reversed(self.levels):
             self._up(level, of_unions(unions) if unions is not None and level == self.levels[-1] else None)
-        for level in self.levels:
-            self._down(level)
+        down = downward_levels(self.levels, wanted, unions=unions is not None)
+        for level in down:
+            self._down(level, lowest=level == down[-1])
 
     def leaves(self) -> DataFrame:
         """The geounits of the lowest level of the passes."""
@@ -120,9 +133,8 @@ class LinearPasses:
             carried_up(self._level(level, known), task, self._spread(level), Writing(writer), top=top), writer
         )
 
-    def _down(self, level: str) -> None:
+    def _down(self, level: str, *, lowest: bool) -> None:
         above, known = self._above(level), read_table(self.spark, "upward", self.scratch.level("upward", level))
-        lowest = level == self.levels[-1]
         tables = ("moments", "union_moments", *(() if lowest else ("linear",)))
         writer = table_writer({name: self.scratch.level(name, level) for name in tables})
         given = None if above is None else read_table(self.spark, "linear", self.scratch.level("linear", above))
@@ -146,11 +158,16 @@ class LinearPasses:
         return FamilySpread.of(families, self._sizes[level], cores * self.plan.estimation.partitions_per_core)
 
 
+def interval_tables(plan: RunPlan) -> tuple[Table, ...]:
+    """Tables that a run has intervals of; none where it has no intervals."""
+    settings = plan.output.intervals
+    return tuple(table for table in plan.product.tables if settings is not None and table.name in settings.tables)
+
+
 def intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:
     """Tables that a run has intervals of, each with each format: those of the tables, or Parquet without tables."""
-    settings, formats = plan.output.intervals, tuple(plan.output.tables) or (PARQUET,)
-    tables = [table for table in plan.product.tables if settings is not None and table.name in settings.tables]
-    return [(table, format) for table in tables for format in formats]
+    formats = tuple(plan.output.tables) or (PARQUET,)
+    return [(table, format) for table in interval_tables(plan) for format in formats]
 
 
 def interval_facts(plan: RunPlan, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
@@ -198,7 +215,7 @@ def write_intervals(
     levels, is_census = writing.levels, passes.spine.is_census
     with disk_errors(writing.target.path):
         leaves, first = passes.leaves(), 0
-        passes.carry(None if is_census else census_unions(leaves, census, levels))
+        passes.carry(levels, None if is_census else census_unions(leaves, census, levels))
         if is_census:
             rows = union([at_level(passes.moments(level), level) for level in levels])
         else:

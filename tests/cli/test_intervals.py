@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,7 +15,7 @@ import das_spark.pipeline
 from das_spark.cli import intervals as door
 from das_spark.cli.main import main
 from das_spark.errors import InputError
-from das_spark.pipeline import AreaInterval, IntervalRequest
+from das_spark.pipeline import AreaInterval
 from das_spark.spark import session as session_module
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -59,12 +61,27 @@ def test_it_has_help_with_an_example(capsys):
     assert "Example: das-spark interval" in " ".join(capsys.readouterr().out.split())
 
 
+class Opened(NamedTuple):
+    """What the command asks for, in the place of measurements that were found."""
+
+    path: Path
+    level: str
+    tables: Sequence[str] = ()
+    geolevels: Sequence[str] = ()
+    external: Any = None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return ("INSECURE: nothing protects this",)
+
+
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[Any, ...]]:
     """What the command hands on, in the place of work; two intervals are found of every file of areas."""
     given: list[tuple[Any, ...]] = []
 
-    def of_areas(*arguments):
+    def of_areas(*arguments, spark=None):
+        assert spark is None
         given.append(arguments)
         yield from FOUND
 
@@ -74,14 +91,14 @@ def asked(monkeypatch) -> list[tuple[Any, ...]]:
 
     monkeypatch.setattr(das_spark.pipeline, "area_intervals", of_areas)
     monkeypatch.setattr(das_spark.pipeline, "geounit_intervals", of_geounits)
-    monkeypatch.setattr(IntervalRequest, "notices", lambda _: ("INSECURE: nothing protects this",))
+    monkeypatch.setattr(das_spark.pipeline, "open_intervals", Opened)
     return given
 
 
 def test_what_is_asked_for_is_handed_on_and_notices_are_loud(asked, tmp_path, capsys):
     more = ["--table", "P1", "--table", "P3", "--geolevel", "Tract", "--level", "2/3", "--out", str(tmp_path / "x")]
     assert main(["interval", "runs/some", *more]) == 0
-    assert asked == [(IntervalRequest(Path("runs/some"), "2/3", ("P1", "P3"), ("Tract",)), tmp_path / "x")]
+    assert asked == [(Opened(Path("runs/some"), "2/3", ["P1", "P3"], ["Tract"]), tmp_path / "x")]
     printed = capsys.readouterr()
     assert "1,234" in printed.out
     assert "INSECURE: nothing protects this" in printed.err
@@ -97,7 +114,7 @@ def test_a_run_file_says_what_measurements_of_others_are(asked, tmp_path):
 def test_areas_are_written_as_text_that_gives_every_number_back(asked, tmp_path, capsys):
     out = tmp_path / "out.csv"
     assert main(["interval", "runs/some", "--areas", "a.csv", "--out", str(out)]) == 0
-    assert asked == [(IntervalRequest(Path("runs/some"), "0.9"), Path("a.csv"), out)]
+    assert asked == [(Opened(Path("runs/some"), "0.9"), Path("a.csv"), out)]
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(AreaInterval.__slots__)
@@ -119,6 +136,19 @@ def test_a_file_is_written_whole_or_not_at_all(asked, tmp_path, monkeypatch, cap
     assert main(["interval", "runs/some", "--areas", "a.csv", "--out", str(tmp_path / "out.csv")]) == FAILED
     assert "on fire" in capsys.readouterr().err
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.csv": "what was there"}
+
+
+def test_measurements_are_found_and_verified_once(tmp_path, monkeypatch, capsys):
+    opened: list[Path | None] = []
+
+    def refuse(run, *_):
+        opened.append(run)
+        raise InputError("a checksum is wrong")
+
+    monkeypatch.setattr(import_module("das_spark.pipeline.area_intervals"), "open_source", refuse)
+    assert main(["interval", str(tmp_path), "--out", str(tmp_path / "out")]) == FAILED
+    assert opened == [tmp_path]
+    assert "a checksum is wrong" in capsys.readouterr().err
 
 
 def test_what_is_printed_are_the_first_columns_of_a_table_and_where_the_others_are(asked, capsys):

@@ -5,96 +5,45 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from eight_blocks import BLOCKS, EMPTY, FORMATS, GEOUNITS, LEVELS, PRODUCT, write_run_file
 
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.io.table_files import ABOUT
-from das_spark.pipeline import IntervalRequest, area_intervals, geounit_intervals, tabulate_run, verify_run
+from das_spark.pipeline import area_intervals, geounit_intervals, open_intervals, tabulate_run, verify_run
 from das_spark.pipeline import intervals as stage
 from das_spark.pipeline.statement import INSECURE
-from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
-PRODUCT = PRODUCTS["e2e_2018"]
 P1, _, _, _, P5 = PRODUCT.tables
 TABLES = (P1, P5)
-LEVELS = ("County", "Tract", "Block")
-GEOUNITS = {"County": 1, "Tract": 2, "Block": 8}
 LENGTHS = {"County": 5, "Tract": 11, "Block": 16}
-FORMATS = ("parquet", "csv")
 ENDS = ("", "_se", "_low", "_high")
-BLOCKS = [f"01001{tract:06d}{group}{group}{block:03d}" for tract in (100, 200) for group in (1, 2) for block in (0, 1)]
 COUNTY, TRACT = BLOCKS[0][:5], BLOCKS[0][:11]
 ASKED = ["--table", "P5", "--table", "P1"]
 FAILED, WRONG = 1, 2
 
-RUN_FILE = """
-config_version = 1
-[run]
-name = "intervals"
-product = "e2e_2018"
-[input]
-reader = "tidy_counts"
-path = "{census}"
-[output]
-root = "{root}"
+WANTED = """
 [output.intervals]
 level = "0.9"
 tables = ["P1", "P5"]
-[geography]
-levels = ["County", "Tract", "Block"]
-[budget]
-strategy = "e2e_2018"
-epsilon = "4"
-[budget.geolevels]
-County = "1/4"
-Tract = "1/4"
-Block = "1/2"
 [measurement]
 rows = "all"
-[evaluation]
-enabled = false
 """
-
-
-def write_census(folder: Path) -> None:
-    """Eight blocks with leading zeros in their codes; one has nobody in it, and not all have group quarters."""
-    numbers = np.random.default_rng(1850)
-    persons: dict[str, list[Any]] = {name: [] for name in ("geocode", *(a.name for a in PRODUCT.schema.attributes))}
-    persons["count"] = []
-    units: dict[str, list[Any]] = {name: [] for name in ("geocode", "hhgq", "units", "vacant")}
-    for place, geocode in enumerate(BLOCKS):
-        kinds = [] if place == 3 else [0, 1 + place % 7] if place % 2 else [0]
-        for kind in range(8):
-            row = (geocode, kind, 9 * int(kind in kinds), int(kind == 0))
-            for name, value in zip(units, row, strict=True):
-                units[name].append(value)
-        for kind in kinds:
-            for race in numbers.choice(63, 4, replace=False):
-                person = (geocode, kind, 1, int(numbers.integers(2)), int(race), int(numbers.integers(3, 15)))
-                for name, value in zip(persons, person, strict=True):
-                    persons[name].append(value)
-    folder.mkdir()
-    pq.write_table(pa.table(persons), folder / "persons.parquet")
-    pq.write_table(pa.table(units), folder / "units.parquet")
 
 
 @pytest.fixture(scope="module")
 def conf(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("intervals")
-    write_census(folder / "census")
-    path = folder / "run.toml"
-    path.write_text(RUN_FILE.format(census=folder / "census", root=folder / "runs"))
-    return path
+    return write_run_file(tmp_path_factory.mktemp("intervals"), "4", WANTED)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +125,7 @@ def test_estimates_are_unbiased_of_what_was_counted_and_the_exact_total_is_exact
         estimate, error, low, high = four(row, P1.total.name)
         assert abs(estimate - truth) < 6 * max(error, 1e-6)
         misses += not low <= truth <= high
-        if code in (COUNTY, BLOCKS[3]):  # an invariant; and a block without units, in which nobody can be
+        if code in (COUNTY, EMPTY):  # an invariant; and a block without units, in which nobody can be
             assert (error, low, high) == (pytest.approx(0, abs=1e-5), truth, truth)
         else:
             assert error > 0
@@ -224,12 +173,87 @@ def test_the_command_gives_the_bytes_of_the_stage(whole, tmp_path, capsys):
     assert "not an empty folder" in capsys.readouterr().err
 
 
+def test_upper_levels_alone_have_the_same_intervals_and_the_pass_down_stops_there(whole, tmp_path, spark, monkeypatch):
+    down: list[str] = []
+    real = stage.carried_down
+
+    def noted(level, given, task, *more):
+        down.append(f"{task.plan.family.geolevel}{'.' if task.lowest else ''}")
+        return real(level, given, task, *more)
+
+    monkeypatch.setattr(stage, "carried_down", noted)
+    wanted = open_intervals(whole.folder, "0.9", ("P1", "P5"), ("Tract",))
+    assert geounit_intervals(wanted, tmp_path / "out", spark).rows["P5.csv"] == GEOUNITS["Tract"]
+    assert down == ["County", "Tract."]
+    everything = contents(whole.public.intervals.path)
+    about = {f"{table.name}.{format}/{ABOUT}" for table in TABLES for format in FORMATS}
+    tracts = {name for name in everything if "level=Tract" in name}
+    assert contents(tmp_path / "out") == {name: everything[name] for name in about | tracts}
+
+
+class Stop(BaseException):
+    """Ends a run where a test has seen enough."""
+
+
+def test_a_folder_of_intervals_is_whole_or_not_there_and_a_second_attempt_clears_what_the_first_left(
+    whole, tmp_path, spark, monkeypatch
+):
+    out, left = tmp_path / "out", tmp_path / ".out.unfinished"
+    wanted = open_intervals(whole.folder, "0.9", ("P1", "P5"), ("County",))
+    real = stage.TablesWriting.promote
+
+    def dying(writing, table, *files):
+        real(writing, table, *files)
+        assert (left / f"{table.name}.csv").is_dir()
+        if table is P5:
+            raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.TablesWriting, "promote", dying)
+        with pytest.raises(Stop):
+            geounit_intervals(wanted, out, spark)
+        assert not list(tmp_path.iterdir())
+        # A driver that is killed removes nothing.
+        patch.setattr("das_spark.store.commit.discard", lambda _: None)
+        patch.setattr(import_module("das_spark.pipeline.area_intervals"), "discard", lambda _: None)
+        with pytest.raises(Stop):
+            geounit_intervals(wanted, out, spark)
+    assert [path.name for path in tmp_path.iterdir()] == [left.name]
+    (left / "P9.csv").mkdir()
+    out.mkdir()
+    geounit_intervals(wanted, out, spark)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert {path.name for path in out.iterdir()} == {f"{t.name}.{f}" for t in TABLES for f in FORMATS}
+    assert all(finished(out / f"{t.name}.{f}" / "level=County") for t in TABLES for f in FORMATS)
+
+
+def test_two_commands_without_a_file_share_no_folder_and_remove_theirs_when_they_fail(
+    whole, tmp_path, spark, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    places: list[Path] = []
+
+    def failing(passes, *_):
+        places.append(passes.scratch.path.parent)
+        (passes.scratch.path / "upward").mkdir(parents=True)
+        raise InputError("on purpose")
+
+    monkeypatch.setattr(stage.LinearPasses, "carry", failing)
+    areas = area_file(tmp_path / "areas.csv", {"a": BLOCKS[:1]})
+    for _ in range(2):
+        with pytest.raises(InputError, match="on purpose"):
+            list(area_intervals(open_intervals(whole.folder, "0.9"), areas, spark=spark))
+    assert len(set(places)) == 2
+    assert {place.parent for place in places} == {tmp_path}
+    assert [path.name for path in tmp_path.iterdir()] == ["areas.csv"]
+
+
 def test_published_measurements_give_the_same_numbers(whole, conf, tmp_path):
     folder, out = tmp_path / "nmf", tmp_path / "out"
     assert main(["measurements", str(whole.folder), "--out", str(folder)]) == 0
     # Sums of other tables are other products of matrices, and may differ in their last digits.
-    request = IntervalRequest(folder, "0.9", ("P1", "P5"), ("Tract", "Block"))
-    rows = geounit_intervals(request, out).rows
+    wanted = open_intervals(folder, "0.9", ("P1", "P5"), ("Tract", "Block"))
+    rows = geounit_intervals(wanted, out).rows
     assert rows == {f"{table.name}.{format}": 10 for table in TABLES for format in FORMATS}
     for level in ("Tract", "Block"):
         for format in FORMATS:
@@ -239,8 +263,8 @@ def test_published_measurements_give_the_same_numbers(whole, conf, tmp_path):
             assert mine.read_bytes() == theirs.read_bytes()
     assert not (out / "P1.csv" / "level=County").exists()
     tract = area_file(tmp_path / "areas.csv", {"tract": BLOCKS[:4]})
-    requests = (IntervalRequest(place, "0.9", ("P5",)) for place in (folder, whole.folder))
-    from_folder, from_run = ([*area_intervals(each, tract, tmp_path / "x")] for each in requests)
+    sources = (open_intervals(place, "0.9", ("P5",)) for place in (folder, whole.folder))
+    from_folder, from_run = ([*area_intervals(each, tract, tmp_path / "x")] for each in sources)
     assert from_folder == from_run
     assert sorted(path.name for path in tmp_path.iterdir()) == ["areas.csv", "nmf", "out"]
 
@@ -326,7 +350,7 @@ def test_a_file_of_areas_that_says_something_else_is_refused(whole, tmp_path, co
 def test_a_file_in_which_nothing_has_an_area_is_refused(whole, tmp_path, spark):
     areas = area_file(tmp_path / "areas.csv", {"": BLOCKS})
     with pytest.raises(InputError, match="no geocode of it has an area"):
-        list(area_intervals(IntervalRequest(whole.folder, "0.9"), areas, tmp_path / "x", spark))
+        list(area_intervals(open_intervals(whole.folder, "0.9"), areas, tmp_path / "x", spark))
 
 
 def lazily(public: PublicLayout) -> None:
@@ -342,12 +366,12 @@ def test_a_run_that_kept_some_answers_only_has_intervals_of_its_top_level_alone(
     areas = area_file(tmp_path / "areas.csv", {"a": BLOCKS[:1]})
     for geolevels in ((), ("County",)):
         with pytest.raises(ConfigurationError, match=r"measurement\.rows"):
-            list(area_intervals(IntervalRequest(copied.path, "0.9", (), geolevels), areas, tmp_path / "x", spark))
+            list(area_intervals(open_intervals(copied.path, "0.9", (), geolevels), areas, tmp_path / "x", spark))
     with pytest.raises(ConfigurationError, match="Block is measured only where"):
-        geounit_intervals(IntervalRequest(copied.path, "0.9", (), ("Block",)), tmp_path / "out", spark)
+        geounit_intervals(open_intervals(copied.path, "0.9", (), ("Block",)), tmp_path / "out", spark)
     assert not (tmp_path / "out").exists()
-    request = IntervalRequest(copied.path, "0.9", ("P1",), ("County",))
-    assert geounit_intervals(request, tmp_path / "out", spark).rows == dict.fromkeys(("P1.parquet", "P1.csv"), 1)
+    wanted = open_intervals(copied.path, "0.9", ("P1",), ("County",))
+    assert geounit_intervals(wanted, tmp_path / "out", spark).rows == dict.fromkeys(("P1.parquet", "P1.csv"), 1)
     (part,) = part_files(tmp_path / "out" / "P1.parquet" / "level=County")
     (row,) = pq.ParquetFile(part).read().to_pylist()
     (given,) = part_files(copied.intervals.level("P1", "parquet", "County"))
@@ -387,10 +411,6 @@ def test_tables_that_are_made_again_leave_the_run_verified(copied, spark):
     assert {name for name in before if before[name] != after.get(name)} <= {"manifest.json"}
 
 
-class Stop(BaseException):
-    """Ends a run where a test has seen enough."""
-
-
 def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole, conf, monkeypatch):
     layout = whole.public.intervals
     before = contents(layout.path)
@@ -411,4 +431,4 @@ def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole
 def test_a_place_that_cannot_be_written_is_a_clear_error(whole, spark, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError):
-        geounit_intervals(IntervalRequest(whole.folder, "0.9", ("P1",)), tmp_path / "file", spark)
+        geounit_intervals(open_intervals(whole.folder, "0.9", ("P1",)), tmp_path / "file", spark)

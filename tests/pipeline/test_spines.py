@@ -15,10 +15,10 @@ from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
 from das_spark.pipeline import (
-    IntervalRequest,
     area_intervals,
     estimate_from,
     levels,
+    open_intervals,
     open_source,
     run_stages,
     runner,
@@ -247,7 +247,7 @@ def test_intervals_of_census_geounits_are_those_of_unions_of_blocks(population, 
     inside = [code for code in found["Block"] if code.startswith(tract)]
     areas = tmp_path / "areas.csv"
     areas.write_text("".join(f"{line}\n" for line in ("geocode,area", *(f"{code},tract" for code in inside))))
-    for each in area_intervals(IntervalRequest(public.path, "0.9"), areas, tmp_path / "x", spark):
+    for each in area_intervals(open_intervals(public.path, "0.9"), areas, tmp_path / "x", spark):
         assert (each.area, each.table) == ("tract", "H1")
         assert each.estimate == pytest.approx(row[each.column], abs=1e-6)
         assert each.standard_error**2 == pytest.approx(row[f"{each.column}_se"] ** 2, abs=1e-6)

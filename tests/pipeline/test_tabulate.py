@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from eight_blocks import BLOCKS, FORMATS, GEOUNITS, LEVELS, PRODUCT, write_run_file
 
 import das_spark
 from das_spark.cli.main import main
@@ -20,72 +20,18 @@ from das_spark.errors import ConfigurationError, OutputError
 from das_spark.pipeline import tabulate as stage
 from das_spark.pipeline import tabulate_run, verify_run
 from das_spark.pipeline.statement import INSECURE
-from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
-PRODUCT = PRODUCTS["e2e_2018"]
 TABLES = PRODUCT.tables
 NAMES = ("P1", "P2", "P3", "P4", "P5")
-LEVELS = ("County", "Tract", "Block")
-GEOUNITS = {"County": 1, "Tract": 2, "Block": 8}
 ROWS = sum(GEOUNITS.values())
-FORMATS = ("parquet", "csv")
-BLOCKS = [f"01001{tract:06d}{group}{group}{block:03d}" for tract in (100, 200) for group in (1, 2) for block in (0, 1)]
-
-RUN_FILE = """
-config_version = 1
-[run]
-name = "tables"
-product = "e2e_2018"
-[input]
-reader = "tidy_counts"
-path = "{census}"
-[output]
-root = "{root}"
-[geography]
-levels = ["County", "Tract", "Block"]
-[budget]
-strategy = "e2e_2018"
-epsilon = "40"
-[budget.geolevels]
-County = "1/4"
-Tract = "1/4"
-Block = "1/2"
-[evaluation]
-enabled = false
-"""
-
-
-def write_census(folder: Path) -> None:
-    """Eight blocks with leading zeros in their codes; one has nobody in it."""
-    numbers = np.random.default_rng(171)
-    persons: dict[str, list[Any]] = {name: [] for name in ("geocode", *(a.name for a in PRODUCT.schema.attributes))}
-    persons["count"] = []
-    units: dict[str, list[Any]] = {name: [] for name in ("geocode", "hhgq", "units", "vacant")}
-    for place, geocode in enumerate(BLOCKS):
-        kinds = [] if place == 3 else [0, 1 + place % 7]
-        for kind in range(8):
-            for name, value in zip(units, (geocode, kind, int(kind in kinds), int(kind == 0)), strict=True):
-                units[name].append(value)
-        for kind in kinds:
-            for race in numbers.choice(63, 4, replace=False):
-                row = (geocode, kind, 1, int(numbers.integers(2)), int(race), int(numbers.integers(1, 5)))
-                for name, value in zip(persons, row, strict=True):
-                    persons[name].append(value)
-    folder.mkdir()
-    pq.write_table(pa.table(persons), folder / "persons.parquet")
-    pq.write_table(pa.table(units), folder / "units.parquet")
 
 
 @pytest.fixture(scope="module")
 def conf(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("tables")
-    write_census(folder / "census")
-    path = folder / "run.toml"
-    path.write_text(RUN_FILE.format(census=folder / "census", root=folder / "runs"))
-    return path
+    return write_run_file(tmp_path_factory.mktemp("tables"), "40")
 
 
 @pytest.fixture(scope="module")
