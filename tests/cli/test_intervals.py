@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import das_spark
 import das_spark.pipeline
 from das_spark.cli import intervals as door
 from das_spark.cli.main import main
@@ -102,6 +104,19 @@ def test_what_is_asked_for_is_handed_on_and_notices_are_loud(asked, tmp_path, ca
     printed = capsys.readouterr()
     assert "1,234" in printed.out
     assert "INSECURE: nothing protects this" in printed.err
+
+
+def test_the_functions_of_the_package_do_the_same(asked, tmp_path):
+    spark: Any = object()
+    level = Fraction(2, 3)
+    summary = das_spark.geounit_intervals(
+        "some", tmp_path, level=level, tables=["P1"], geolevels=["Tract"], spark=spark
+    )
+    assert summary.rows == {"P1.csv": 1234}
+    assert asked.pop() == (Opened(Path("some"), "2/3", ["P1"], ["Tract"]), tmp_path, spark)
+    assert das_spark.area_intervals("some", "a.csv", tables=["P1"]) == FOUND
+    assert asked == [(Opened(Path("some"), "0.9", ["P1"]), Path("a.csv"))]
+    assert {"area_intervals", "geounit_intervals"} <= {*das_spark.__all__}
 
 
 def test_a_run_file_says_what_measurements_of_others_are(asked, tmp_path):
