@@ -43,6 +43,11 @@ class UnionPart:
             return np.zeros(0)
         return np.concatenate([block.ravel() for block in (*self.slope, *self.spread)])
 
+    @staticmethod
+    def numbers(algebra: Decomposition) -> int:
+        """How many numbers `array` gives for a geounit that the union's border cuts."""
+        return 2 * sum(len(each.sites) ** 2 for each in algebra.components)
+
     @classmethod
     def of(cls, algebra: Decomposition, array: Floats) -> UnionPart:
         """Read back what `array` gave."""

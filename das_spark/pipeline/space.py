@@ -7,7 +7,7 @@ quickstart the estimate is 2.4 MB for the public root, and 1.8 MB are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,13 +18,16 @@ from pyarrow import parquet
 from das_spark.config import lazy_levels, level_plan, needs_of
 from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
-from das_spark.estimation import Gaussian
+from das_spark.estimation import Gaussian, UnionPart
+from das_spark.io.table_files import CSV, PARQUET
+from das_spark.pipeline.intervals import downward_levels, interval_tables, intervals_of, measured_levels
 from das_spark.spark.session import in_local_mode
 from das_spark.store import nearest, part_files, require_space
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
+    from das_spark.estimation import Decomposition
     from das_spark.pipeline.context import RunContext
     from das_spark.store import RunLayout
 
@@ -41,7 +44,9 @@ _RECORD: Final[Mapping[str, int]] = {"parquet": 6}
 _TEXT_RECORD: Final = 100
 #: Bytes of a value of a published table, in each format.
 _VALUE: Final = 5
-#: Bytes of a real number of the pass upwards: its digits are noise.
+#: Bytes of the interval of a value of a published table, in each format: two real numbers and two whole ones.
+_INTERVAL: Final[Mapping[str, int]] = {PARQUET: 22, CSV: 42}
+#: Bytes of a real number of a linear pass: its digits are noise.
 _NUMBER: Final = 8
 #: Estimates occupy more cells than what they estimate: noise is spread.
 _SPREAD: Final = 2
@@ -83,15 +88,17 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     """Estimate what a run writes after ingestion."""
     measured = {name: _measured(plan, name, known) for name in plan.spine.names}
     estimated = {name: known.cells[name] * _CELL * _SPREAD + known.geounits[name] * _GEOUNIT for name in measured}
-    upward = _upward(plan, known)
+    upward, passes = _upward(plan, known), _passes(plan, known)
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
     microdata = sum(_RECORD.get(format, _TEXT_RECORD) for format in plan.output.microdata) * records
     columns = sum(len(table.names) for table in plan.product.tables)
     tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.output.tables)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
-    public = sum(measured.values()) + sum(estimated.values()) + sum(upward.values()) + microdata + tables
-    largest = max(measured[name] + estimated[name] + upward.get(name, 0) for name in measured)
+    # What the passes for intervals make lies there, too, until the intervals are written.
+    by_level = (measured, estimated, upward, passes)
+    public = sum(sum(each.values()) for each in by_level) + microdata + tables + _intervals(plan, known)
+    largest = max(sum(each.get(name, 0) for each in by_level) for name in measured)
     return Room(public, max(measured.values()), largest)
 
 
@@ -152,17 +159,66 @@ def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
 
 
 def _upward(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
-    """Bytes of the tables of the pass upwards, by level; at most, since cells in which nobody can be are left out.
+    """Bytes of the tables of the estimator's pass upwards, by level."""
+    needs = needs_of(plan)
+    return {} if needs.most_sites is None else _carried(plan, known, needs.upward_levels(plan.spine.names))
+
+
+def _carried(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:
+    """Bytes of the tables of a pass upwards, by level.
 
     A geounit is in both tables with what lies below it; at the lowest level of the pass there is nothing.
     """
-    needs, names = needs_of(plan), plan.spine.names
-    if needs.most_sites is None:
-        return {}
-    algebra = decomposition(level_plan(plan, names[0]).family)
-    size = Gaussian.numbers(algebra.frame(algebra.possible)) * _NUMBER + _GEOUNIT
-    levels = needs.upward_levels(names)
+    size = _of_geounit(_algebra(plan))
     return {name: known.geounits[name] * (_GEOUNIT if name == levels[-1] else 2 * size) for name in levels}
+
+
+def _passes(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
+    """Bytes of the tables that the passes for intervals make, by level.
+
+    A union, which on a spine of areas every census geounit above the leaves is, travels through all levels to the top.
+    """
+    settings = plan.output.intervals
+    if settings is None:
+        return {}
+    levels, unions = measured_levels(plan, plan.spine.names), 0
+    if not plan.spine.is_census:
+        unions = sum(_wanted(plan, known).values()) - _wanted(plan, known).get(plan.spine.leaf.name, 0)
+    algebra, statistics = _algebra(plan), sum(len(table.names) for table in interval_tables(plan))
+    moments, part = 2 * statistics * _NUMBER + _GEOUNIT, UnionPart.numbers(algebra) * _NUMBER + _GEOUNIT
+    found = _carried(plan, known, levels)
+    for name in levels[:-1]:
+        found[name] += 2 * unions * part
+    down = downward_levels(levels, settings.geolevels, unions=not plan.spine.is_census)
+    for name in down:
+        found[name] += known.geounits[name] * (moments + (0 if name == down[-1] else _of_geounit(algebra)))
+        found[name] += unions * moments
+    return found
+
+
+def _intervals(plan: RunPlan, known: KnownSizes) -> int:
+    """Bytes of the published intervals."""
+    of_geounit = sum(len(table.names) * _INTERVAL[format] for table, format in intervals_of(plan))
+    return sum(_wanted(plan, known).values()) * of_geounit
+
+
+def _wanted(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
+    """Geounits of the census that intervals are of, by level.
+
+    A level that only the census has is taken for as large as the lowest one of the spine but one.
+    """
+    settings, names = plan.output.intervals, plan.spine.names
+    usual = known.geounits[names[max(len(names) - 2, 0)]]
+    return {} if settings is None else {name: known.geounits.get(name, usual) for name in settings.geolevels}
+
+
+def _algebra(plan: RunPlan) -> Decomposition:
+    return decomposition(level_plan(plan, plan.spine.names[0]).family)
+
+
+def _of_geounit(algebra: Decomposition) -> int:
+    """Bytes of what is known of a geounit; at most, since cells in which nobody can be are left out."""
+    return Gaussian.numbers(algebra.frame(algebra.possible)) * _NUMBER + _GEOUNIT
 
 
 def _values(file: parquet.ParquetFile, column: str) -> int:

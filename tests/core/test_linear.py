@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from measured_trees import SCHEMA, WORKLOAD, ZEROS, Dense, Tree, grown
 
 from das_spark.core import MeasuredFamily
-from das_spark.core.linear import UNION, Statistics, downward, upward, whole_intervals
+from das_spark.core.linear import UNION, Statistics, decomposition, downward, upward, whole_intervals
 from das_spark.estimation import FamilyPlan, UnionPart
 
 PLAN = FamilyPlan("level", zero_cells=ZEROS, classes=SCHEMA.query("kind"), workload=tuple(WORKLOAD))
@@ -95,6 +95,12 @@ def test_geounits_and_unions_have_the_moments_of_the_normal_equations(seed, exac
 def test_a_part_travels_as_an_array():
     part = UnionPart()
     assert UnionPart.of(None, part.array()).is_whole
+    algebra = decomposition(PLAN)
+    sizes = [len(each.sites) for each in algebra.components]
+    blocks = tuple(np.full((size, size), float(number)) for number, size in enumerate(sizes))
+    array = UnionPart(blocks, blocks).array()
+    assert len(array) == UnionPart.numbers(algebra)
+    np.testing.assert_equal(UnionPart.of(algebra, array).spread, blocks)
 
 
 ESTIMATES = st.floats(-1e6, 1e7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.config import level_plan
+from das_spark.config import level_plan, load_plan
 from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
-from das_spark.estimation import informed
+from das_spark.estimation import UnionPart, informed
 from das_spark.estimation.gls import summed
 from das_spark.pipeline import rehearsal
 from das_spark.pipeline.space import KnownSizes, require_disk_space, room_of, together
@@ -36,7 +37,7 @@ def test_more_of_anything_needs_more_room(dry_workshop):
 def test_the_tables_of_a_pass_upwards_are_counted_by_the_numbers_that_they_hold(dry_workshop):
     plan = dry_workshop.plan("estimation.estimator=blue_down", "measurement.rows=all")
     without = room_of(dry_workshop.plan("measurement.rows=all"), KNOWN)
-    # Of a geounit in whose cells everybody can be: two tables of the top, and next to nothing of the level below it.
+    # Of a geounit in whose cells everybody can be: two tables of each level, and next to nothing of the lowest.
     family = rehearsal.synthetic_family(plan, "State")
     algebra = decomposition(level_plan(plan, "State").family)
     arrays = summed(informed(family.problem, [None], algebra), algebra).arrays()
@@ -44,7 +45,49 @@ def test_the_tables_of_a_pass_upwards_are_counted_by_the_numbers_that_they_hold(
     assert len(arrays["mean"]) == plan.product.schema.size == 192
     found = room_of(plan, KNOWN).public - without.public
     rows = 200
-    assert found == KNOWN.geounits["State"] * 2 * (size + rows) + KNOWN.geounits["County"] * rows
+    above = KNOWN.geounits["State"] + KNOWN.geounits["County"]
+    assert found == above * 2 * (size + rows) + KNOWN.geounits["Enumdist"] * rows
+
+
+CONF = Path(__file__).parents[2] / "conf"
+GEOUNITS = {"US": 1, "State": 2, "County": 6, "Tract": 20, "Block_Group": 50, "Block": 900}
+
+
+def intervals_alone(*settings: str, wanted: str = "") -> int:
+    """Bytes of intervals of H1, which has three columns, and of all that is made for them."""
+    known = KnownSizes(GEOUNITS, dict.fromkeys(GEOUNITS, 10), 10_000)
+    given = ["input.path=files", "input.dataset=d", "measurement.rows=all", *settings]
+    plans = [
+        load_plan(CONF / "pl94_2020_unit.toml", settings=[*given, *more], files=False)
+        for more in ([], ["output.intervals.level=0.9", *([wanted] if wanted else [])])
+    ]
+    assert all(plan.spine.names == tuple(GEOUNITS) for plan in plans)
+    without, there = (room_of(plan, known) for plan in plans)
+    assert there.restricted == without.restricted
+    assert there.scratch >= without.scratch
+    return there.public - without.public
+
+
+def test_intervals_are_counted_with_what_their_passes_make_and_on_areas_with_the_unions():
+    # Occupied or vacant: two means, which cells and sites there are, three covariances, all of them in one component.
+    plan = load_plan(CONF / "pl94_2020_unit.toml", settings=["input.path=files", "input.dataset=d"], files=False)
+    family = rehearsal.synthetic_family(plan, "US")
+    algebra = decomposition(level_plan(plan, "US").family)
+    arrays = summed(informed(family.problem, [None], algebra), algebra).arrays()
+    row, of_column = 200, 22 + 42  # in Parquet and CSV
+    size = 8 * sum(len(array) for array in arrays.values()) + row
+    moments = 2 * 3 * 8 + row
+    above = sum(GEOUNITS.values()) - GEOUNITS["Block"]
+    up = above * 2 * size + GEOUNITS["Block"] * row
+    whole = up + above * (size + moments) + GEOUNITS["Block"] * moments + (above + GEOUNITS["Block"]) * 3 * of_column
+    assert intervals_alone() == whole
+    # The pass downwards stops where nothing is wanted below.
+    few = intervals_alone('output.tables=["parquet"]', wanted='output.intervals.geolevels=["US", "State"]')
+    assert few == up + GEOUNITS["US"] * size + 3 * moments + 3 * 3 * 22
+    # Every census geounit above the blocks is a union, which is cut by its border at every level above.
+    parts = above * 2 * (8 * UnionPart.numbers(algebra) + row) * 5
+    areas = intervals_alone("geography.spine=optimised", "geography.reader=block_assignment", "geography.path=areas")
+    assert areas == whole + parts + above * moments * 6
 
 
 def test_places_on_one_disk_are_counted_together(tmp_path):
