@@ -23,6 +23,7 @@ from das_spark.histogram import Histogram
 from das_spark.io.microdata_digest import FAULT, PERSONS, digest_part, microdata_parts
 from das_spark.io.microdata_files import MicrodataWriting
 from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
+from das_spark.pipeline.intervals import interval_tables
 from das_spark.pipeline.statement import declared_invariants, ledger_text, notices_of, planned_manifest, statement_of
 from das_spark.pipeline.tabulate import TablesWriting
 from das_spark.privacy import LedgerEntry
@@ -167,10 +168,9 @@ def rehearse_intervals(plan: RunPlan) -> None:
     if settings is None:
         return
     top = plan.spine.names[0]
-    family, level = synthetic_family(plan, top), _level_plan(plan, top).family
+    family, level = synthetic_family(plan, top, box=True), _level_plan(plan, top, box=True).family
     carried = replace(family, parent=None, upward=upward(family, level).children)
-    tables = [table for table in plan.product.tables if table.name in settings.tables]
-    moments = downward(carried, level, Statistics.of(tables)).geounits
+    moments = downward(carried, level, Statistics.of(interval_tables(plan))).geounits
     low, high = whole_intervals(moments.estimates, np.sqrt(moments.variances), float(settings.level))
     if (low > high).any() or not np.isfinite(moments.variances).all():
         raise ConfigurationError("intervals of a synthetic family are not what they should be")
@@ -206,13 +206,13 @@ def rehearse_evaluation(plan: RunPlan) -> None:
     report_of(lines, subject, product=plan.product.name, run=_RUN).to_json()
 
 
-def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -> MeasuredFamily:
+def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False, box: bool = False) -> MeasuredFamily:
     """A family of a geolevel as an estimator receives it, with exact answers that differ a little, and its bounds.
 
     A level that the estimator goes through upwards first is synthetic as a top level, if what its parent would bring
     along is the estimator's own.
     """
-    spine, product, level = plan.spine, plan.product, _level_plan(plan, geolevel)
+    spine, product, level = plan.spine, plan.product, _level_plan(plan, geolevel, box=box)
     counts = _few(product)
     needs = level.estimator.needs
     upwards = geolevel in needs.upward_levels(spine.names)
@@ -232,13 +232,17 @@ def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -
     return replace(family, upward=level.estimator.upward(yet, level.family).children)
 
 
-def _level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
-    """How families of a level are estimated; of a large schema, as if no cell but the synthetic ones were possible."""
+def _level_plan(plan: RunPlan, geolevel: str, *, box: bool = False) -> LevelPlan:
+    """How families of a level are estimated; of a large schema, as if no cell but the synthetic ones were possible.
+
+    What goes through a level in closed form, as intervals and some estimators do, takes a whole box of cells instead:
+    single cells would be a site each, thousands of them where the run has a few, and those of a box are alike.
+    """
     level, product = level_plan(plan, geolevel), plan.product
     if product.schema.size <= _MOST_CELLS:
         return level
     possible = np.flatnonzero(_few(product).any(axis=0))
-    if level.estimator.needs.most_sites is not None:  # single cells would be a site each; those of a box are alike
+    if box or level.estimator.needs.most_sites is not None:
         levels = np.ix_(*map(np.unique, np.unravel_index(possible, product.schema.shape)))
         possible = np.arange(product.schema.size).reshape(product.schema.shape)[levels].ravel()
     impossible = product.zero_cells()

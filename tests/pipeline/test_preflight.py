@@ -22,6 +22,7 @@ from das_spark.config import (
     RunPlan,
     Stage,
     StageKind,
+    level_plan,
     load_sweep,
     plan_of,
     stages_from_measurements,
@@ -157,6 +158,20 @@ def test_a_schema_of_very_many_cells_is_rehearsed_on_some_of_them_by_every_estim
     algebra = decomposition(rehearsal._level_plan(plan, "State").family)
     assert estimator == "top_down" or algebra.sites < 100
     tried(plan, tmp_path, StageKind.UPWARD, StageKind.ESTIMATE)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_intervals_of_very_many_cells_are_rehearsed_on_cells_that_are_alike(monkeypatch, tmp_path, estimator):
+    monkeypatch.setitem(_REGISTRY, "many", product_from(many_cells_run.product(7)))
+    sections: dict[str, Any] = {"measurement": {"rows": "all"}, "estimation": {"estimator": estimator}}
+    plan = planned("many", output={"intervals": {"level": "0.9"}}, **sections)
+    whole, some = (
+        decomposition(each.family)
+        for each in (level_plan(plan, "State"), rehearsal._level_plan(plan, "State", box=True))
+    )
+    assert whole.sites <= some.sites < 100
+    assert len(whole.components) <= len(some.components)
+    tried(plan, tmp_path, StageKind.INTERVALS)
 
 
 @pytest.mark.parametrize("option", OPTIONS)
