@@ -171,6 +171,14 @@ class IntervalsSection(Section):
     geolevels: Names | None = None
 
 
+class ReplicatesSection(Section):
+    """`[output.replicates]`: the run done again on its own output, and intervals of the published counts from that."""
+
+    runs: int = Field(ge=1)
+    level: Annotated[Exact, Field(gt=0, lt=1)]
+    tables: Names | None = None
+
+
 class OutputSection(Section):
     """`[output]`: where the run is written, and as what."""
 
@@ -181,6 +189,7 @@ class OutputSection(Section):
     microdata_files: MicrodataFiles = "parts"
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
     intervals: IntervalsSection | None = None
+    replicates: ReplicatesSection | None = None
 
 
 class CapSection(Section):

@@ -73,6 +73,25 @@ class IntervalSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicateSettings:
+    """How often a run is done again on its own output, and which intervals of published counts follow.
+
+    Attributes:
+        runs: Number of replicates.
+        level: Probability that an interval covers the truth.
+        tables: Names of the tables.
+    """
+
+    runs: int
+    level: Fraction
+    tables: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, for the configuration."""
+        return {"runs": self.runs, "level": str(self.level), "tables": list(self.tables)}
+
+
+@dataclass(frozen=True, slots=True)
 class OutputSettings:
     """Where a run is written, and as what: `<root>/<run id>/{restricted,public}`, unless the roots are named apart.
 
@@ -83,7 +102,8 @@ class OutputSettings:
         microdata: Formats of the microdata files.
         microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
         tables: Formats of the published tables; none where the product has no tables, or none are wanted.
-        intervals: Intervals beside the tables; None for none.
+        intervals: Intervals beside the tables, by the measurements; None for none.
+        replicates: Intervals of the published counts; None for none.
     """
 
     root: str = "runs"
@@ -93,6 +113,7 @@ class OutputSettings:
     microdata_files: MicrodataFiles = "parts"
     tables: tuple[TableFormat, ...] = ()
     intervals: IntervalSettings | None = None
+    replicates: ReplicateSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +295,7 @@ def public_plan(plan: RunPlan) -> RunPlan:
             microdata_files=output.microdata_files,
             tables=output.tables,
             intervals=output.intervals,
+            replicates=output.replicates,
         ),
         evaluation=_with_file_names(plan.evaluation, "evaluation"),
         ledger=LedgerSettings(),
@@ -299,7 +321,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
     `das_spark.config.reopen.plan_from_config` is the reverse.
     """
     public = public_plan(plan)
-    estimation, intervals = public.estimation, public.output.intervals
+    estimation, intervals, replicates = public.estimation, public.output.intervals, public.output.replicates
     config: dict[str, Any] = {
         "config_version": CONFIG_VERSION,
         "run": {"name": public.name, "product": public.product.name},
@@ -310,6 +332,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
             "tables": list(public.output.tables),
             # Left out where there are none, so that a run has the hash that it had before there were any.
             **({} if intervals is None else {"intervals": intervals.to_json()}),
+            **({} if replicates is None else {"replicates": replicates.to_json()}),
         },
         "geography": _geography_to_config(public),
         "budget": {

@@ -36,6 +36,7 @@ from das_spark.config.plan import (
     IntervalSettings,
     MeasurementOrigin,
     OutputSettings,
+    ReplicateSettings,
     RunPlan,
     config_hash,
     difference,
@@ -51,6 +52,7 @@ from das_spark.config.resolve import (
     resolve_intervals,
     resolve_output,
     resolve_passes,
+    with_uncertainty,
 )
 from das_spark.constraints import Invariants
 from das_spark.core import ESTIMATORS
@@ -160,8 +162,7 @@ def _resolved(plan: RunPlan, tables: _OpenTables, problems: Problems) -> RunPlan
         output=resolve_output(tables.output, of, problems),
         estimation=estimation_settings(section, passes),
     )
-    intervals = resolve_intervals(tables.output.intervals, changed, problems)
-    return replace(changed, output=replace(changed.output, intervals=intervals))
+    return replace(changed, output=with_uncertainty(tables.output, changed, problems))
 
 
 def interval_settings(
@@ -211,7 +212,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
     budget, queries = _budget(config["budget"], of)
     data = {key: config[key] for key in _ReadTables.model_fields}
     tables = _ReadTables.model_validate({**data, "estimation": {**passes, "passes": ()}})
-    declared, shown = tables.invariants, tables.output.intervals
+    declared, shown, repeated = tables.invariants, tables.output.intervals, tables.output.replicates
     plan = RunPlan(
         name=run["name"],
         product=of,
@@ -230,6 +231,9 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
             intervals=None
             if shown is None
             else IntervalSettings(shown.level, shown.tables or (), shown.geolevels or ()),
+            replicates=None
+            if repeated is None
+            else ReplicateSettings(repeated.runs, repeated.level, repeated.tables or ()),
         ),
         estimation=estimation_settings(tables.estimation, _passes(passes["passes"])),
         measurement_rows=tables.measurement.rows,

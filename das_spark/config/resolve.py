@@ -24,6 +24,7 @@ from das_spark.config.plan import (
     IntervalSettings,
     LedgerSettings,
     OutputSettings,
+    ReplicateSettings,
     RunPlan,
 )
 from das_spark.config.sites import too_many_sites
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         MeasurementRows,
         OutputSection,
         PassSection,
+        ReplicatesSection,
         RunFile,
         TableFormat,
     )
@@ -111,7 +113,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         acknowledged=acknowledged,
         ledger=ledger,
     )
-    return replace(plan, output=replace(output, intervals=resolve_intervals(run_file.output.intervals, plan, problems)))
+    return replace(plan, output=with_uncertainty(run_file.output, plan, problems))
 
 
 def _invariants(
@@ -168,6 +170,41 @@ def resolve_output(section: OutputSection, product: Product, problems: Problems)
     )
 
 
+def with_uncertainty(section: OutputSection, plan: RunPlan, problems: Problems) -> OutputSettings:
+    """The output of a run with what it says of uncertainty.
+
+    Args:
+        section: The table of the run file.
+        plan: Everything else of the run.
+        problems: Is given what is wrong.
+    """
+    return replace(
+        plan.output,
+        intervals=resolve_intervals(section.intervals, plan, problems),
+        replicates=_resolve_replicates(section.replicates, plan, problems),
+    )
+
+
+def _resolve_replicates(
+    section: ReplicatesSection | None, plan: RunPlan, problems: Problems
+) -> ReplicateSettings | None:
+    if section is None:
+        return None
+    tables = _chosen_tables("output.replicates", section.tables, plan.product, problems)
+    return ReplicateSettings(section.runs, section.level, tables)
+
+
+def _chosen_tables(key: str, names: Sequence[str] | None, of: Product, problems: Problems) -> tuple[str, ...]:
+    """Tables of a product by their names; all of them where none are named."""
+    known = tuple(table.name for table in of.tables)
+    if not known:
+        problems.add(key, f"product '{of.name}' has no tables; leave the section out")
+    for name in names or ():
+        if name not in known:
+            problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, known)}")
+    return tuple(name for name in known if name in (names or known))
+
+
 def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems: Problems) -> IntervalSettings | None:
     """Check `[output.intervals]` against the tables of the product, and the levels that are measured on all rows.
 
@@ -178,12 +215,7 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     """
     if section is None:
         return None
-    known = tuple(table.name for table in plan.product.tables)
-    if not known:
-        problems.add("output.intervals", f"product '{plan.product.name}' has no tables; leave the section out")
-    for name in section.tables or ():
-        if name not in known:
-            problems.add("output.intervals.tables", f"'{name}' is no table of the product; {nearest(name, known)}")
+    tables = _chosen_tables("output.intervals", section.tables, plan.product, problems)
     if wrong := too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
         problems.add(
             "output.intervals", f"{wrong}; measure fewer queries that group levels (budget.queries), or leave it out"
@@ -209,7 +241,7 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
         problems.add("output.intervals", f'{sentence}; set measurement.rows = "all"')
     return IntervalSettings(
         section.level,
-        tuple(name for name in known if name in (section.tables or known)),
+        tables,
         tuple(name for name in census if name in (section.geolevels or complete)),
     )
 

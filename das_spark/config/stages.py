@@ -30,6 +30,7 @@ class StageKind(StrEnum):
     MICRODATA = "microdata"
     TABULATE = "tabulate"
     INTERVALS = "intervals"
+    REPLICATES = "replicates"
     VERIFY = "verify"
     EVALUATE = "evaluate"
 
@@ -65,6 +66,7 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         StageKind.CENSUS: not plan.spine.is_census,
         StageKind.TABULATE: bool(plan.output.tables),
         StageKind.INTERVALS: plan.output.intervals is not None,
+        StageKind.REPLICATES: plan.output.replicates is not None,
         StageKind.EVALUATE: plan.evaluation.enabled,
     }
     concluding = (
@@ -72,6 +74,7 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         StageKind.MICRODATA,
         StageKind.TABULATE,
         StageKind.INTERVALS,
+        StageKind.REPLICATES,
         StageKind.VERIFY,
         StageKind.EVALUATE,
     )

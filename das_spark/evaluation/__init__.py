@@ -23,7 +23,7 @@ from das_spark.evaluation.comparison import (
     method_of,
     present_comparison,
 )
-from das_spark.evaluation.coverage import TOTAL_OF, Coverage, tally_coverage
+from das_spark.evaluation.coverage import MEASUREMENTS, REPLICATES_OF_RUN, TOTAL_OF, Coverage, tally_coverage
 from das_spark.evaluation.metric_rows import (
     Criterion,
     HomogeneityRow,
@@ -45,6 +45,14 @@ from das_spark.evaluation.privacy_loss import (
     LossCurve,
     LossSettings,
     loss_curve,
+)
+from das_spark.evaluation.replicates import (
+    COUNT_CLASSES,
+    TOTAL_CLASSES,
+    ErrorOffsets,
+    count_intervals,
+    error_classes,
+    error_offsets,
 )
 from das_spark.evaluation.run_record import (
     FAMILY_FIGURES,
@@ -120,14 +128,18 @@ from das_spark.evaluation.uncertainty import (
 
 __all__ = [
     "AS_CODED",
+    "COUNT_CLASSES",
     "FAMILY_FIGURES",
     "FLAXMAN",
     "LOSS",
     "MARGINAL_PRODUCT",
+    "MEASUREMENTS",
     "REPLICATES",
+    "REPLICATES_OF_RUN",
     "SHARES",
     "SHARES_OF_FIGURE_2",
     "TOTAL",
+    "TOTAL_CLASSES",
     "TOTAL_OF",
     "AccuracyReport",
     "ComparedSide",
@@ -137,6 +149,7 @@ __all__ = [
     "Draw",
     "DriverAttempt",
     "Entry",
+    "ErrorOffsets",
     "ErrorTally",
     "EstimatedLevel",
     "FamilyRow",
@@ -172,8 +185,11 @@ __all__ = [
     "closest_sample",
     "compare_reports",
     "compared_queries",
+    "count_intervals",
     "demographic_groups",
     "entries_of",
+    "error_classes",
+    "error_offsets",
     "frequencies_of",
     "gather",
     "homogeneity_rows_of",

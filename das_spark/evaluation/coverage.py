@@ -17,12 +17,28 @@ if TYPE_CHECKING:
 #: Least people of each class of geounits; the last class is open.
 CLASSES: Final = (0, 1, 10, 50, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 1_000_000)
 ALL: Final = "all"
+#: What intervals are made of: the noisy measurements alone, or replicates of the run, about its published counts.
+MEASUREMENTS: Final = "measurements"
+REPLICATES_OF_RUN: Final = "replicates"
+_HEADINGS: Final = {
+    MEASUREMENTS: "Coverage of intervals by the measurements",
+    REPLICATES_OF_RUN: "Coverage of intervals of published counts",
+}
+_KINDS: Final = {
+    MEASUREMENTS: (
+        "Intervals are of the noisy measurements alone and unbiased whatever the size of a geounit; ends below 0 are "
+        "0, so that small counts are covered more often than {level:g} %."
+    ),
+    REPLICATES_OF_RUN: (
+        "Intervals are about the published counts, from replicates of the run. They hold on average over counts of "
+        "about one size: where the truth is unlike what was published, such as small counts that became 0, they cover "
+        "less."
+    ),
+}
 _NOTE: Final = (
     "How often the interval of a column of a table covers the confidential count, and its mean width (greatest minus "
-    "least count). Intervals are of the noisy measurements alone and unbiased whatever the size of a geounit; ends "
-    "below 0 are 0, so that small counts are covered more often than {level:g} %. Columns of one geounit depend on "
-    "each other: a share has a larger standard error than that of so many independent intervals, which is shown. Exact "
-    "counts are left out."
+    "least count). {kind} Columns of one geounit depend on each other: a share has a larger standard error than that "
+    "of so many independent intervals, which is shown. Counts that are exact are left out."
 )
 _WIDTHS: Final = (
     "Mean width of the interval of the first column of each table against the population of the geounit, by classes of "
@@ -52,6 +68,7 @@ class Coverage:
         width: Sum of their widths, greatest minus least count.
         exact: Counts that are exact.
         level: Probability that the intervals are made for.
+        of: What they are made of, `MEASUREMENTS` or `REPLICATES_OF_RUN`.
     """
 
     place: str
@@ -62,11 +79,12 @@ class Coverage:
     width: int
     exact: int
     level: float
+    of: str = MEASUREMENTS
 
     @property
-    def key(self) -> tuple[str, str, int, float]:
+    def key(self) -> tuple[str, str, str, int, float]:
         """Which line it is."""
-        return self.place, self.table, self.population, self.level
+        return self.of, self.place, self.table, self.population, self.level
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, with the figures that follow."""
@@ -99,10 +117,11 @@ def tally_coverage(
         Intervals, covered ones, their widths and exact counts by class, shape ``(classes, 4)``.
     """
     place = np.searchsorted(CLASSES, population, side="right") - 1
-    uncertain = standard_error > _EXACT
+    covered = (low <= truth) & (truth <= high)
+    uncertain = (standard_error > _EXACT) | ~covered  # what is said to be exact and is not counts, too
     parts = (
         uncertain,
-        uncertain & (low <= truth) & (truth <= high),
+        uncertain & covered,
         np.where(uncertain, high - low, 0),
         ~uncertain,
     )
@@ -118,7 +137,7 @@ _EXACT: Final = 1e-4
 
 def pooled_coverage(rows: Iterable[Coverage]) -> tuple[Coverage, ...]:
     """Several runs as one: sums, line by line, in the order of the first."""
-    found: dict[tuple[str, str, int, float], Coverage] = {}
+    found: dict[tuple[str, str, str, int, float], Coverage] = {}
     for row in rows:
         found[row.key] = _sum(found[row.key], row) if row.key in found else row
     return tuple(found.values())
@@ -147,9 +166,14 @@ def _numbers(row: Coverage) -> dict[str, float]:
 
 
 def present_coverage(rows: Sequence[Coverage], counted: str) -> Iterator[ReportSection]:
-    """The section of a report; none where there are no intervals."""
-    if not rows:
-        return
+    """The sections of a report, one for each kind of intervals that there are."""
+    for of in _HEADINGS:
+        chosen = [row for row in rows if row.of == of]
+        if chosen:
+            yield _section(chosen, of, counted)
+
+
+def _section(rows: Sequence[Coverage], of: str, counted: str) -> ReportSection:
     columns = (
         *("place", "table", "population", "intervals", "exact"),
         *(("share", "covered", ".2%"), ("standard_error", "", ".2%"), ("mean_width", "mean width", ",.1f")),
@@ -159,14 +183,16 @@ def present_coverage(rows: Sequence[Coverage], counted: str) -> Iterator[ReportS
         key = (row.place, row.table, row.level)
         overall[key] = _sum(overall[key], row, -1) if key in overall else row
     level = 100 * rows[0].level
+    name = "coverage" if of == MEASUREMENTS else f"coverage_of_{of}"
     whole = ReportTable.of(
-        "coverage", f"Intervals of {level:g} %", columns, [_row(row, ALL) for row in overall.values()], media=PEOPLE
+        name, f"Intervals of {level:g} %", columns, [_row(row, ALL) for row in overall.values()], media=PEOPLE
     )
     classes = [_row(row, class_name(row.population)) for row in rows]
     by_size = ReportTable.of(
-        "coverage_by_population", "By population of the geounit", columns, classes, media=PAGE, folded=True
+        f"{name}_by_population", "By population of the geounit", columns, classes, media=PAGE, folded=True
     )
-    yield ReportSection("Coverage of intervals", (_NOTE.format(level=level), whole, by_size, *_figure(rows, counted)))
+    note = _NOTE.format(kind=_KINDS[of].format(level=level))
+    return ReportSection(_HEADINGS[of], (note, whole, by_size, *_figure(rows, counted)))
 
 
 def _row(row: Coverage, population: str) -> dict[str, Any]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.io.microdata_formats import Column, FileColumns, Scope, record_columns, unit_columns
-from das_spark.store.tables import GEOUNITS, INVARIANTS, OF_EVERY_RUN, OF_OPTIMIZED_SPINES, TableDeclaration
+from das_spark.store.tables import (
+    GEOUNITS,
+    INVARIANTS,
+    OF_EVERY_RUN,
+    OF_OPTIMIZED_SPINES,
+    OF_REPLICATES,
+    TableDeclaration,
+)
 
 if TYPE_CHECKING:
     from das_spark.products.base import MicrodataColumn, Product, Record
@@ -29,11 +36,13 @@ def data_dictionary(
     units: bool,
     tabulated: bool = False,
     intervals: Sequence[str] = (),
+    replicates: Sequence[str] = (),
     areas: bool = False,
     added: Iterable[TableDeclaration] = (),
 ) -> tuple[dict[str, Any], ...]:
-    """Describe every table and file of a run; `intervals` names the tables that have some."""
-    tables = [_declared(each) for each in (*OF_EVERY_RUN, *added, *(OF_OPTIMIZED_SPINES if areas else ()))]
+    """Describe every table and file of a run; `intervals` and `replicates` name the tables that have some."""
+    more = (*(OF_OPTIMIZED_SPINES if areas else ()), *(OF_REPLICATES if replicates else ()))
+    tables = [_declared(each) for each in (*OF_EVERY_RUN, *added, *more)]
     cells = {
         "path": "(schema)",
         "root": "public",
@@ -54,7 +63,8 @@ def data_dictionary(
         for format in formats
     ]
     tabulations = tables_dictionary(product.tables) if tabulated else ()
-    return (*tables, cells, *microdata, *tabulations, *_intervals_dictionary(product, intervals))
+    estimated, published = _intervals_dictionary(product, intervals), _replicates_dictionary(product, replicates)
+    return (*tables, cells, *microdata, *tabulations, *estimated, *published)
 
 
 def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
@@ -83,19 +93,39 @@ _ENDS: Final = {
 }
 
 
+#: The same of a column of published counts with their intervals.
+_COUNTED_ENDS: Final = {
+    "": ("long", "the published count"),
+    "_rmse": ("double", "expected root mean square error of such counts"),
+    "_low": _ENDS["_low"],
+    "_high": _ENDS["_high"],
+}
+
+
 def _intervals_dictionary(product: Product, names: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    return _ends_dictionary(product, names, "intervals", "of which the truth is estimated", _ENDS)
+
+
+def _replicates_dictionary(product: Product, names: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    row = "with what replicates say of the errors of its counts"
+    return _ends_dictionary(product, names, "replicate_intervals", row, _COUNTED_ENDS)
+
+
+def _ends_dictionary(
+    product: Product, names: Sequence[str], place: str, row: str, ends: Mapping[str, tuple[str, str]]
+) -> tuple[dict[str, Any], ...]:
     return tuple(
         {
-            "path": f"intervals/{table.name}.<format>/level=<geolevel>",
+            "path": f"{place}/{table.name}.<format>/level=<geolevel>",
             "root": "public",
-            "row": f"a geounit, of which the truth is estimated; universe: {table.universe}",
+            "row": f"a geounit, {row}; universe: {table.universe}",
             "title": table.title,
             "columns": [
                 _entry(*_GEOCODE),
                 *(
-                    _entry(f"{name}{end}", kind, f"{table.path(place)}: {meaning}")
-                    for place, name in enumerate(table.names)
-                    for end, (kind, meaning) in _ENDS.items()
+                    _entry(f"{name}{end}", kind, f"{table.path(number)}: {meaning}")
+                    for number, name in enumerate(table.names)
+                    for end, (kind, meaning) in ends.items()
                 ),
             ],
         }

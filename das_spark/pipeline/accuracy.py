@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.evaluation import (
+    MEASUREMENTS,
+    REPLICATES_OF_RUN,
     TOTAL,
     AccuracyReport,
     Study,
@@ -16,10 +18,11 @@ from das_spark.evaluation import (
 )
 from das_spark.io.area_files import require_areas
 from das_spark.pipeline.intervals import intervals_of
+from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.report import page
 from das_spark.spark.census import published_estimates
-from das_spark.spark.coverage import interval_coverage
+from das_spark.spark.coverage import IntervalsOf, interval_coverage
 from das_spark.spark.evaluate import Subject, evaluate_levels
 from das_spark.spark.evaluate_areas import Areas, areas_of_file, entity_areas
 from das_spark.spark.finished_runs import (
@@ -31,7 +34,9 @@ from das_spark.spark.finished_runs import (
     truth_of,
     truths,
 )
+from das_spark.spark.intervals import read_intervals
 from das_spark.spark.readers import geography_reader
+from das_spark.spark.replicates import read_replicate_intervals
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_table
 from das_spark.store import write_durably
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.store import PublicLayout
+    from das_spark.tabulation import Table
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
@@ -174,14 +180,30 @@ def _coverage(
     spark: SparkSession, plan: RunPlan, public: PublicLayout[Path], levels: Sequence[Pair]
 ) -> tuple[Coverage, ...]:
     """How often the intervals of a run cover the confidential counts; none where it has none."""
-    settings = plan.output.intervals
-    if settings is None:
-        return ()
-    first = {table.name: (table, format) for table, format in reversed(intervals_of(plan))}
     truths = [(pair.geolevel, pair.truth) for pair in levels]
-    return interval_coverage(
-        spark, public.intervals, list(first.values())[::-1], truths, settings.geolevels, float(settings.level)
-    )
+    of_measurements, of_counts = plan.output.intervals, plan.output.replicates
+    found: tuple[Coverage, ...] = ()
+    if of_measurements is not None:
+        places, level = of_measurements.geolevels, float(of_measurements.level)
+        written = _first_formats(intervals_of(plan))
+        read = [(each.table, each.frame) for each in read_intervals(spark, public.intervals, written, places)]
+        found += interval_coverage(IntervalsOf(MEASUREMENTS, "_se", read, places, level), truths)
+    if of_counts is not None:
+        places, level = plan.product.census(plan.spine).names, float(of_counts.level)
+        read = [
+            (table, read_replicate_intervals(spark, public, table, format, places))
+            for table, format in _first_formats(replicate_intervals_of(plan))
+        ]
+        found += interval_coverage(IntervalsOf(REPLICATES_OF_RUN, "_rmse", read, places, level), truths)
+    return found
+
+
+def _first_formats(written: Sequence[tuple[Table, str]]) -> list[tuple[Table, str]]:
+    """Each table with the first format that it is written in."""
+    found: dict[str, tuple[Table, str]] = {}
+    for table, format in written:
+        found.setdefault(table.name, (table, format))
+    return list(found.values())
 
 
 def _asked(

@@ -9,6 +9,8 @@ from das_spark.config import plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
+from das_spark.pipeline.replicates import PLACE as REPLICATES
+from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
@@ -27,6 +29,7 @@ from das_spark.spark.checks import (
 )
 from das_spark.spark.intervals import read_intervals
 from das_spark.spark.microdata import Digest, write_digest
+from das_spark.spark.replicates import read_replicates
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tables import LEVEL_TABLES
@@ -34,9 +37,10 @@ from das_spark.spark.tabulate import read_published
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.spark.verify_replicates import replicate_rules
 from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
-from das_spark.spark.verify_tables import header_checks, table_rules
+from das_spark.spark.verify_tables import PublishedTable, header_checks, table_rules
 from das_spark.store import (
     PublicLayout,
     PublicManifest,
@@ -122,8 +126,9 @@ def _judged(run: Verified) -> list[Check]:
         by_census = run.published(read)
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
-        rules += [*column_rules(run, read, by_census), *table_rules(published, by_census)]
-        rules += _interval_rules(run, by_census, census)
+        counted, of_replicates = _of_replicates(run, by_census, census)
+        rules += [*column_rules(run, read, by_census), *table_rules([*published, *counted], by_census)]
+        rules += [*_interval_rules(run, by_census, census), *of_replicates]
         checks = judge([*rules, *microdata_rules(microdata, by_census)]) + part_checks(microdata)
         checks += header_checks(published, census.names)
     discard(run.scratch)
@@ -137,6 +142,20 @@ def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[
     levels = settings.geolevels
     published = read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), levels)
     return interval_rules(published, by_census.geounits, census, levels, float(settings.level))
+
+
+def _of_replicates(run: Verified, by_census: RunTables, census: Spine) -> tuple[list[PublishedTable], list[Rule]]:
+    """Published counts with intervals, as tables that must hold the estimates, and the rules on the intervals."""
+    settings = run.plan.output.replicates
+    if settings is None:
+        return [], []
+    written = replicate_intervals_of(run.plan)
+    published = read_replicates(run.spark, run.layout, written, census.names, settings.runs, float(settings.level))
+    counted = [
+        PublishedTable(table, f"{REPLICATES} {format}", frame)
+        for (_, format), (table, frame) in zip(written, published.counts(), strict=True)
+    ]
+    return counted, replicate_rules(published, by_census.geounits, census.names)
 
 
 def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan: RunPlan) -> Check:
@@ -161,6 +180,15 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     for table, form in intervals_of(plan):
         for level in _interval_levels(plan):
             folders[f"{INTERVALS}/{table.name}.{form}/{level}"] = layout.intervals.level(table.name, form, level)
+    for table, form in replicate_intervals_of(plan):
+        name = f"{REPLICATES}/{table.name}.{form}"
+        folders |= {
+            f"{name}/{level}": layout.replicate_intervals.level(table.name, form, level) for level in census.names
+        }
+    if plan.output.replicates is not None:
+        numbers = range(1, plan.output.replicates.runs + 1)
+        folders |= {f"replicate_errors/{number}": layout.replicate_errors(number) for number in numbers}
+        folders["replicate_offsets"] = layout.replicate_offsets
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
     return Check("folders are whole", "", not missing, len(folders), missing)
 
@@ -207,11 +235,14 @@ def _counted(
             found[name] = count_rows(layout.level(table, rest))
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    written = [(table.name, form) for table, form in intervals_of(plan)]
+    written, repeated = (
+        [(table.name, form) for table, form in each] for each in (intervals_of(plan), replicate_intervals_of(plan))
+    )
     return (
         found
         | table_rows(layout.tables, manifest.tables, census.names)
         | table_rows(layout.intervals, written, _interval_levels(plan), INTERVALS)
+        | table_rows(layout.replicate_intervals, repeated, census.names, REPLICATES)
     )
 
 

@@ -84,6 +84,8 @@ class RunContext:
     table_rows: Mapping[str, int] = field(default_factory=dict)
     #: The same of their intervals, by `intervals/<table>.<format>`.
     interval_rows: Mapping[str, int] = field(default_factory=dict)
+    #: The same of published counts with intervals, by `replicate_intervals/<table>.<format>`.
+    replicate_rows: Mapping[str, int] = field(default_factory=dict)
     #: What stages found out for the restricted manifest.
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
     #: The spine that was built of areas, once it is; see `spine`.

@@ -48,8 +48,13 @@ from das_spark.telemetry import Event
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from das_spark.config import RunPlan
+    from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
+    from das_spark.spark.level_pass import FamilySpread
     from das_spark.store import FileRecord
+
+    Written = Mapping[str, tuple[FileRecord, ...]]
 
 #: How many failed families an error names and saves.
 NAMED = 10
@@ -110,15 +115,14 @@ def measure(context: RunContext, geolevel: str) -> None:
             log(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
         require_safe_session(context.spark, insecure=context.is_insecure)
         require_held(context.layout)
-        parents = _level_above(context, geolevel, estimated=geolevel not in _upward_levels(context))
-        _require_whole_input(context, geolevel, parents)
+        _require_whole_input(context, geolevel, LevelJobs.of(context).parents(geolevel))
         _require_own_addresses(context, geolevel)
         journal.open(geolevel, decision.number)
         agreed()
         log(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
-            written = _draw(context, geolevel, decision.number, staging, parents)
+            written = _draw(context, geolevel, decision.number, staging)
         log(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
         journal.stage(geolevel, decision.number, written)
@@ -130,16 +134,6 @@ def measure(context: RunContext, geolevel: str) -> None:
         require_held(context.layout)
         journal.promote(geolevel, decision.number)
         log(Event.LEVEL_PROMOTED, **place)
-
-
-def _upward_levels(context: RunContext) -> tuple[str, ...]:
-    return needs_of(context.plan).upward_levels(context.spine.names)
-
-
-def _level_above(context: RunContext, geolevel: str, *, estimated: bool = True) -> str | None:
-    """The level above one, where there is one and it is estimated by now."""
-    depth = context.spine.index(geolevel)
-    return context.spine.names[depth - 1] if depth and estimated else None
 
 
 def _require_whole_input(context: RunContext, geolevel: str, parents: str | None) -> None:
@@ -162,21 +156,82 @@ def _require_own_addresses(context: RunContext, geolevel: str) -> None:
         )
 
 
-def _draw(
-    context: RunContext, geolevel: str, attempt: int, staging: Path, parents: str | None
-) -> tuple[FileRecord, ...]:
-    """Measure a level into the staging folder of an attempt."""
-    writer = table_writer({"measurements": staging})
-    report = measurements(
-        context.tables.read("histograms", geolevel),
-        None if parents is None else context.tables.read("estimates", parents),
-        measurement_task(context, geolevel, attempt),
-        context.spread(geolevel),
-        Writing(writer),
-        top=_level_above(context, geolevel) is None,
-        shares=context.tables.read("shares", geolevel) if context.has_shares else None,
-    )
-    return written_files(report, writer)["measurements"]
+@dataclass(frozen=True, slots=True)
+class LevelJobs:
+    """The jobs of Spark that measure, carry upwards and estimate a level, wherever its tables lie.
+
+    Each writes tables into folders that are given by the names of the tables, and returns the files.
+    """
+
+    plan: RunPlan
+    spine: Spine
+    read: Callable[[str, str], DataFrame]  # a level of a table by the names of both
+    spread: Callable[[str], FamilySpread]
+
+    @classmethod
+    def of(cls, context: RunContext) -> LevelJobs:
+        """Those of a run."""
+        return cls(context.plan, context.spine, context.tables.read, context.spread)
+
+    @property
+    def upward_levels(self) -> tuple[str, ...]:
+        """The levels of the pass upwards, from the top."""
+        return needs_of(self.plan).upward_levels(self.spine.names)
+
+    def above(self, geolevel: str) -> str | None:
+        """The level above one, where there is one."""
+        depth = self.spine.index(geolevel)
+        return self.spine.names[depth - 1] if depth else None
+
+    def parents(self, geolevel: str) -> str | None:
+        """The level above one, where there is one and it is estimated when the level is measured."""
+        return None if geolevel in self.upward_levels else self.above(geolevel)
+
+    def measure(self, histograms: DataFrame, geolevel: str, task: MeasurementTask, folder: Path) -> Written:
+        """Measure histograms of a level."""
+        writer, parents = table_writer({"measurements": folder}), self.parents(geolevel)
+        report = measurements(
+            histograms,
+            None if parents is None else self.read("estimates", parents),
+            task,
+            self.spread(geolevel),
+            Writing(writer),
+            top=self.above(geolevel) is None,
+            shares=None if self.spine.is_census else self.read("shares", geolevel),
+        )
+        return written_files(report, writer)
+
+    def upward(self, geolevel: str, folders: Mapping[str, Path]) -> Written:
+        """Carry a level upwards."""
+        sums = None if geolevel == self.upward_levels[-1] else self.read("upward_sums", geolevel)
+        writer, plan = table_writer(folders), level_plan(self.plan, geolevel)
+        task, top = UpwardTask(plan, plan.estimator.upward), self.above(geolevel) is None
+        report = upward(self._level(geolevel, sums), task, self.spread(geolevel), Writing(writer), top=top)
+        return written_files(report, writer)
+
+    def estimate(self, geolevel: str, folders: Mapping[str, Path]) -> Written:
+        """Estimate a level."""
+        known = self.read("upward", geolevel) if geolevel in self.upward_levels else None
+        writer, above = table_writer(folders), self.above(geolevel)
+        report = estimates(
+            self._level(geolevel, known),
+            None if above is None else self.read("estimates", above),
+            estimation_task(self.plan, geolevel),
+            self.spread(geolevel),
+            Writing(writer),
+            arrays=None if above is None or "estimate_arrays" not in folders else self.read("estimate_arrays", above),
+        )
+        return written_files(report, writer)
+
+    def _level(self, geolevel: str, known: DataFrame | None) -> PublicLevel:
+        geounits, measured, bounds = (self.read(name, geolevel) for name in ("geounits", "measurements", "bounds"))
+        return PublicLevel(geounits, measured, bounds, known, self.spine.total_key_at(geolevel))
+
+
+def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path) -> tuple[FileRecord, ...]:
+    """Measure the confidential histograms of a level into the staging folder of an attempt."""
+    histograms, task = context.tables.read("histograms", geolevel), measurement_task(context, geolevel, attempt)
+    return LevelJobs.of(context).measure(histograms, geolevel, task, staging)["measurements"]
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
@@ -191,26 +246,16 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     if finished(target):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
         return
-    above = _level_above(context, geolevel)
-    sums = None
-    if geolevel != _upward_levels(context)[-1]:
+    jobs = LevelJobs.of(context)
+    above = jobs.above(geolevel)
+    if geolevel != jobs.upward_levels[-1]:
         context.tables.require_every_geounit("upward_sums", geolevel)
-        sums = context.tables.read("upward_sums", geolevel)
     staging = context.tables.fresh_staging("upward", geolevel)
     # The level itself comes last, since it says that the pass through it is done.
     folders = {} if above is None else {"upward_sums": context.tables.folder("upward_sums", above)}
     folders["upward"] = target
-    writer = table_writer({table: staging / table for table in folders})
-    plan = level_plan(context.plan, geolevel)
-    report = upward(
-        _public_level(context, geolevel, sums),
-        UpwardTask(plan, plan.estimator.upward),
-        context.spread(geolevel),
-        Writing(writer),
-        top=above is None,
-    )
     with disk_errors(staging):
-        _commit(context, staging, folders, written_files(report, writer))
+        _commit(context, staging, folders, jobs.upward(geolevel, {table: staging / table for table in folders}))
 
 
 def estimate(context: RunContext, geolevel: str) -> None:
@@ -219,30 +264,20 @@ def estimate(context: RunContext, geolevel: str) -> None:
     if finished(target):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
-    above = _level_above(context, geolevel)
+    jobs = LevelJobs.of(context)
+    above = jobs.above(geolevel)
     if above is not None:
         context.tables.require_complete("estimates", above)
-    known = None
-    if geolevel in _upward_levels(context):
+    if geolevel in jobs.upward_levels:
         context.tables.require_every_geounit("upward", geolevel)
-        known = context.tables.read("upward", geolevel)
     arrays = bool(needs_of(context.plan).arrays)
     if arrays and above is not None:
         context.tables.require_every_geounit("estimate_arrays", above)
     staging = context.tables.fresh_staging("estimates", geolevel)
     # One job makes all tables side by side; the estimates come last, since they say that the level is done.
     names = ("diagnostics", *(["estimate_arrays"] if arrays else []), "estimates")
-    writer = table_writer({table: staging / table for table in (*names, "seconds")})
-    report = estimates(
-        _public_level(context, geolevel, known),
-        None if above is None else context.tables.read("estimates", above),
-        estimation_task(context, geolevel),
-        context.spread(geolevel),
-        Writing(writer),
-        arrays=context.tables.read("estimate_arrays", above) if arrays and above is not None else None,
-    )
     with disk_errors(staging):
-        written = written_files(report, writer)
+        written = jobs.estimate(geolevel, {table: staging / table for table in (*names, "seconds")})
         diagnostics, seconds = (read_table(context.spark, name, staging / name) for name in ("diagnostics", "seconds"))
         try:
             _refuse_failures(context, geolevel, diagnostics)
@@ -253,19 +288,9 @@ def estimate(context: RunContext, geolevel: str) -> None:
         _commit(context, staging, {table: context.tables.folder(table, geolevel) for table in names}, written)
 
 
-def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
+def estimation_task(plan: RunPlan, geolevel: str) -> EstimationTask:
     """What the tasks of a level are given."""
-    return EstimationTask(level_plan(context.plan, geolevel))
-
-
-def _public_level(context: RunContext, geolevel: str, known: DataFrame | None) -> PublicLevel:
-    return PublicLevel(
-        context.tables.read("geounits", geolevel),
-        context.tables.read("measurements", geolevel),
-        context.tables.read("bounds", geolevel),
-        known,
-        context.spine.total_key_at(geolevel),
-    )
+    return EstimationTask(level_plan(plan, geolevel))
 
 
 def table_writer(folders: Mapping[str, Path]) -> ParquetTables:
@@ -277,7 +302,7 @@ def _commit(
     context: RunContext,
     staging: Path,
     folders: Mapping[str, Path],
-    written: Mapping[str, tuple[FileRecord, ...]],
+    written: Written,
 ) -> None:
     for table, folder in folders.items():
         require_held(context.layout)

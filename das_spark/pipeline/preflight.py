@@ -216,6 +216,12 @@ def _intervals(ahead: Ahead) -> Iterator[Trial]:
     yield Trial("output.intervals", work, f"{_product_fix(plan)}, or leave output.intervals out")
 
 
+def _replicates(ahead: Ahead) -> Iterator[Trial]:
+    """Errors and intervals of the counts of synthetic geounits."""
+    work = partial(rehearsal.rehearse_replicates, ahead.plan)
+    yield Trial("output.replicates", work, f"{_product_fix(ahead.plan)}, or leave output.replicates out")
+
+
 def _verify(ahead: Ahead) -> Iterator[Trial]:
     """The manifest, data dictionary and statement that are written before verification, and read by it."""
     work = partial(rehearsal.rehearse_manifest, ahead.plan, ahead.scratch / "manifest")
@@ -254,6 +260,7 @@ TRIALS: Final[Mapping[StageKind, Trials]] = MappingProxyType(
         StageKind.MICRODATA: _microdata,
         StageKind.TABULATE: _tabulate,
         StageKind.INTERVALS: _intervals,
+        StageKind.REPLICATES: _replicates,
         StageKind.VERIFY: _verify,
         StageKind.EVALUATE: _evaluate,
     }

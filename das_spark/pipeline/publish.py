@@ -149,6 +149,7 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
         StageKind.MICRODATA: ("microdata",),
         StageKind.TABULATE: tuple(context.table_rows),
         StageKind.INTERVALS: tuple(context.interval_rows),
+        StageKind.REPLICATES: ("replicate_errors", "replicate_offsets", *context.replicate_rows),
     }
     stages = stages_of(context.plan) if context.plan.origin is None else stages_from_measurements(context.plan)
     return tuple(
@@ -174,4 +175,5 @@ def _rows(context: RunContext) -> dict[str, int]:
         | {f"microdata/{name}": rows for name, rows in context.microdata_rows.items()}
         | dict(context.table_rows)
         | dict(context.interval_rows)
+        | dict(context.replicate_rows)
     )

@@ -19,6 +19,7 @@ from das_spark.core import DeclaredBounds, GeounitArrays, LevelPlan, MeasuredFam
 from das_spark.core.linear import Statistics, downward, upward, whole_intervals
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
+from das_spark.evaluation import count_intervals, error_classes, error_offsets
 from das_spark.histogram import Histogram
 from das_spark.io.microdata_digest import FAULT, PERSONS, digest_part, microdata_parts
 from das_spark.io.microdata_files import MicrodataWriting
@@ -174,6 +175,21 @@ def rehearse_intervals(plan: RunPlan) -> None:
     low, high = whole_intervals(moments.estimates, np.sqrt(moments.variances), float(settings.level))
     if (low > high).any() or not np.isfinite(moments.variances).all():
         raise ConfigurationError("intervals of a synthetic family are not what they should be")
+
+
+def rehearse_replicates(plan: RunPlan) -> None:
+    """Make intervals of the counts of synthetic geounits from errors that a replicate could have."""
+    settings = plan.output.replicates
+    if settings is None:
+        return
+    made = _everyone(plan.product)
+    for table in (each for each in plan.product.tables if each.name in settings.tables):
+        counts = made @ np.array([column.mask(plan.product.schema) for column in table.columns], dtype=np.int64).T
+        classes, ones = error_classes(counts, counts[:, 0]), np.ones(len(counts), dtype=np.int64)
+        offsets = [error_offsets(each, ones, ones, float(settings.level)) for each in classes.T]
+        _, low, high = count_intervals(counts, offsets)
+        if (low > counts).any() or (high < counts).any():
+            raise ConfigurationError(f"intervals of the counts of table {table.name} do not hold them")
 
 
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:

@@ -22,6 +22,7 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
+from das_spark.pipeline.replicates import publish_replicates
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
@@ -142,6 +143,7 @@ def publish_results(
         StageKind.MICRODATA: lambda: publish_microdata(context),
         StageKind.TABULATE: lambda: publish_tables(context),
         StageKind.INTERVALS: lambda: publish_intervals(context),
+        StageKind.REPLICATES: lambda: publish_replicates(context),
     }
     for stage in stages:
         if stage.kind in publishing:

@@ -82,6 +82,7 @@ def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any],
         units=plan.invariants.units,
         tabulated=tabulated,
         intervals=() if plan.output.intervals is None else plan.output.intervals.tables,
+        replicates=() if plan.output.replicates is None else plan.output.replicates.tables,
         areas=not plan.spine.is_census,
         added=of_estimator(needs_of(plan), plan.spine.names),
     )

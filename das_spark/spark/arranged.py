@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import without_values
 from das_spark.spark.lists import slices
 from das_spark.store import level_folder
-from das_spark.store.parquet import REPORT
+from das_spark.store.parquet import REPORT, file_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -99,6 +99,11 @@ def write_arranged(
 
     arranged = rows.withColumn(FILE, file).repartition(files, FILE).sortWithinPartitions(FILE, *order)
     return written_files(arranged.mapInArrow(without_values(work), REPORT), writer)[table]
+
+
+def write_one_file(rows: DataFrame, table: str, writer: ParquetTables, order: Sequence[str]) -> tuple[FileRecord, ...]:
+    """Write the rows of a small table into one file."""
+    return write_arranged(rows, table, writer, file=F.lit(file_name(0)), files=1, order=order)
 
 
 def written_files(report: DataFrame, writer: ParquetTables) -> dict[str, tuple[FileRecord, ...]]:

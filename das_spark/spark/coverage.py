@@ -17,17 +17,12 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import without_values
 from das_spark.evaluation import TOTAL_OF, Coverage, tally_coverage
-from das_spark.spark.intervals import read_intervals
 from das_spark.spark.lists import cut, list_total
 from das_spark.spark.tabulate import tabulated
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
-    from pyspark.sql import SparkSession
 
-    from das_spark.store import TablesLayout
     from das_spark.tabulation import Table
 
 _ROWS: Final = "place string, table string, population int, intervals long, covered long, width long, exact long"
@@ -39,37 +34,44 @@ _POPULATION: Final = "true population"
 _VALUES: Final = 1 << 20
 
 
-def interval_coverage(
-    spark: SparkSession,
-    layout: TablesLayout[Path],
-    written: Sequence[tuple[Table, str]],
-    truths: Sequence[tuple[str, DataFrame]],
-    levels: Sequence[str],
-    level: float,
-) -> tuple[Coverage, ...]:
+@dataclass(frozen=True, slots=True)
+class IntervalsOf:
+    """Published intervals of one kind.
+
+    Attributes:
+        of: What they are made of, as `Coverage` has it.
+        ending: Of the columns that say how uncertain a count is; 0 where it is said to be exact.
+        tables: Of each table the columns of its intervals, with level and geocode.
+        levels: Geolevels of the census that they are of.
+        level: Probability that they are made for.
+    """
+
+    of: str
+    ending: str
+    tables: Sequence[tuple[Table, DataFrame]]
+    levels: Sequence[str]
+    level: float
+
+
+def interval_coverage(published: IntervalsOf, truths: Sequence[tuple[str, DataFrame]]) -> tuple[Coverage, ...]:
     """How often published intervals cover the confidential counts.
 
     Args:
-        spark: The session.
-        layout: Where the intervals lie.
-        written: Tables that have intervals, each with a format.
+        published: The intervals.
         truths: Confidential histograms by geolevel of the census.
-        levels: Those of which there are intervals.
-        level: Probability that they are made for.
     """
     frames = []
-    for published in read_intervals(spark, layout, written, levels):
-        table = published.table
+    for table, frame in published.tables:
         for name, histograms in truths:
-            if name in levels:
+            if name in published.levels:
                 true = _true(histograms, table)
-                intervals = published.frame.where(F.col("level") == name).drop("level")
-                joined = intervals.join(true, "geocode")
-                frames.append(joined.mapInArrow(without_values(_Tallies(name, table.name, table.names)), _ROWS))
+                intervals = frame.where(F.col("level") == name).drop("level")
+                task = _Tallies(name, table.name, table.names, published.ending)
+                frames.append(intervals.join(true, "geocode").mapInArrow(without_values(task), _ROWS))
     rows = reduce(DataFrame.unionAll, frames).groupBy("place", "table", "population")
     sums = rows.agg(*[F.sum(name).alias(name) for name in _COUNTS]).collect()  # one row a level, table and class
     places = [name for name, _ in truths]
-    found = [Coverage(**row.asDict(), level=level) for row in sums]
+    found = [Coverage(**row.asDict(), level=published.level, of=published.of) for row in sums]
     return tuple(sorted(found, key=lambda row: (places.index(row.place), row.table, row.population)))
 
 
@@ -87,6 +89,7 @@ class _Tallies:
     place: str
     table: str
     names: tuple[str, ...]
+    ending: str  # of the columns that say how uncertain an interval is
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in cut(batches, max(1, _VALUES // (4 * len(self.names)))):
@@ -94,7 +97,7 @@ class _Tallies:
                 self._numbers(batch, before, after).astype(np.int64)
                 for before, after in ((_TRUE, ""), ("", "_low"), ("", "_high"))
             )
-            error = self._numbers(batch, "", "_se")
+            error = self._numbers(batch, "", self.ending)
             population = batch.column(_POPULATION).to_numpy(zero_copy_only=False)
             for name, chosen in ((self.table, slice(None)), (f"{self.table}{TOTAL_OF}", slice(1))):
                 parts = (error[:, chosen], low[:, chosen], high[:, chosen])

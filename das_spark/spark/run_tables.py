@@ -16,7 +16,7 @@ from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.census import census_geocode
-from das_spark.spark.tables import LEVEL_TABLES, read_table, union, with_level
+from das_spark.spark.tables import LEVEL_TABLES, levels_together, read_table, with_level
 from das_spark.store import (
     discard,
     disk_errors,
@@ -68,8 +68,7 @@ class LevelTables:
 
     def read_all(self, table: str) -> DataFrame:
         """All levels of a finished table, with a column level in front."""
-        frames = [self.read(table, name).select(F.lit(name).alias("level"), "*") for name in self.spine.names]
-        return union(frames)
+        return levels_together((name, self.read(table, name)) for name in self.spine.names)
 
     def fresh_staging(self, table: str, geolevel: str = "") -> Path:
         """An empty place where this driver writes a table, or one level of it, before it is promoted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -53,6 +54,11 @@ def read_table(spark: SparkSession, table: str, folder: Path) -> DataFrame:
 def union(frames: Iterable[DataFrame]) -> DataFrame:
     """All rows of frames with the same columns."""
     return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def levels_together(frames: Iterable[tuple[str, DataFrame]]) -> DataFrame:
+    """Levels of a table as one frame, with a column level in front."""
+    return union(frame.select(F.lit(level).alias("level"), "*") for level, frame in frames)
 
 
 def first_rows(frame: DataFrame, number: int, *order: str) -> list[Row]:

@@ -234,6 +234,42 @@ MOMENTS: Final = TableDeclaration(
 UNION_MOMENTS: Final = TableDeclaration(
     "union_moments", "a union of geounits, and what one family adds to its statistics", _MOMENTS, path="union_moments"
 )
+_LEVEL: Final = _column("level", _STRING, "geolevel of the census")
+_TABLE_COLUMN: Final = _column("column", _STRING, "name of a column of a published table")
+_CLASS: Final = _column(
+    "class", _LONG, "class of the count and of the total of its geounit (das_spark.evaluation.error_classes)"
+)
+#: What a run that is done again on its own output finds: made of public numbers alone.
+REPLICATE_ERRORS: Final = TableDeclaration(
+    "replicate_errors",
+    "an error of a replicate of the run, in the counts of a class",
+    pa.schema(
+        [
+            _LEVEL,
+            _TABLE_COLUMN,
+            _CLASS,
+            _column("difference", _LONG, "count of the run less that of the replicate", _PEOPLE),
+            _column("cases", _LONG, "geounits with that difference", "geounits"),
+        ]
+    ),
+    path="replicate_errors/replicate=<number>",
+)
+REPLICATE_OFFSETS: Final = TableDeclaration(
+    "replicate_offsets",
+    "joined classes of counts, named by the first of them, and how far the truth may be from such counts",
+    pa.schema(
+        [
+            _LEVEL,
+            _TABLE_COLUMN,
+            _CLASS,
+            _column("cases", _LONG, "counts of replicates in these classes", "geounits"),
+            _column("rmse", _DOUBLE, "root mean square of the differences", _PEOPLE),
+            _column("low", _LONG, "least that the truth is above the count, 0 or negative", _PEOPLE),
+            _column("high", _LONG, "most that the truth is above the count", _PEOPLE),
+        ]
+    ),
+    path="replicate_offsets",
+)
 
 BLOCKS: Final = TableDeclaration(
     "blocks",
@@ -266,6 +302,8 @@ OF_EVERY_RUN: Final = (HISTOGRAMS, GEOUNITS, INVARIANTS, BOUNDS, MEASUREMENTS, E
 OF_OPTIMIZED_SPINES: Final = (BLOCKS, SHARES, CENSUS_ESTIMATES)
 #: What estimators add that give arrays with their estimates, or go upwards first.
 OF_ESTIMATORS: Final = (ESTIMATE_ARRAYS, UPWARD, UPWARD_SUMS)
+#: What a run has that is repeated on its own output.
+OF_REPLICATES: Final = (REPLICATE_ERRORS, REPLICATE_OFFSETS)
 
 
 def of_estimator(needs: Needs, levels: Sequence[str]) -> dict[TableDeclaration, tuple[str, ...]]:
@@ -285,5 +323,8 @@ SCRATCH: Final = (SECONDS, LINEAR, MOMENTS, UNION_MOMENTS)
 
 #: Every table of a run by name.
 TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
-    {each.name: each for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, *SCRATCH)}
+    {
+        each.name: each
+        for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, *OF_REPLICATES, *SCRATCH)
+    }
 )

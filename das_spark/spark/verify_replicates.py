@@ -1,0 +1,180 @@
+"""Whether intervals of published counts follow from the errors of the replicates that a run has published.
+
+That the counts are those of the tables is a rule on tables (`verify_tables`). Shares no code with how intervals are
+made, but for where classes of counts begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from das_spark.errors import without_values
+from das_spark.evaluation import COUNT_CLASSES, TOTAL_CLASSES
+from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.lists import cut
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from das_spark.tabulation import Table
+
+CASES: Final = "replicates count every geounit"
+OFFSETS: Final = "offsets of counts follow from the errors of replicates"
+COUNTS: Final = "intervals of counts have the offsets of their class"
+#: Cases from which offsets are quantiles of errors.
+_CASES: Final = 100
+#: Numbers that a task holds at once: bounds its memory.
+_VALUES: Final = 1 << 20
+_CLOSE: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedReplicates:
+    """What a run has published of its replicates, as it was read back."""
+
+    errors: DataFrame  # `tables.REPLICATE_ERRORS` of all replicates
+    offsets: DataFrame  # `tables.REPLICATE_OFFSETS`
+    #: Tables of intervals, each with the level: geocode, and four columns a column of the table.
+    intervals: Sequence[tuple[Table, DataFrame]]
+    runs: int  # replicates
+    level: float  # probability that an interval covers the truth
+
+    def counts(self) -> list[tuple[Table, DataFrame]]:
+        """The counts alone, which must be those of the estimates."""
+        return [(table, frame.select("level", "geocode", *table.names)) for table, frame in self.intervals]
+
+
+def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels: Sequence[str]) -> list[Rule]:
+    """The rules on intervals of published counts.
+
+    Args:
+        published: What there is.
+        geounits: Level and geocode of every geounit of the census.
+        levels: All levels of the census.
+    """
+    rules = (
+        (CASES, _cases(published, geounits)),
+        (OFFSETS, _offsets(published)),
+        (COUNTS, reduce(DataFrame.unionAll, [_counts(published, *each) for each in published.intervals])),
+    )
+    return [
+        Rule(
+            findings(frame, Finding(name, F.col("bad"), F.col("checked"))),
+            tuple((name, level, "") for level in levels),
+        )
+        for name, frame in rules
+    ]
+
+
+def _cases(published: PublishedReplicates, geounits: DataFrame) -> DataFrame:
+    """Of each column and level whether errors and offsets are of as many counts as all replicates have."""
+    expected = geounits.groupBy("level").agg((F.count(F.lit(1)) * published.runs).alias("expected"))
+    names = [name for table in dict.fromkeys(table for table, _ in published.intervals) for name in table.names]
+    wanted = expected.select("level", "expected", F.explode(F.array(*map(F.lit, names))).alias("column"))
+    parts = {"errors": published.errors, "offsets": published.offsets}
+    for name, frame in parts.items():
+        found = frame.groupBy("level", "column").agg(F.sum("cases").alias(name))
+        wanted = wanted.join(found, ["level", "column"], "left")
+    bad = reduce(lambda one, other: one | other, [~F.col(name).eqNullSafe(F.col("expected")) for name in parts])
+    return wanted.select("level", F.col("column").alias("geocode"), bad.alias("bad"), F.lit(1).alias("checked"))
+
+
+def _offsets(published: PublishedReplicates) -> DataFrame:
+    """Of each joined class whether cases and errors are those of the replicates, and enough of them lie inside."""
+    of_column = Window.partitionBy("level", "column").orderBy("class")
+    joined = published.offsets.withColumn("next", F.lead("class").over(of_column)).withColumnRenamed("class", "first")
+    errors = published.errors.select(
+        *(F.col(name).alias(f"error_{name}") for name in ("level", "column", "class", "difference", "cases"))
+    )
+    inside = (F.col("error_class") >= F.col("first")) & (
+        F.col("next").isNull() | (F.col("error_class") < F.col("next"))
+    )
+    same = (F.col("error_level") == F.col("level")) & (F.col("error_column") == F.col("column"))
+    difference, cases = F.col("error_difference"), F.col("error_cases")
+    out = (difference < F.col("low")) | (difference > F.col("high"))
+    summed = (
+        joined.join(errors, same & inside, "left")
+        .groupBy("level", "column", "first", "cases", "rmse", "low", "high")
+        .agg(
+            F.sum("error_cases").alias("found"),
+            F.sum(F.when(out, cases).otherwise(0)).alias("outside"),
+            F.sqrt(F.sum(difference.cast("double") ** 2 * cases) / F.sum("error_cases")).alias("root"),
+        )
+    )
+    few = F.col("cases") < max(_CASES, int(np.ceil(10 / (1 - published.level))))
+    bad = (
+        (F.col("found") != F.col("cases"))
+        | (F.abs(F.col("root") - F.col("rmse")) > _CLOSE * (1 + F.col("rmse")))
+        | (F.col("low") > 0)
+        | (F.col("high") < 0)
+        | (~few & (F.col("outside") > (1 - published.level) * (F.col("cases") + 1)))
+    )
+    name = F.concat_ws(" ", "column", "first")
+    return summed.select("level", name.alias("geocode"), bad.alias("bad"), F.lit(1).alias("checked"))
+
+
+def _counts(published: PublishedReplicates, table: Table, frame: DataFrame) -> DataFrame:
+    rows = published.offsets.where(F.col("column").isin(*table.names)).orderBy("level", "column", "class").collect()
+    offsets: dict[tuple[str, str], list[tuple[int, float, int, int]]] = {}
+    for row in rows:  # as many as there are columns, levels and classes
+        own = offsets.setdefault((row["level"], row["column"]), [])
+        own.append((row["class"], row["rmse"], row["low"], row["high"]))
+    arrays = {key: np.array(each, dtype=np.float64).T for key, each in offsets.items()}
+    judged = frame.mapInArrow(
+        without_values(_Counts(table.names, arrays)), "level string, geocode string, bad boolean, checked int"
+    )
+    return judged.select("level", "geocode", "bad", "checked")
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """From counts with their intervals to whether these are what the offsets make of the counts."""
+
+    names: tuple[str, ...]
+    offsets: Mapping[tuple[str, str], NDArray[np.float64]]  # class, rmse, low and high, shape (4, n)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in cut(batches, max(1, _VALUES // (4 * len(self.names)))):
+            levels = np.array(batch.column("level").to_pylist(), dtype=np.str_)
+            total = self._numbers(batch, self.names[0])
+            place = np.digitize(total, TOTAL_CLASSES) - 1
+            bad = np.zeros(batch.num_rows, dtype=np.bool_)
+            for name in self.names:
+                count, rmse, low, high = (
+                    self._numbers(batch, f"{name}{end}") for end in ("", "_rmse", "_low", "_high")
+                )
+                classes = (np.digitize(count, COUNT_CLASSES) - 1) * len(TOTAL_CLASSES) + place
+                for level in np.unique(levels):
+                    own = levels == level
+                    found = self.offsets.get((str(level), name))
+                    if found is None:
+                        bad |= own
+                        continue
+                    at = np.maximum(np.digitize(classes[own], found[0]) - 1, 0)
+                    expected = (found[1][at], np.maximum(count[own] + found[2][at], 0), count[own] + found[3][at])
+                    for value, right in zip((rmse, low, high), expected, strict=True):
+                        bad[own] |= ~np.isclose(value[own], right, rtol=0.0, atol=_CLOSE)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column("level"),
+                    batch.column("geocode"),
+                    pa.array(bad),
+                    pa.array(np.full(len(bad), len(self.names), np.int32)),
+                ],
+                ["level", "geocode", "bad", "checked"],
+            )
+
+    def _numbers(self, batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
+        """A column; what is missing is no number."""
+        values: NDArray[np.float64] = (
+            batch.column(name).cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        )
+        return values
