@@ -5,7 +5,8 @@ A task reduces pairs of histograms to rows that add up (`tallies`); from the sum
 figures of residuals; `study` computes them with their uncertainty, `samples` sets simple random samples beside them,
 `comparison` compares two configurations, `sweep` several budgets, `spine` two spines, `run_record` what a run did.
 Each ends in one function `present_...`, which turns the numbers into a `das_spark.report.Report` for every medium.
-RESTRICTED, but for spines: residuals tell of confidential counts.
+`replicates` makes intervals of published counts from errors of runs on the run's own output.
+RESTRICTED, but for spines and replicates: residuals tell of confidential counts.
 """
 
 from das_spark.evaluation.accuracy import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import lazy_levels, level_plan
 from das_spark.core.linear import Statistics, upward
 from das_spark.io.table_files import PARQUET
-from das_spark.pipeline.levels import table_writer
+from das_spark.pipeline.levels import LevelJobs, table_writer
 from das_spark.pipeline.tabulate import TablesWriting, run_fact, table_rows
 from das_spark.spark.arranged import write_levels, written_files
 from das_spark.spark.intervals import (
@@ -28,12 +28,9 @@ from das_spark.spark.intervals import (
 from das_spark.spark.level_pass import (
     DownwardTask,
     FamilySpread,
-    PublicLevel,
-    UpwardTask,
     Writing,
     carried_down,
 )
-from das_spark.spark.level_pass import upward as carried_up
 from das_spark.spark.tables import read_table, union
 from das_spark.store import PublicLayout, discard, disk_errors, guarded_staging
 from das_spark.store.parquet import count_rows
@@ -102,7 +99,7 @@ class LinearPasses:
 
     def leaves(self) -> DataFrame:
         """The geounits of the lowest level of the passes."""
-        return read_table(self.spark, "geounits", self.public.level("geounits", self.levels[-1]))
+        return self._read("geounits", self.levels[-1])
 
     def moments(self, level: str) -> DataFrame:
         """Estimates and variances of the geounits of a level."""
@@ -115,46 +112,38 @@ class LinearPasses:
         ]
         return summed_moments(union(parts))
 
-    def _above(self, level: str) -> str | None:
-        place = self.levels.index(level)
-        return self.levels[place - 1] if place else None
-
     def _up(self, level: str, leaves: DataFrame | None) -> None:
-        above, known = self._above(level), leaves
+        above, known = self._jobs.above(level), leaves
         if level != self.levels[-1]:
             known = read_table(self.spark, "upward_sums", self.scratch.level("upward_sums", level))
         folders = {"upward": self.scratch.level("upward", level)}
         if above is not None:
             folders["upward_sums"] = self.scratch.level("upward_sums", above)
-        writer = table_writer(folders)
-        task = UpwardTask(level_plan(self.plan, level), upward)
-        top = above is None
-        written_files(
-            carried_up(self._level(level, known), task, self._spread(level), Writing(writer), top=top), writer
-        )
+        self._jobs.carry_up(level, known, upward, folders)
 
     def _down(self, level: str, *, lowest: bool) -> None:
-        above, known = self._above(level), read_table(self.spark, "upward", self.scratch.level("upward", level))
+        jobs, known = self._jobs, read_table(self.spark, "upward", self.scratch.level("upward", level))
+        above = jobs.above(level)
         tables = ("moments", "union_moments", *(() if lowest else ("linear",)))
         writer = table_writer({name: self.scratch.level(name, level) for name in tables})
         given = None if above is None else read_table(self.spark, "linear", self.scratch.level("linear", above))
         task = DownwardTask(level_plan(self.plan, level), self.statistics, lowest)
-        report = carried_down(self._level(level, known), given, task, self._spread(level), Writing(writer))
+        report = carried_down(jobs.level(level, known), given, task, self._spread(level), Writing(writer))
         written_files(report, writer)
 
-    def _level(self, level: str, known: DataFrame | None) -> PublicLevel:
-        geounits, measurements, bounds = (
-            read_table(self.spark, name, self.public.level(name, level))
-            for name in ("geounits", "measurements", "bounds")
-        )
-        return PublicLevel(geounits, measurements, bounds, known, self.spine.total_key_at(level))
+    @property
+    def _jobs(self) -> LevelJobs:
+        return LevelJobs(self.plan, self.spine, self._read, self._spread)
+
+    def _read(self, table: str, level: str) -> DataFrame:
+        return read_table(self.spark, table, self.public.level(table, level))
 
     def _spread(self, level: str) -> FamilySpread:
         for name in self.levels:
             if name not in self._sizes:
                 self._sizes[name] = count_rows(self.public.level("geounits", name))
         cores = self.spark.sparkContext.defaultParallelism
-        families = self._sizes[self._above(level) or level]
+        families = self._sizes[self._jobs.above(level) or level]
         return FamilySpread.of(families, self._sizes[level], cores * self.plan.estimation.partitions_per_core)
 
 

@@ -49,12 +49,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from das_spark.config import RunPlan
+    from das_spark.core import MeasuredFamily, UpwardResult
+    from das_spark.estimation import FamilyPlan
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.level_pass import FamilySpread
     from das_spark.store import FileRecord
 
     Written = Mapping[str, tuple[FileRecord, ...]]
+    Carry = Callable[[MeasuredFamily, FamilyPlan], UpwardResult]
 
 #: How many failed families an error names and saves.
 NAMED = 10
@@ -202,11 +205,15 @@ class LevelJobs:
         return written_files(report, writer)
 
     def upward(self, geolevel: str, folders: Mapping[str, Path]) -> Written:
-        """Carry a level upwards."""
+        """Carry a level upwards, as the estimator of the run does."""
         sums = None if geolevel == self.upward_levels[-1] else self.read("upward_sums", geolevel)
-        writer, plan = table_writer(folders), level_plan(self.plan, geolevel)
-        task, top = UpwardTask(plan, plan.estimator.upward), self.above(geolevel) is None
-        report = upward(self._level(geolevel, sums), task, self.spread(geolevel), Writing(writer), top=top)
+        return self.carry_up(geolevel, sums, level_plan(self.plan, geolevel).estimator.upward, folders)
+
+    def carry_up(self, geolevel: str, sums: DataFrame | None, carry: Carry, folders: Mapping[str, Path]) -> Written:
+        """Carry a level upwards; `sums` is what is known of it by the levels below."""
+        writer, task = table_writer(folders), UpwardTask(level_plan(self.plan, geolevel), carry)
+        top = self.above(geolevel) is None
+        report = upward(self.level(geolevel, sums), task, self.spread(geolevel), Writing(writer), top=top)
         return written_files(report, writer)
 
     def estimate(self, geolevel: str, folders: Mapping[str, Path]) -> Written:
@@ -214,7 +221,7 @@ class LevelJobs:
         known = self.read("upward", geolevel) if geolevel in self.upward_levels else None
         writer, above = table_writer(folders), self.above(geolevel)
         report = estimates(
-            self._level(geolevel, known),
+            self.level(geolevel, known),
             None if above is None else self.read("estimates", above),
             estimation_task(self.plan, geolevel),
             self.spread(geolevel),
@@ -223,7 +230,8 @@ class LevelJobs:
         )
         return written_files(report, writer)
 
-    def _level(self, geolevel: str, known: DataFrame | None) -> PublicLevel:
+    def level(self, geolevel: str, known: DataFrame | None) -> PublicLevel:
+        """What is public of a level, with what is known of it from below."""
         geounits, measured, bounds = (self.read(name, geolevel) for name in ("geounits", "measurements", "bounds"))
         return PublicLevel(geounits, measured, bounds, known, self.spine.total_key_at(geolevel))
 
