@@ -188,9 +188,9 @@ def _write_intervals(
 def sentences(settings: ReplicateSettings) -> tuple[str, ...]:
     """What a reader of intervals of published counts must know."""
     return (
-        f"A column without ending is the published count, the same as in the tables of the run; the truth lies from "
-        f"_low to _high with a probability of about {100 * float(settings.level):g} %, and _rmse is the expected root mean "
-        "square error of such counts.",
+        "A column without ending is the published count, the same as in the tables of the run; the truth lies from "
+        f"_low to _high with a probability of about {100 * float(settings.level):g} %, and _rmse is the expected root "
+        "mean square error of such counts.",
         f"Both are from {settings.runs} replicates: the run done again on its own output, so that errors are known. "
         "They are pooled over counts of about one size in geounits of about one size: they say how far counts of that "
         "kind are from the truth, and hold on average over them, not for each geounit by itself.",
