@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from scipy.special import stdtrit
 
 from das_spark.errors import without_values
 from das_spark.evaluation import COUNT_CLASSES, TOTAL_CLASSES
@@ -88,7 +89,7 @@ def _cases(published: PublishedReplicates, geounits: DataFrame) -> DataFrame:
 
 
 def _offsets(published: PublishedReplicates) -> DataFrame:
-    """Of each joined class whether cases and errors are those of the replicates, and enough of them lie inside."""
+    """Of each joined class whether cases, errors and offsets are those of the replicates."""
     of_column = Window.partitionBy("level", "column").orderBy("class")
     joined = published.offsets.withColumn("next", F.lead("class").over(of_column)).withColumnRenamed("class", "first")
     errors = published.errors.select(
@@ -99,26 +100,61 @@ def _offsets(published: PublishedReplicates) -> DataFrame:
     )
     same = (F.col("error_level") == F.col("level")) & (F.col("error_column") == F.col("column"))
     difference, cases = F.col("error_difference"), F.col("error_cases")
-    out = (difference < F.col("low")) | (difference > F.col("high"))
+    sides = {
+        "below": difference < F.col("low"),
+        "down": difference <= F.col("low"),
+        "up": difference >= F.col("high"),
+        "above": difference > F.col("high"),
+    }
     summed = (
         joined.join(errors, same & inside, "left")
         .groupBy("level", "column", "first", "cases", "rmse", "low", "high")
         .agg(
             F.sum("error_cases").alias("found"),
-            F.sum(F.when(out, cases).otherwise(0)).alias("outside"),
             F.sqrt(F.sum(difference.cast("double") ** 2 * cases) / F.sum("error_cases")).alias("root"),
+            *(F.sum(F.when(side, cases).otherwise(0)).alias(name) for name, side in sides.items()),
         )
     )
-    few = F.col("cases") < max(_CASES, int(np.ceil(10 / (1 - published.level))))
-    bad = (
-        (F.col("found") != F.col("cases"))
-        | (F.abs(F.col("root") - F.col("rmse")) > _CLOSE * (1 + F.col("rmse")))
-        | (F.col("low") > 0)
-        | (F.col("high") < 0)
-        | (~few & (F.col("outside") > (1 - published.level) * (F.col("cases") + 1)))
-    )
-    name = F.concat_ws(" ", "column", "first")
-    return summed.select("level", name.alias("geocode"), bad.alias("bad"), F.lit(1).alias("checked"))
+    name = F.concat_ws(" ", "column", "first").alias("geocode")
+    judged = summed.select("level", name, *_JUDGED).mapInArrow(without_values(_Offsets(published.level)), _VERDICTS)
+    return judged.select("level", "geocode", "bad", "checked")
+
+
+_JUDGED: Final = ("cases", "rmse", "low", "high", "found", "root", "below", "down", "up", "above")
+_VERDICTS: Final = "level string, geocode string, bad boolean, checked int"
+
+
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """From offsets and what their errors say to whether these are the offsets of those errors."""
+
+    level: float
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            cases, rmse, low, high, found, root, below, down, up, above = (_numbers(batch, name) for name in _JUDGED)
+            outside = 1.0 - self.level
+            # The quantile of this rank from each side; none is on the other side of 0.
+            rank = np.floor((cases + 1) * outside / 2)
+            quantiles = (below < rank) & ((low == 0) | (down >= rank)) & (above < rank) & ((high == 0) | (up >= rank))
+            reach = stdtrit(np.maximum(cases, 1), 0.5 + self.level / 2) * rmse
+            by_student = (-low == high) & (high >= reach * (1 - _CLOSE)) & (high < reach * (1 + _CLOSE) + 1)
+            few = cases < max(_CASES, int(np.ceil(10 / outside)))
+            right = (found == cases) & (np.abs(root - rmse) <= _CLOSE * (1 + rmse)) & (low <= 0) & (high >= 0)
+            yield _verdicts(batch, ~(right & np.where(few, by_student, quantiles)), 1)
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
+    """A column; what is missing is no number."""
+    values: NDArray[np.float64] = batch.column(name).cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _verdicts(batch: pa.RecordBatch, bad: NDArray[np.bool_], checked: int) -> pa.RecordBatch:
+    """Which rows are bad, each of which stands for as many values as were checked."""
+    columns = [batch.column("level"), batch.column("geocode"), pa.array(bad)]
+    numbers = pa.array(np.full(len(bad), checked, np.int32))
+    return pa.RecordBatch.from_arrays([*columns, numbers], ["level", "geocode", "bad", "checked"])
 
 
 def _counts(published: PublishedReplicates, table: Table, frame: DataFrame) -> DataFrame:
@@ -128,9 +164,7 @@ def _counts(published: PublishedReplicates, table: Table, frame: DataFrame) -> D
         own = offsets.setdefault((row["level"], row["column"]), [])
         own.append((row["class"], row["rmse"], row["low"], row["high"]))
     arrays = {key: np.array(each, dtype=np.float64).T for key, each in offsets.items()}
-    judged = frame.mapInArrow(
-        without_values(_Counts(table.names, arrays)), "level string, geocode string, bad boolean, checked int"
-    )
+    judged = frame.mapInArrow(without_values(_Counts(table.names, arrays)), _VERDICTS)
     return judged.select("level", "geocode", "bad", "checked")
 
 
@@ -144,13 +178,11 @@ class _Counts:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in cut(batches, max(1, _VALUES // (4 * len(self.names)))):
             levels = np.array(batch.column("level").to_pylist(), dtype=np.str_)
-            total = self._numbers(batch, self.names[0])
+            total = _numbers(batch, self.names[0])
             place = np.digitize(total, TOTAL_CLASSES) - 1
             bad = np.zeros(batch.num_rows, dtype=np.bool_)
             for name in self.names:
-                count, rmse, low, high = (
-                    self._numbers(batch, f"{name}{end}") for end in ("", "_rmse", "_low", "_high")
-                )
+                count, rmse, low, high = (_numbers(batch, f"{name}{end}") for end in ("", "_rmse", "_low", "_high"))
                 classes = (np.digitize(count, COUNT_CLASSES) - 1) * len(TOTAL_CLASSES) + place
                 for level in np.unique(levels):
                     own = levels == level
@@ -162,19 +194,4 @@ class _Counts:
                     expected = (found[1][at], np.maximum(count[own] + found[2][at], 0), count[own] + found[3][at])
                     for value, right in zip((rmse, low, high), expected, strict=True):
                         bad[own] |= ~np.isclose(value[own], right, rtol=0.0, atol=_CLOSE)
-            yield pa.RecordBatch.from_arrays(
-                [
-                    batch.column("level"),
-                    batch.column("geocode"),
-                    pa.array(bad),
-                    pa.array(np.full(len(bad), len(self.names), np.int32)),
-                ],
-                ["level", "geocode", "bad", "checked"],
-            )
-
-    def _numbers(self, batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
-        """A column; what is missing is no number."""
-        values: NDArray[np.float64] = (
-            batch.column(name).cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
-        )
-        return values
+            yield _verdicts(batch, bad, len(self.names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import ceil, fsum, sqrt
 
 import numpy as np
@@ -47,7 +47,7 @@ def one_class(count: int, total: int) -> int:
 def test_bounds_of_classes_begin_with_nobody_and_ascend():
     for bounds in (COUNT_CLASSES, TOTAL_CLASSES):
         assert bounds[0] == 0
-        assert all(one < other for one, other in zip(bounds, bounds[1:], strict=False))
+        assert all(one < other for one, other in pairwise(bounds))
 
 
 @given(st.lists(st.tuples(COUNTS, COUNTS, COUNTS), min_size=1, max_size=8))
