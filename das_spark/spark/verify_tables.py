@@ -4,12 +4,13 @@ What each column counts is read off the declared levels anew: tasks find the lev
 counts, column by column. The sums are compared with every published value that is not zero (a column without any
 person on one side and no value on the other agree). The totals are compared once more, with sums in SQL.
 
-Several formats (Parquet, CSV) are compared at once: the side of the estimates is the same for all.
+Several formats (Parquet, CSV) are compared at once: the side of the estimates is the same for all. A format need not
+have all tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -62,10 +63,12 @@ class _Items:
         self.tables = tuple({each.table.name: each.table for each in published}.values())
         self.first: dict[str, int] = {}  # of a table: the item of its row
         self.names: list[str] = []
+        self.owners: list[str] = []  # which table an item is of
         self.values: list[int] = []  # how many values an item stands for: a row for those of all columns
         for table in self.tables:
             self.first[table.name] = len(self.names)
             self.names += [f"{table.name} (row)", f"{table.total.name} (total)", *table.names]
+            self.owners += [table.name] * (2 + len(table.names))
             self.values += [len(table.columns), 1, *[0] * len(table.columns)]
 
     @property
@@ -99,9 +102,12 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode")
     pairs = together.select("format", "level", "geocode", F.explode_outer("pairs").alias("pair"))
     each_item = pairs.select("format", "level", "geocode", "pair.item", "pair.value")
-    differences = [_difference(format).alias(format) for format in formats]
-    summed = each_item.groupBy("level", "geocode", "item").agg(*differences)
     item = F.col("item")
+    held = {
+        format: _held([each.table.name for each in published if each.format == format], items) for format in formats
+    }
+    differences = [F.when(held[format], _difference(format)).otherwise(0).alias(format) for format in formats]
+    summed = each_item.groupBy("level", "geocode", "item").agg(*differences)
     rule = F.when(item.isin(*items.totals), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
     values = F.coalesce(F.get(F.lit(items.values), item), F.lit(0))
     # Most items agree and count for nothing by themselves: their rows stand for them. What fails is a geounit and a
@@ -110,7 +116,10 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(F.lit(items.names), item))
     named = summed.where(differ | (values > 0)).withColumn("geocode", name)
     expected = tuple((of, level, note) for of in _RULES for level in tables.levels for note in notes.values())
-    found = [Finding(rule, F.col(format) != 0, values, note) for format, note in notes.items()]
+    found = [
+        Finding(rule, F.col(format) != 0, F.when(held[format], values).otherwise(0), note)
+        for format, note in notes.items()
+    ]
     return [Rule(findings(named, *found), expected)]
 
 
@@ -182,6 +191,12 @@ def _difference(format: str) -> Column:
     """What was expected less what a format has."""
     of, value = F.col("format"), F.col("value")
     return F.sum(F.when(of == "", value).when(of == format, -value).otherwise(F.lit(0)))
+
+
+def _held(names: Collection[str], items: _Items) -> Column:
+    """Whether an item is of one of the tables that a format has."""
+    held = [owner in names for owner in items.owners]
+    return F.lit(True) if all(held) else F.coalesce(F.get(F.lit(held), F.col("item")), F.lit(True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,25 @@ def test_one_format_needs_no_note_and_no_table_no_rule(published, run):
     assert table_rules((), run.tables) == []
 
 
+def test_a_format_is_asked_for_its_own_tables_alone(published, run):
+    # Intervals of counts are of the tables that were named, beside all tables in Parquet and CSV.
+    few = [replace(each, format="more") for each in published if each.table == P3][:1]
+    checks = judge(table_rules([*published, *few], run.tables))
+    assert all(check.passed for check in checks)
+    for level, rows in counted():
+        of_more = {
+            check.name: check.checked for check in checks if (check.geolevel, check.note) == (level, "more files")
+        }
+        assert of_more == {TABLES_EQUAL: rows * len(P3.columns), TOTALS_EQUAL: rows}
+    for change in (
+        lambda frame: frame.where(F.col("geocode") != BLOCKS[1]),
+        lambda frame: frame.withColumn("P0030001", F.col("P0030001") + 1),
+    ):
+        wrong = [replace(few[0], frame=change(few[0].frame))]
+        found = verified([*published, *wrong], run)
+        assert {note for _, _, note in found} == {"more files"}
+
+
 def test_a_wrong_value_is_named_by_geounit_column_and_format(published, run):
     wrong = F.when(F.col("geocode") == BLOCKS[0], F.col("P0010003") + 1).otherwise(F.col("P0010003"))
     found = verified(changed(published, P1, "csv", lambda frame: frame.withColumn("P0010003", wrong)), run)
