@@ -112,6 +112,13 @@ def replicate_intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:
     return [(table, format) for table in tables for format in formats]
 
 
+def replicate_facts(plan: RunPlan, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+    """What the folder of each table of intervals of published counts says."""
+    settings = plan.output.replicates
+    said = () if settings is None else sentences(settings)
+    return (*notices, run_fact(run_id, plan.product.name, created), *said)
+
+
 def publish_replicates(context: RunContext) -> None:
     """Carry out the replicates of a run that are not finished, and write the intervals that follow."""
     plan, public, settings = context.plan, context.layout.public, context.plan.output.replicates
@@ -152,7 +159,7 @@ def publish_replicates(context: RunContext) -> None:
             offsets = replicate_offsets(errors, float(settings.level))
             put(offsets, "replicate_offsets", public.replicate_offsets, ("level", "column", "class"))
         discard(staging.folder)
-        _write_intervals(context, estimates, tables, formats, settings)
+        _write_intervals(context, estimates, tables, formats)
     named = [(table.name, format) for table, format in written]
     context.replicate_rows = table_rows(public.replicate_intervals, named, context.census.names, PLACE)
 
@@ -162,14 +169,12 @@ def _write_intervals(
     estimates: DataFrame,
     tables: Sequence[Table],
     formats: tuple[str, ...],
-    settings: ReplicateSettings,
 ) -> None:
     public, levels = context.layout.public, context.census.names
     for folder in public.replicate_intervals.abandoned:
         discard(folder)
     staging = guarded_staging(context.layout, public, PLACE)
-    run = run_fact(context.layout.run_id, context.plan.product.name, context.created)
-    facts = (*context.notices, run, *sentences(settings))
+    facts = replicate_facts(context.plan, context.layout.run_id, context.created, context.notices)
     writing = TablesWriting(public.replicate_intervals, staging, levels, formats, facts, replicate_schema)
     left = [table for table in tables if not writing.is_finished(table)]
     if not left:

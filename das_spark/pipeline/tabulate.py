@@ -165,10 +165,11 @@ def _listed(
     """The manifest of a run whose tables were made after it."""
     other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
     stages = [stage for stage in manifest.stages if stage.name != StageKind.TABULATE]
-    later = sum(stage.name == StageKind.INTERVALS for stage in stages)
+    later = sum(stage.name in (StageKind.INTERVALS, StageKind.REPLICATES) for stage in stages)
     stages.insert(len(stages) - later, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows)))
     others = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
-    place = len(others) - sum(str(each["path"]).startswith(f"{public.intervals.path.name}/") for each in others)
+    behind = tuple(f"{each.path.name}/" for each in (public.intervals, public.replicate_intervals))
+    place = len(others) - sum(str(each["path"]).startswith(behind) for each in others)
     return replace(
         manifest,
         rows={**other_rows, **rows},

@@ -12,6 +12,7 @@ from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
 from das_spark.pipeline.intervals import interval_facts, intervals_of
+from das_spark.pipeline.replicates import replicate_facts, replicate_intervals_of
 from das_spark.pipeline.statement import dictionary_of, notices_of, public_rules_of, solver_facts_of
 from das_spark.pipeline.tabulate import facts_of_run
 from das_spark.privacy import LedgerEntry
@@ -84,6 +85,10 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
     for table, format in intervals_of(run.plan):
         whole[run.layout.intervals.beside(table.name, format, ABOUT)] = about_text(
             table, interval_facts(run.plan, manifest.run_id, manifest.created, manifest.notices)
+        )
+    for table, format in replicate_intervals_of(run.plan):
+        whole[run.layout.replicate_intervals.beside(table.name, format, ABOUT)] = about_text(
+            table, replicate_facts(run.plan, manifest.run_id, manifest.created, manifest.notices)
         )
     form = run.plan.output.microdata_files
     known = run.plan.invariants.units
