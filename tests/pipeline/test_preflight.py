@@ -125,6 +125,11 @@ def test_intervals_of_every_product_with_tables_pass(tmp_path, name, estimator):
     tried(plan, tmp_path, StageKind.INTERVALS)
 
 
+@pytest.mark.parametrize("name", [name for name, product in PRODUCTS.items() if product.tables])
+def test_intervals_of_published_counts_of_every_product_with_tables_pass(tmp_path, name):
+    tried(planned(name, output={"replicates": {"runs": 8, "level": "0.9"}}), tmp_path, StageKind.REPLICATES)
+
+
 @pytest.mark.parametrize(
     ("name", "strategy"), [(name, strategy) for name, product in PRODUCTS.items() for strategy in product.strategies]
 )
@@ -323,6 +328,16 @@ class TestWhatIsBroken:
         plan = planned("e2e_2018", measurement={"rows": "all"}, output={"intervals": {"level": "0.9"}})
         with pytest.raises(ConfigurationError, match=r"intervals: output\.intervals: intervals of a synthetic"):
             tried(plan, tmp_path, StageKind.INTERVALS)
+
+    def test_intervals_that_do_not_hold_their_counts_are_found_and_the_table_is_named(self, monkeypatch, tmp_path):
+        made = rehearsal.count_intervals
+        monkeypatch.setattr(rehearsal, "count_intervals", lambda *given: (*made(*given)[:2], made(*given)[1] - 1))
+        plan = planned("e2e_2018", output={"replicates": {"runs": 8, "level": "0.9", "tables": ["P4"]}})
+        with pytest.raises(
+            ConfigurationError, match=r"replicates: output\.replicates: .* of table P4 do not hold them"
+        ):
+            tried(plan, tmp_path, StageKind.REPLICATES)
+        tried(planned("e2e_2018"), tmp_path, StageKind.REPLICATES)  # which has none
 
     def test_a_manifest_that_cannot_be_read_again_is_found(self, tmp_path):
         plan = planned("e2e_1940")
