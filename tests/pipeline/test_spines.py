@@ -257,6 +257,40 @@ def test_intervals_of_census_geounits_are_those_of_unions_of_blocks(population, 
     assert 0 < state["H0010002_se"] ** 2 < blocks / 10
 
 
+def test_intervals_of_published_counts_are_of_census_geounits_on_a_spine_of_areas(population, tmp_path, spark):
+    settings = [
+        *("geography.spine=optimised", "evaluation.enabled=false", "run.product=pl94_2020_unit"),
+        *('output.replicates={runs=2, level="0.9"}', 'output.tables=["parquet"]'),
+    ]
+    plan = plan_of(population, tmp_path, *settings)
+    public = run_stages(plan, run_id="repeated", test_key=KEY, spark=spark).layout.public
+    report = json.loads(public.verification.read_text())
+    assert report["passed"] is True
+    assert "offsets of counts follow from the errors of replicates" in {check["name"] for check in report["checks"]}
+    widths = set()
+    for level in ("State", "County", "Tract", "Block_Group", "Block"):
+        (file,) = sorted(public.replicate_intervals.level("H1", "parquet", level).glob("part-*.parquet"))
+        found = {row["geocode"]: row for row in pq.ParquetFile(file).read().to_pylist()}
+        published = pq.read_table(public.tables.level("H1", "parquet", level)).to_pylist()
+        assert set(found) == {row["geocode"] for row in published}
+        for row in published:
+            own = found[row["geocode"]]
+            for name in ("H0010001", "H0010002", "H0010003"):
+                assert own[name] == row[name]
+                assert own[f"{name}_low"] <= own[name] <= own[f"{name}_high"]
+            # How many units there are is exact in every block, and so in every replicate.
+            assert (own["H0010001_rmse"], own["H0010001_low"], own["H0010001_high"]) == (0.0, *(row["H0010001"],) * 2)
+            widths.add(own["H0010002_high"] - own["H0010002_low"])
+    assert len(widths) > 3
+    # From the public folder, by whoever has it: the same bytes under the same name.
+    shutil.copytree(public.path, tmp_path / "public")
+    source = open_source(tmp_path / "public", None, [f'output.root="{tmp_path}/again"'])
+    again = estimate_from(source, run_id="repeated", spark=spark).layout.public
+    for number in (1, 2):
+        (mine,), (theirs,) = (sorted(each.replicate_errors(number).glob("part-*")) for each in (again, public))
+        assert mine.read_bytes() == theirs.read_bytes()
+
+
 def test_areas_of_another_geography_are_refused_before_anything_is_spent(population, tmp_path, spark):
     lines = (population / "geography.txt").read_text().splitlines()
     (tmp_path / "short.txt").write_text("\n".join([*lines[:-3], ""]))
