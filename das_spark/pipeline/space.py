@@ -21,6 +21,7 @@ from das_spark.errors import OutputError
 from das_spark.estimation import Gaussian, UnionPart
 from das_spark.io.table_files import CSV, PARQUET
 from das_spark.pipeline.intervals import downward_levels, interval_tables, intervals_of, measured_levels
+from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.spark.session import in_local_mode
 from das_spark.store import nearest, part_files, require_space
 from das_spark.telemetry import Event
@@ -95,9 +96,12 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     columns = sum(len(table.names) for table in plan.product.tables)
     tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.output.tables)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
-    # What the passes for intervals make lies there, too, until the intervals are written.
+    # What the passes for intervals make lies there, too, until the intervals are written; and then one replicate at a
+    # time, which has all levels once more.
     by_level = (measured, estimated, upward, passes)
-    public = sum(sum(each.values()) for each in by_level) + microdata + tables + _intervals(plan, known)
+    run, for_intervals = (sum(sum(each.values()) for each in some) for some in (by_level[:3], by_level[3:]))
+    replicate = 0 if plan.output.replicates is None else run
+    public = run + max(for_intervals, replicate) + microdata + tables + _intervals(plan, known)
     largest = max(sum(each.get(name, 0) for each in by_level) for name in measured)
     return Room(public, max(measured.values()), largest)
 
@@ -197,19 +201,29 @@ def _passes(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
 
 
 def _intervals(plan: RunPlan, known: KnownSizes) -> int:
-    """Bytes of the published intervals."""
-    of_geounit = sum(len(table.names) * _INTERVAL[format] for table, format in intervals_of(plan))
-    return sum(_wanted(plan, known).values()) * of_geounit
+    """Bytes of the published intervals of both kinds."""
+    by_measurements, of_counts = (
+        sum(len(table.names) * _INTERVAL[format] for table, format in written)
+        for written in (intervals_of(plan), replicate_intervals_of(plan))
+    )
+    every = _of_census(plan, known, plan.product.census(plan.spine).names)
+    return sum(_wanted(plan, known).values()) * by_measurements + sum(every.values()) * of_counts
 
 
 def _wanted(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
-    """Geounits of the census that intervals are of, by level.
+    """Geounits of the census that intervals by the measurements are of, by level."""
+    settings = plan.output.intervals
+    return {} if settings is None else _of_census(plan, known, settings.geolevels)
+
+
+def _of_census(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:
+    """Geounits of levels of the census.
 
     A level that only the census has is taken for as large as the lowest one of the spine but one.
     """
-    settings, names = plan.output.intervals, plan.spine.names
+    names = plan.spine.names
     usual = known.geounits[names[max(len(names) - 2, 0)]]
-    return {} if settings is None else {name: known.geounits.get(name, usual) for name in settings.geolevels}
+    return {name: known.geounits.get(name, usual) for name in levels}
 
 
 def _algebra(plan: RunPlan) -> Decomposition:

@@ -90,6 +90,28 @@ def test_intervals_are_counted_with_what_their_passes_make_and_on_areas_with_the
     assert areas == whole + parts + above * moments * 6
 
 
+def test_a_replicate_is_all_levels_once_more_where_the_passes_for_intervals_do_not_need_as_much():
+    known = KnownSizes(GEOUNITS, dict.fromkeys(GEOUNITS, 10), 0)  # nobody, so that there is no microdata
+
+    def public(*settings: str) -> int:
+        given = ["input.path=files", "input.dataset=d", "output.tables=[]", "measurement.rows=all", *settings]
+        return room_of(load_plan(CONF / "pl94_2020_unit.toml", settings=given, files=False), known).public
+
+    replicates, geounits = 'output.replicates={runs=8, level="0.9"}', sum(GEOUNITS.values())
+    levels, both_formats = public(), 'output.tables=["parquet", "csv"]'
+    of_column = 22  # in Parquet; 42 more in CSV
+    assert public(replicates) == 2 * levels + geounits * 3 * of_column
+    assert public(replicates.replace("8", "1")) == public(replicates), "one at a time"
+    assert public(replicates, both_formats) - public(both_formats) == levels + geounits * 3 * (of_column + 42)
+    # Its table of the pass upwards is one of all levels, too.
+    blue = "estimation.estimator=blue_down"
+    assert public(blue, replicates) - public(blue) == public(blue) + geounits * 3 * of_column
+    intervals = "output.intervals.level=0.9"
+    passes = public(intervals) - levels - geounits * 3 * of_column
+    assert passes > levels, "nothing would be shown"
+    assert public(intervals, replicates) == public(intervals) + geounits * 3 * of_column
+
+
 def test_places_on_one_disk_are_counted_together(tmp_path):
     assert together([(tmp_path / "a", 3), (tmp_path / "b" / "c", 4)]) == {tmp_path / "a": 7}
 
