@@ -19,10 +19,9 @@ from das_spark.errors import without_values
 from das_spark.evaluation import ErrorOffsets, count_intervals, error_classes, error_offsets
 from das_spark.io.table_files import GEOCODE
 from das_spark.spark.lists import cut, flat_lists, slices, together
-from das_spark.spark.tables import read_table, union
+from das_spark.spark.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, read_table, union
 from das_spark.spark.tabulate import read_files, tabulated
 from das_spark.spark.verify_replicates import PublishedReplicates
-from das_spark.store import tables as declared
 from das_spark.tabulation import Incidence, incidence, tabulate
 
 if TYPE_CHECKING:
@@ -68,13 +67,11 @@ def replicate_errors(estimates: DataFrame, again: DataFrame, tables: Sequence[Ta
     """
     repeated = again.select("level", GEOCODE, *(F.col(name).alias(f"{_AGAIN}{name}") for name in _HISTOGRAM))
     joined = estimates.select("level", GEOCODE, *_HISTOGRAM).join(repeated, ["level", GEOCODE])
-    tallied = joined.mapInArrow(without_values(_Errors(incidence(tables), _widths(tables))), _ERRORS)
+    tallied = joined.mapInArrow(without_values(_Errors(incidence(tables), _widths(tables))), REPLICATE_ERRORS)
     return tallied.groupBy("level", "column", "class", "difference").agg(F.sum("cases").alias("cases"))
 
 
 _HISTOGRAM: Final = ("cells", "counts")
-_ERRORS: Final = from_arrow_schema(declared.REPLICATE_ERRORS.schema)
-_OFFSETS: Final = from_arrow_schema(declared.REPLICATE_OFFSETS.schema)
 
 
 def _widths(tables: Sequence[Table]) -> tuple[int, ...]:
@@ -118,7 +115,7 @@ def _tallied(level: str, names: Sequence[str], truth: NDArray[np.int64], counts:
         pa.array(names, pa.string()).take(pa.array(column)),
         *map(pa.array, (of_class, difference - _HALF, cases.astype(np.int64))),
     ]
-    return pa.RecordBatch.from_arrays(arrays, _ERRORS.names)
+    return pa.RecordBatch.from_arrays(arrays, REPLICATE_ERRORS.names)
 
 
 def replicate_offsets(errors: DataFrame, level: float) -> DataFrame:
@@ -135,10 +132,10 @@ def replicate_offsets(errors: DataFrame, level: float) -> DataFrame:
             found = error_offsets(classes, differences, cases, level)
             same = [pa.array([rows.column(name)[0].as_py()] * len(found.first), pa.string()) for name in _KEY]
             numbers = (found.first, found.cases, found.rmse, found.low, found.high)
-            yield pa.RecordBatch.from_arrays([*same, *map(pa.array, numbers)], _OFFSETS.names)
+            yield pa.RecordBatch.from_arrays([*same, *map(pa.array, numbers)], REPLICATE_OFFSETS.names)
 
     keyed = errors.withColumn(_PLACE, F.concat_ws("/", *_KEY))
-    return keyed.repartition(_PLACE).sortWithinPartitions(_PLACE).mapInArrow(without_values(made), _OFFSETS)
+    return keyed.repartition(_PLACE).sortWithinPartitions(_PLACE).mapInArrow(without_values(made), REPLICATE_OFFSETS)
 
 
 _KEY: Final = ("level", "column")

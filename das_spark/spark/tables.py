@@ -35,6 +35,8 @@ UPWARD_SUMS = from_arrow_schema(declared.UPWARD_SUMS.schema)
 LINEAR = from_arrow_schema(declared.LINEAR.schema)
 MOMENTS = from_arrow_schema(declared.MOMENTS.schema)
 UNION_MOMENTS = from_arrow_schema(declared.UNION_MOMENTS.schema)
+REPLICATE_ERRORS = from_arrow_schema(declared.REPLICATE_ERRORS.schema)
+REPLICATE_OFFSETS = from_arrow_schema(declared.REPLICATE_OFFSETS.schema)
 SECONDS = from_arrow_schema(declared.SECONDS.schema)
 
 #: Every table with geolevels, by name.

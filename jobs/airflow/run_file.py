@@ -92,7 +92,7 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
         *(["census geounits"] if of_areas else []),
         "microdata",
         *(["tabulate"] if tables.get("output", {}).get("tables", product["tables"]) else []),
-        *(["intervals"] if "intervals" in tables.get("output", {}) else []),
+        *(kind for kind in ("intervals", "replicates") if kind in tables.get("output", {})),
         "verify",
         *(["evaluate"] if tables.get("evaluation", {}).get("enabled", True) else []),
     ]

@@ -27,6 +27,8 @@ VARIANTS = {
     "an optimised spine": OF_AREAS.format(spine="optimised"),
     "no tables": "[output]\ntables = []\n",
     "intervals": '[output]\nintervals = {level = "0.9", geolevels = ["State"]}\n',
+    "both kinds of intervals": '[output]\nintervals = {level = "0.9", geolevels = ["State"]}\n'
+    'replicates = {level = "0.9", runs = 2}\n',
     "no report": "[evaluation]\nenabled = false\n",
 }
 
