@@ -120,8 +120,6 @@ class ThroughProgram:
         return best if best is None else replace(best, iterations=iterations)
 
 
-FEW_COUPLED: Final = 200_000
-"""Pairs of variables of one child up to which an interior point costs less than the structured solver."""
 MOST_COUPLED: Final = 20_000_000
 """Pairs of variables of one child in a program; more take minutes and gigabytes."""
 
@@ -248,15 +246,13 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
 
 
 def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]:
-    """The plan's solvers; where an interior point costs less, the batched one is asked last."""
+    """The plan's solvers; where an interior point costs less than the batched one, that is asked last."""
     unknown = [name for name in names if name not in FAMILY_SOLVERS]
     if unknown:
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
         raise ConfigurationError(f"solver {unknown[0]!r} {what}", hint=f"one of {', '.join(FAMILY_SOLVERS)}")
-    if presolved.support.problem.prior is not None:
-        few = _coupled(presolved) <= FEW_COUPLED
-        late = [name for name in names if few and name in (StructuredSolver.name, InteriorSolver.name)]
-        return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
+    if presolved.support.problem.prior is not None:  # not for the batched solver
+        return [FAMILY_SOLVERS[name] for name in names]
     measured = presolved.weight[presolved.weight > 0]
     noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
     small = presolved.variables < (LARGE if noise <= NOISY else LARGE_AND_NOISY)

@@ -123,17 +123,19 @@ def rebalanced_strategies(rho: str, united_states: Spending, passes: _Passes) ->
             _below(nation, LEVELS[0]),
         ),
     )
-    return tuple(
-        concentrated_strategy(
-            name,
-            title,
-            rho=rho,
-            geolevels=each.levels,
-            queries=each.queries,
-            passes=_known_total(passes(tuple(each.levels))),
-            needs_total_at=TOTAL_AT,
-        )
-        for name, title, each in whole
+    return tuple(known_total_strategy(name, title, rho, each, passes) for name, title, each in whole)
+
+
+def known_total_strategy(name: str, title: str, rho: str, spending: Spending, passes: _Passes) -> Strategy:
+    """A strategy for runs in which the totals of states are exact, and which does not measure them."""
+    return concentrated_strategy(
+        name,
+        title,
+        rho=rho,
+        geolevels=spending.levels,
+        queries=spending.queries,
+        passes=_known_total(passes(tuple(spending.levels))),
+        needs_total_at=TOTAL_AT,
     )
 
 

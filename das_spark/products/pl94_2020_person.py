@@ -23,6 +23,7 @@ from das_spark.products._pl94_2020 import (
     UNIT_CLASSES,
     Spending,
     first_columns,
+    known_total_strategy,
     ppmf,
     rebalanced_strategies,
     strategies,
@@ -72,6 +73,17 @@ _PUERTO_RICO: Final = {
     "Block": _UNITED_STATES["Block"],
 }
 
+#: Shares that are no production's: sought for `blue_down` by the variances of least squares on trees like Hawaii's and
+#: Rhode Island's, and tried with noise (tests/benchmarks); thousandths of a level, and of the whole.
+_LEAST_ERROR: Final = {
+    "State": (1000, (0, 4, 4, 5, 20, 20, 74, 4, 18, 52, 799)),
+    "County": (1000, (550, 2, 1, 92, 3, 4, 35, 2, 36, 51, 224)),
+    "Tract": (1000, (350, 2, 1, 39, 1, 2, 459, 2, 13, 12, 119)),
+    "Block_Group": (1000, (384, 1, 1, 37, 1, 1, 251, 1, 12, 5, 306)),
+    "Block": (1000, (17, 3, 5, 139, 11, 18, 13, 4, 52, 17, 721)),
+}
+_LEAST_ERROR_LEVELS: Final = (40, 134, 264, 482, 80)
+
 #: Nested margins: an answer of one is a sum of answers of the next.
 _NESTED: Final = (
     "hhgq",
@@ -91,14 +103,23 @@ def _passes(levels: Sequence[str]) -> Mapping[str, tuple[OuterPass, ...]]:
     return {first: (_ROOT,)} | {level: (_BLOCK if level == LEVELS[-1] else _BETWEEN,) for level in others}
 
 
-def _spending(numerators: Sequence[int], tables: Mapping[str, tuple[int, tuple[int, ...]]]) -> Spending:
-    queries = {level: parts(_QUERIES, row, denominator) for level, (denominator, row) in tables.items()}
-    return Spending(parts(tuple(tables), numerators, 4099), queries)
+def _spending(
+    numerators: Sequence[int], tables: Mapping[str, tuple[int, tuple[int, ...]]], denominator: int = 4099
+) -> Spending:
+    queries = {level: parts(_QUERIES, row, whole) for level, (whole, row) in tables.items()}
+    return Spending(parts(tuple(tables), numerators, denominator), queries)
 
 
 _RHO: Final = "293764/114921"
 _NATION: Final = _spending((104, 1440, 447, 687, 1256, 165), _UNITED_STATES)
 _ISLAND: Final = _spending((689, 695, 772, 1778, 165), _PUERTO_RICO)
+_SOUGHT: Final = known_total_strategy(
+    "state_least_error",
+    "One state to the block, with shares that were sought for the estimator blue_down: ages and blocks err less",
+    _RHO,
+    _spending(_LEAST_ERROR_LEVELS, _LEAST_ERROR, 1000),
+    _passes,
+)
 
 PL94_2020_PERSON: Final = Product(
     name="pl94_2020_person",
@@ -111,7 +132,9 @@ PL94_2020_PERSON: Final = Product(
     strata=STRATA,
     unit_bounds=UnitBounds(least=(0, *(1,) * 7), most=(99_999,) * 8, cap_when_total_known=True),
     structural_zeros=(NO_MINORS_IN_NURSING,),
-    strategies=by_name((*strategies(_RHO, _NATION, _ISLAND, _passes), *rebalanced_strategies(_RHO, _NATION, _passes))),
+    strategies=by_name(
+        (*strategies(_RHO, _NATION, _ISLAND, _passes), *rebalanced_strategies(_RHO, _NATION, _passes), _SOUGHT)
+    ),
     microdata=MicrodataLayout(
         name=MDF,
         person=(*first_columns("MPD"), MicrodataColumn("EPNUM", "record_number", "INT9"), *_CODED),

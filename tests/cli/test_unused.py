@@ -29,7 +29,7 @@ def test_a_total_that_is_exact_is_read_by_nobody():
     )
 
 
-@pytest.mark.parametrize("name", ["us_rebalanced", "state_rebalanced"])
+@pytest.mark.parametrize("name", ["us_rebalanced", "state_rebalanced", "state_least_error"])
 def test_a_rebalanced_strategy_measures_nothing_that_is_not_read(name):
     assert unread("pl94_2020_person.toml", f"budget.strategy={name}")[1] == []
 

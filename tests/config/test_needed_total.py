@@ -14,7 +14,9 @@ from das_spark.products import PRODUCTS
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_person.toml"
 AREAS = ("geography.reader=block_assignment", "geography.path=areas")
 NAMES = pytest.mark.parametrize(
-    ("name", "others"), [("us_rebalanced", "us"), ("state_rebalanced", "pr, state")], ids=["us", "state"]
+    ("name", "others"),
+    [("us_rebalanced", "us"), ("state_rebalanced", "pr, state"), ("state_least_error", "pr, state")],
+    ids=["us", "state", "sought"],
 )
 
 

@@ -124,6 +124,21 @@ def test_shares_of_a_rebalanced_level_are_those_of_the_nation_without_the_total(
     assert {level.share / nation[level.geolevel] for level in below.levels} == {1 / (1 - nation["US"])}
 
 
+def test_the_shares_that_were_sought_spend_the_same_budget_and_nothing_on_totals_of_states() -> None:
+    found = strategy("state_least_error")
+    assert found.budget.total == strategy("state").budget.total
+    assert [(level.geolevel, level.share) for level in found.budget.levels] == [
+        (name, Fraction(share, 1000))
+        for name, share in zip(
+            ("State", "County", "Tract", "Block_Group", "Block"), (40, 134, 264, 482, 80), strict=True
+        )
+    ]
+    assert ("State", "total") not in spent("state_least_error")
+    assert found.needs_total_at == "State"
+    assert spent("state_least_error")["Block", "total"] == Fraction(80 * 17, 1_000_000)
+    assert passes("state_least_error") == passes("state")
+
+
 def test_the_total_of_states_costs_a_third_of_the_nation_and_nothing_of_puerto_rico() -> None:
     assert strategy("us").budget.spent("State", "total") == Fraction(177_339_451_520, 214_437_516_707)
     assert 1 / (1 - spent("us")["State", "total"]) == Fraction(16_793_603, 11_360_483)
@@ -132,7 +147,9 @@ def test_the_total_of_states_costs_a_third_of_the_nation_and_nothing_of_puerto_r
         assert not strategy(name).needs_total_at
 
 
-@pytest.mark.parametrize("name", ["us", "pr", "state", "to_tract", "to_county", "us_rebalanced", "state_rebalanced"])
+@pytest.mark.parametrize(
+    "name", ["us", "pr", "state", "to_tract", "to_county", "us_rebalanced", "state_rebalanced", "state_least_error"]
+)
 def test_every_strategy_spends_the_published_total_along_each_path(name: str) -> None:
     budget = strategy(name).budget
     spent = [budget.spent(level.geolevel, item.query) for level in budget.levels for item in level.queries]
