@@ -29,11 +29,11 @@ from das_spark.spark.checks import (
 )
 from das_spark.spark.intervals import read_intervals
 from das_spark.spark.microdata import Digest, write_digest
-from das_spark.spark.replicates import read_replicates
+from das_spark.spark.replicates import read_replicates, replicate_schema
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tables import LEVEL_TABLES
-from das_spark.spark.tabulate import read_published
+from das_spark.spark.tabulate import misnamed, read_published
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
@@ -130,7 +130,7 @@ def _judged(run: Verified) -> list[Check]:
         rules += [*column_rules(run, read, by_census), *table_rules([*published, *counted], by_census)]
         rules += [*_interval_rules(run, by_census, census), *of_replicates]
         checks = judge([*rules, *microdata_rules(microdata, by_census)]) + part_checks(microdata)
-        checks += header_checks(published, census.names)
+        checks += header_checks([*published, *counted], census.names)
     discard(run.scratch)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, plan, census, digest))
 
@@ -151,8 +151,14 @@ def _of_replicates(run: Verified, by_census: RunTables, census: Spine) -> tuple[
         return [], []
     written = replicate_intervals_of(run.plan)
     published = read_replicates(run.spark, run.layout, written, census.names, settings.runs, float(settings.level))
+    files = run.layout.replicate_intervals
     counted = [
-        PublishedTable(table, f"{REPLICATES} {format}", frame)
+        PublishedTable(
+            table,
+            f"{REPLICATES} {format}",
+            frame,
+            misnamed(files, table, format, census.names, replicate_schema(table).names),
+        )
         for (_, format), (table, frame) in zip(written, published.counts(), strict=True)
     ]
     return counted, replicate_rules(published, by_census.geounits, census.names)

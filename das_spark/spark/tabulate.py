@@ -81,7 +81,7 @@ def read_published(
             table,
             format,
             read_files(spark, layout, table.name, format, levels, table_schema([table])),
-            tuple(level for level in levels if _misnamed(layout, table, level)) if format == CSV else None,
+            misnamed(layout, table, format, levels, (GEOCODE, *table.names)),
         )
         for table in tables
         for format in formats
@@ -98,8 +98,13 @@ def read_files(
     return frame.select(F.col("level"), *schema.names)
 
 
-def _misnamed(layout: TablesLayout, table: Table, level: str) -> bool:
-    return csv_header(layout.level(table.name, CSV, level)) != (GEOCODE, *table.names)
+def misnamed(
+    layout: TablesLayout, table: Table, format: str, levels: Sequence[str], names: Sequence[str]
+) -> tuple[str, ...] | None:
+    """Levels whose CSV files call their columns otherwise; None for files whose columns are read by name."""
+    if format != CSV:
+        return None
+    return tuple(level for level in levels if csv_header(layout.level(table.name, CSV, level)) != tuple(names))
 
 
 def write_table(estimates: DataFrame, table: Table, spine: Spine, writer: ParquetTables) -> tuple[FileRecord, ...]:

@@ -23,7 +23,9 @@ from das_spark.io.table_files import PARQUET
 from das_spark.spark import bounds, tables
 from das_spark.spark.census import on_census, published_estimates, read_spine
 from das_spark.spark.checks import Check
+from das_spark.spark.intervals import interval_schema
 from das_spark.spark.published_bounds import published_class_bounds
+from das_spark.spark.replicates import replicate_schema
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import read_folders, read_levels
 from das_spark.spark.tabulate import table_schema
@@ -42,7 +44,7 @@ from das_spark.spark.verify_columns import (
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
-from das_spark.store.tables import of_estimator
+from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -222,9 +224,10 @@ def schema_check(run: Verified) -> Check:
         if format == PARQUET:
             schema = table_schema([each for each in run.plan.product.tables if each.name == name])
             folders |= {layout.tables.level(name, format, level): schema for level in run.census.names}
+    expected = {folder: to_arrow_schema(schema) for folder, schema in folders.items()} | _uncertainty(run)
     failing, compared = [], 0
-    for folder, schema in folders.items():
-        declared = _columns_of(to_arrow_schema(schema))
+    for folder, schema in expected.items():
+        declared = _columns_of(schema)
         compared += len(declared)
         for path in part_files(folder):
             columns = _columns_of(parquet.read_schema(path))
@@ -232,6 +235,28 @@ def schema_check(run: Verified) -> Check:
                 odd = sorted({name for name, _ in set(declared) ^ set(columns)})
                 failing.append(f"{path.relative_to(layout.path)}: {', '.join(odd) or 'their order'}")
     return Check.of((SCHEMAS, "", ""), compared, failing)
+
+
+def _uncertainty(run: Verified) -> dict[Path, pa.Schema]:
+    """Columns of what Parquet says of how uncertain counts are, by folder."""
+    output, layout = run.plan.output, run.layout
+    tables_by_name = {table.name: table for table in run.plan.product.tables}
+    found: dict[Path, pa.Schema] = {}
+    if output.replicates is not None:
+        for number in range(1, output.replicates.runs + 1):
+            found[layout.replicate_errors(number)] = REPLICATE_ERRORS.schema
+        found[layout.replicate_offsets] = REPLICATE_OFFSETS.schema
+    if PARQUET not in (output.tables or (PARQUET,)):
+        return found
+    if output.replicates is not None:
+        for name in output.replicates.tables:
+            schema, levels = replicate_schema(tables_by_name[name]), run.census.names
+            found |= {layout.replicate_intervals.level(name, PARQUET, level): schema for level in levels}
+    if output.intervals is not None:
+        for name in output.intervals.tables:
+            schema, levels = interval_schema(tables_by_name[name]), output.intervals.geolevels
+            found |= {layout.intervals.level(name, PARQUET, level): schema for level in levels}
+    return found
 
 
 def _columns_of(schema: pa.Schema) -> list[tuple[str, str]]:

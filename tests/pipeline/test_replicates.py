@@ -298,6 +298,14 @@ def test_values_and_texts_that_were_changed_fail_the_verification(copied, spark)
     changed(block, f"{P5.names[4]}_high", 2, 1)
     for end in ("", "_low", "_high"):
         changed(tract, f"{P1.names[1]}{end}", 0, 1)
+    # Columns that are there beside those that are declared, and a header that calls them otherwise.
+    (errors,) = part_files(copied.replicate_errors(2))
+    (ends,) = part_files(copied.replicate_intervals.level("P1", "parquet", "County"))
+    for path in (errors, ends):
+        rows = pq.ParquetFile(path).read()
+        pq.write_table(rows.append_column("truth", pa.array([0] * rows.num_rows)), path)
+    (text,) = part_files(copied.replicate_intervals.level("P1", "csv", "County"))
+    text.write_text(text.read_text().replace(f"{P1.names[2]}_low", f"{P1.names[3]}_low", 1))
     about = copied.replicate_intervals.table("P5", "csv") / ABOUT
     about.write_text(about.read_text() + "And they are exact.\n")
     failing = {(each.name, each.geolevel): each for each in verify_run(copied.path, spark).failures}
@@ -305,6 +313,9 @@ def test_values_and_texts_that_were_changed_fail_the_verification(copied, spark)
     tables = failing["tables equal estimates", "Tract"]
     assert (tables.failing, tables.note) == ((f"{codes[1][0]} {P1.names[1]}",), "replicate_intervals parquet files")
     assert failing["texts follow from the manifest", ""].failing == (str(about.relative_to(copied.path)),)
+    more = tuple(sorted(f"{path.relative_to(copied.path)}: truth" for path in (errors, ends)))
+    assert failing["columns of Parquet files", ""].failing == more
+    assert failing["headers of tables", "County"].failing == ("P1",)
 
 
 def test_replicates_that_are_not_whole_are_not_read(copied):
