@@ -17,6 +17,8 @@ from typing import Any
 
 #: Levels and tables by product; `tests/airflow/test_run_file.py` says how it is made.
 PRODUCTS = Path(__file__).resolve().parent / "levels.json"
+#: Estimator -> the levels of its pass upwards: all but the lowest, which only all rows bring in, or all.
+UPWARD = {"blue_down": "inner"}
 PREPARING = ("spine", "ingest")
 
 
@@ -88,7 +90,7 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
     stages = [
         *(["spine"] if of_areas else []),
         "ingest",
-        *(f"{kind} {level}" for level in _levels(product, tables) for kind in ("measure", "estimate")),
+        *_of_levels(_levels(product, tables), tables),
         *(["census geounits"] if of_areas else []),
         "microdata",
         *(["tabulate"] if tables.get("output", {}).get("tables", product["tables"]) else []),
@@ -97,6 +99,17 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
         *(["evaluate"] if tables.get("evaluation", {}).get("enabled", True) else []),
     ]
     return product["record"], tuple(stages)
+
+
+def _of_levels(levels: list[str], tables: Mapping[str, Any]) -> list[str]:
+    """Stages of one geolevel: each is measured and estimated, but for those of a pass upwards, which is first."""
+    upward = UPWARD.get(tables.get("estimation", {}).get("estimator", ""), "none")
+    every = upward == "all" or (upward == "inner" and tables.get("measurement", {}).get("rows") == "all")
+    first = [] if upward == "none" else levels if every else levels[:-1]
+    stages = [f"measure {level}" for level in first] + [f"upward {level}" for level in reversed(first)]
+    for level in levels:
+        stages += [*([] if level in first else [f"measure {level}"]), f"estimate {level}"]
+    return stages
 
 
 def _levels(product: Mapping[str, Any], tables: Mapping[str, Any]) -> list[str]:

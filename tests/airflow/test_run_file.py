@@ -14,6 +14,7 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.config import known_levels
+from das_spark.core import ESTIMATORS
 from das_spark.products import PRODUCTS
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,8 @@ VARIANTS = {
     "both kinds of intervals": '[output]\nintervals = {level = "0.9", geolevels = ["State"]}\n'
     'replicates = {level = "0.9", runs = 2}\n',
     "no report": "[evaluation]\nenabled = false\n",
+    "a pass upwards": '[estimation]\nestimator = "blue_down"\n',
+    "a pass upwards from the lowest level": '[estimation]\nestimator = "blue_down"\n[measurement]\nrows = "all"\n',
 }
 
 
@@ -95,6 +98,12 @@ def test_what_changes_the_plan_changes_the_tasks(reading, capsys, tmp_path, more
 def test_levels_of_products_are_those_of_the_registry(reading):
     """Where this fails, write json.dumps(known_of_products(), indent=1) into jobs/airflow/levels.json."""
     assert json.loads(reading.PRODUCTS.read_text()) == known_of_products()
+
+
+def test_passes_upwards_are_those_of_the_estimators(reading):
+    """Where this fails, write them into jobs/airflow/run_file.py."""
+    found = {name: each.needs.upward for name, each in ESTIMATORS.items() if each.needs.upward != "none"}
+    assert found == reading.UPWARD
 
 
 def test_a_run_without_a_name_is_called_as_its_product(reading, tmp_path):
