@@ -31,8 +31,9 @@ _KINDS: Final = {
     ),
     REPLICATES_OF_RUN: (
         "Intervals are about the published counts, from replicates of the run. They hold on average over counts of "
-        "about one size: where the truth is unlike what was published, such as small counts that became 0, they cover "
-        "less."
+        "about one size, and know the noise better than the bias: where keeping counts nonnegative moves them most, "
+        "such as totals of blocks and people in group quarters, the output has lost what the truth had, a run on it "
+        "errs less than the run did, and they cover less."
     ),
 }
 _NOTE: Final = (

@@ -199,5 +199,7 @@ def sentences(settings: ReplicateSettings) -> tuple[str, ...]:
         f"Both are from {settings.runs} replicates: the run done again on its own output, so that errors are known. "
         "They are pooled over counts of about one size in geounits of about one size: they say how far counts of that "
         "kind are from the truth, and hold on average over them, not for each geounit by itself.",
+        "They know the noise better than the bias: where keeping counts nonnegative moves them most, such as totals of "
+        "blocks and people in group quarters, they cover the truth less often.",
         "Post-processing of what is public; the confidential counts have no part in it.",
     )
