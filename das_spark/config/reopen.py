@@ -134,6 +134,8 @@ def _with_settings(plan: RunPlan, settings: Sequence[str], source: str) -> RunPl
         "output": {**roots, **config["output"]},
         "estimation": {**config["estimation"], "passes": passes},
     }
+    if plan.estimation.solvers == ESTIMATORS[plan.estimation.estimator].needs.solvers:
+        del data["estimation"]["solvers"]  # nobody chose them: another estimator has its own
     for setting in settings:
         key = setting.partition("=")[0].strip()
         if not any(key == name or key.startswith(f"{name}.") for name in _OPEN):

@@ -18,6 +18,7 @@ from das_spark.config import (
     plan_to_config,
     same_estimation,
 )
+from das_spark.core import ESTIMATORS
 from das_spark.errors import ConfigurationError
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -42,6 +43,16 @@ def test_what_was_measured_and_how_it_was_estimated_stays(path):
     assert plan_to_config(again(first)) == config | {"origin": FROM.to_json()}
     assert again(first).queries == first.queries
     assert plan_to_config(again(again(first))) == plan_to_config(again(first))
+
+
+def test_another_estimator_has_its_own_solvers_where_nobody_chose_any():
+    own = ESTIMATORS["blue_down"].needs.solvers
+    blue = "estimation.estimator=blue_down"
+    assert own != ESTIMATORS["top_down"].needs.solvers
+    assert again(plan(), blue).estimation.solvers == own
+    chosen = plan("e2e_1940.toml", 'estimation.solvers=["clarabel", "osqp"]')
+    assert again(chosen, blue).estimation.solvers == ("clarabel", "osqp")
+    assert again(plan(), blue, 'estimation.solvers=["clarabel"]').estimation.solvers == ("clarabel",)
 
 
 def test_nothing_is_evaluated_and_the_origin_is_part_of_the_hash():
