@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.core import GROUP_TOTAL, UNMEASURED
+from das_spark.core.linear import UNKNOWN
 from das_spark.estimation import FamilyStatus
 from das_spark.spark.cells import answer_of
 from das_spark.spark.checks import Finding, Rule, findings
@@ -179,9 +180,16 @@ def parent_columns(rows: DataFrame, table: str, spine: Spine) -> Rule:
 
 
 def array_columns(rows: DataFrame, table: str, tables: RunTables, levels: Sequence[str]) -> Rule:
-    """Every geounit of some levels has the same arrays, each once, of numbers."""
+    """Every geounit of some levels has the same arrays, each once, of numbers; or one alone, if nothing is known."""
+    is_unknown = F.col("name") == UNKNOWN
+    names = F.broadcast(rows.where(~is_unknown).select("level", "name").distinct())
     known = tables.geounits.where(F.col("level").isin(*levels)).select("level", "geocode", "parent")
-    names = F.broadcast(rows.select("level", "name").distinct())
+    unknown = rows.where(is_unknown).select("level", "geocode", F.lit(UNKNOWN).alias("name")).distinct()
+    wanted = (
+        known.join(unknown, ["level", "geocode"], "left_anti")
+        .join(names, "level", "left")
+        .unionByName(known.join(unknown, ["level", "geocode"]))
+    )
     given = rows.select(
         "level",
         "geocode",
@@ -190,7 +198,7 @@ def array_columns(rows: DataFrame, table: str, tables: RunTables, levels: Sequen
         F.col("parent").alias("given"),
         F.exists("values", F.isnan).alias("odd"),
     )
-    both = known.join(names, "level", "left").join(given, ["level", "geocode", "name"], "full")
+    both = wanted.join(given, ["level", "geocode", "name"], "full")
     parent = F.lit("") if table == "upward_sums" else F.col("parent")
     counted = both.groupBy("level", "geocode", "name").agg(
         F.sum("times").alias("times"),
