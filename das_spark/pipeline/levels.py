@@ -118,7 +118,7 @@ def measure(context: RunContext, geolevel: str) -> None:
             log(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
         require_safe_session(context.spark, insecure=context.is_insecure)
         require_held(context.layout)
-        _require_whole_input(context, geolevel, LevelJobs.of(context).parents(geolevel))
+        _require_whole_input(context, geolevel)
         _require_own_addresses(context, geolevel)
         journal.open(geolevel, decision.number)
         agreed()
@@ -139,8 +139,9 @@ def measure(context: RunContext, geolevel: str) -> None:
         log(Event.LEVEL_PROMOTED, **place)
 
 
-def _require_whole_input(context: RunContext, geolevel: str, parents: str | None) -> None:
+def _require_whole_input(context: RunContext, geolevel: str) -> None:
     """Refuse to draw where a file of what is joined was lost: geounits that are left out could never be measured."""
+    parents = LevelJobs.of(context).parents(geolevel)
     context.tables.require_complete("histograms", geolevel)
     if parents is not None:
         context.tables.require_complete("estimates", parents)

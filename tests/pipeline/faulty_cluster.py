@@ -131,8 +131,8 @@ def wrap(kind: str, flags: Path) -> None:
         original = getattr(stage, maker)
         original = getattr(original, "original", original)
 
-        def wrapped(context: Any, level: str, *more: Any, made: Any = original, of: str = name) -> Faulty:
-            return Faulty(made(context, level, *more), kind, flags, f"{of} {level}")
+        def wrapped(given: Any, level: str, *more: Any, made: Any = original, of: str = name) -> Faulty:
+            return Faulty(made(given, level, *more), kind, flags, f"{of} {level}")
 
         wrapped.original = original  # type: ignore[attr-defined]
         setattr(stage, maker, wrapped)

@@ -80,7 +80,7 @@ class Draws:
     def __init__(self) -> None:
         self.made: list[tuple[str, int]] = []
 
-    def __call__(self, context: Any, geolevel: str, attempt: int, staging: Path, parents: str | None) -> None:
+    def __call__(self, context: Any, geolevel: str, attempt: int, staging: Path) -> None:
         self.made.append((geolevel, attempt))
         staging.mkdir(parents=True)
         (staging / "part-0").write_bytes(os.urandom(16))

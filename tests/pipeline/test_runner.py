@@ -217,7 +217,7 @@ def test_estimation_works_where_the_restricted_root_is_not(measured, reference, 
 def test_tasks_of_estimation_hold_no_key_and_those_of_measuring_no_run_key(measured):
     import cloudpickle
 
-    task = levels.estimation_task(measured, "County")
+    task = levels.estimation_task(measured.plan, "County")
     pickled = cloudpickle.dumps(task)
     for level in measured.plan.budget.levels:
         for query in level.queries:
