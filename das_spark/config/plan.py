@@ -115,6 +115,11 @@ class OutputSettings:
     intervals: IntervalSettings | None = None
     replicates: ReplicateSettings | None = None
 
+    @property
+    def interval_formats(self) -> tuple[TableFormat, ...]:
+        """Formats of the tables of intervals of both kinds: those of the tables, or Parquet where none are written."""
+        return self.tables or ("parquet",)
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:

@@ -251,7 +251,7 @@ def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]
     if unknown:
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
         raise ConfigurationError(f"solver {unknown[0]!r} {what}", hint=f"one of {', '.join(FAMILY_SOLVERS)}")
-    if presolved.support.problem.prior is not None:  # not for the batched solver
+    if presolved.support.problem.prior is not None:  # which the batched solver does not take, whatever its place
         return [FAMILY_SOLVERS[name] for name in names]
     measured = presolved.weight[presolved.weight > 0]
     noise = float(measured.min()) ** -0.5 if len(measured) else 0.0

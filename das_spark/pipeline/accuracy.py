@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +17,8 @@ from das_spark.evaluation import (
     study_of,
 )
 from das_spark.io.area_files import require_areas
-from das_spark.pipeline.intervals import intervals_of
-from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.samples import require_one_population, sample_run
+from das_spark.pipeline.tabulate import named
 from das_spark.report import page
 from das_spark.spark.census import published_estimates
 from das_spark.spark.coverage import IntervalsOf, interval_coverage
@@ -185,25 +184,22 @@ def _coverage(
     found: tuple[Coverage, ...] = ()
     if of_measurements is not None:
         places, level = of_measurements.geolevels, float(of_measurements.level)
-        written = _first_formats(intervals_of(plan))
+        written = _in_first_format(plan, of_measurements.tables)
         read = [(each.table, each.frame) for each in read_intervals(spark, public.intervals, written, places)]
         found += interval_coverage(IntervalsOf(MEASUREMENTS, "_se", read, places, level), truths)
     if of_counts is not None:
         places, level = plan.product.census(plan.spine).names, float(of_counts.level)
         read = [
             (table, read_replicate_intervals(spark, public, table, format, places))
-            for table, format in _first_formats(replicate_intervals_of(plan))
+            for table, format in _in_first_format(plan, of_counts.tables)
         ]
         found += interval_coverage(IntervalsOf(REPLICATES_OF_RUN, "_rmse", read, places, level), truths)
     return found
 
 
-def _first_formats(written: Sequence[tuple[Table, str]]) -> list[tuple[Table, str]]:
-    """Each table with the first format that it is written in."""
-    found: dict[str, tuple[Table, str]] = {}
-    for table, format in written:
-        found.setdefault(table.name, (table, format))
-    return list(found.values())
+def _in_first_format(plan: RunPlan, names: Collection[str]) -> list[tuple[Table, str]]:
+    """Tables of intervals in one of the formats that they are written in."""
+    return [(table, plan.output.interval_formats[0]) for table in named(plan, names)]
 
 
 def _asked(

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config import lazy_levels, level_plan
 from das_spark.core.linear import Statistics, upward
-from das_spark.io.table_files import PARQUET
 from das_spark.pipeline.levels import LevelJobs, table_writer
-from das_spark.pipeline.tabulate import TablesWriting, run_fact, table_rows
+from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact, table_rows
 from das_spark.spark.arranged import write_levels, written_files
 from das_spark.spark.intervals import (
     at_level,
@@ -113,13 +112,10 @@ class LinearPasses:
         return summed_moments(union(parts))
 
     def _up(self, level: str, leaves: DataFrame | None) -> None:
-        above, known = self._jobs.above(level), leaves
+        known = leaves
         if level != self.levels[-1]:
             known = read_table(self.spark, "upward_sums", self.scratch.level("upward_sums", level))
-        folders = {"upward": self.scratch.level("upward", level)}
-        if above is not None:
-            folders["upward_sums"] = self.scratch.level("upward_sums", above)
-        self._jobs.carry_up(level, known, upward, folders)
+        self._jobs.carry_up(level, known, upward, self._jobs.upward_folders(level, self.scratch.level))
 
     def _down(self, level: str, *, lowest: bool) -> None:
         jobs, known = self._jobs, read_table(self.spark, "upward", self.scratch.level("upward", level))
@@ -149,14 +145,12 @@ class LinearPasses:
 
 def interval_tables(plan: RunPlan) -> tuple[Table, ...]:
     """Tables that a run has intervals of; none where it has no intervals."""
-    settings = plan.output.intervals
-    return tuple(table for table in plan.product.tables if settings is not None and table.name in settings.tables)
+    return named(plan, () if plan.output.intervals is None else plan.output.intervals.tables)
 
 
 def intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:
-    """Tables that a run has intervals of, each with each format: those of the tables, or Parquet without tables."""
-    formats = tuple(plan.output.tables) or (PARQUET,)
-    return [(table, format) for table in interval_tables(plan) for format in formats]
+    """Tables that a run has intervals of, each with each format."""
+    return named_in_formats(plan, () if plan.output.intervals is None else plan.output.intervals.tables)
 
 
 def interval_facts(plan: RunPlan, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
@@ -172,8 +166,7 @@ def publish_intervals(context: RunContext) -> None:
     settings = plan.output.intervals
     if settings is None:
         return
-    written = intervals_of(plan)
-    tables, formats = (tuple(dict.fromkeys(each)) for each in zip(*written, strict=True))
+    tables, formats = interval_tables(plan), plan.output.interval_formats
     for folder in public.intervals.abandoned:
         discard(folder)
     staging = guarded_staging(context.layout, public, "intervals")
@@ -193,8 +186,8 @@ def publish_intervals(context: RunContext) -> None:
         )
         write_intervals(passes, context.census, tables, writing, float(settings.level))
         discard(staging.folder)
-    named = [(table.name, format) for table, format in written]
-    context.interval_rows = table_rows(public.intervals, named, levels, PLACE)
+    written = [(table.name, format) for table, format in intervals_of(plan)]
+    context.interval_rows = table_rows(public.intervals, written, levels, PLACE)
 
 
 def write_intervals(

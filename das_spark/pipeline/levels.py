@@ -210,6 +210,12 @@ class LevelJobs:
         sums = None if geolevel == self.upward_levels[-1] else self.read("upward_sums", geolevel)
         return self.carry_up(geolevel, sums, level_plan(self.plan, geolevel).estimator.upward, folders)
 
+    def upward_folders(self, geolevel: str, folder: Callable[[str, str], Path]) -> dict[str, Path]:
+        """Where a level is carried to; the level itself comes last, since it says that the pass through it is done."""
+        above = self.above(geolevel)
+        sums = {} if above is None else {"upward_sums": folder("upward_sums", above)}
+        return {**sums, "upward": folder("upward", geolevel)}
+
     def carry_up(self, geolevel: str, sums: DataFrame | None, carry: Carry, folders: Mapping[str, Path]) -> Written:
         """Carry a level upwards; `sums` is what is known of it by the levels below."""
         writer, task = table_writer(folders), UpwardTask(level_plan(self.plan, geolevel), carry)
@@ -251,18 +257,14 @@ def measurement_task(context: RunContext, geolevel: str, attempt: int) -> Measur
 
 def carry_upward(context: RunContext, geolevel: str) -> None:
     """Carry one level upwards, from what is public."""
-    target = context.tables.folder("upward", geolevel)
-    if finished(target):
+    if finished(context.tables.folder("upward", geolevel)):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
         return
     jobs = LevelJobs.of(context)
-    above = jobs.above(geolevel)
     if geolevel != jobs.upward_levels[-1]:
         context.tables.require_every_geounit("upward_sums", geolevel)
     staging = context.tables.fresh_staging("upward", geolevel)
-    # The level itself comes last, since it says that the pass through it is done.
-    folders = {} if above is None else {"upward_sums": context.tables.folder("upward_sums", above)}
-    folders["upward"] = target
+    folders = jobs.upward_folders(geolevel, context.tables.folder)
     with disk_errors(staging):
         _commit(context, staging, folders, jobs.upward(geolevel, {table: staging / table for table in folders}))
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import measurement_plan, needs_of, steps_of
 from das_spark.core import run_levels
 from das_spark.errors import EstimationError
-from das_spark.io.table_files import PARQUET
 from das_spark.pipeline.levels import NAMED, LevelJobs, table_writer
-from das_spark.pipeline.tabulate import TablesWriting, run_fact, table_rows
+from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact, table_rows
 from das_spark.privacy import RunKey
 from das_spark.spark.arranged import write_levels, write_one_file
 from das_spark.spark.census import census_histograms
@@ -65,11 +64,7 @@ class _Replicate:
     def upward(self, geolevel: str) -> None:
         """Carry a level upwards."""
         jobs = self._jobs()
-        above = jobs.above(geolevel)
-        folders = {"upward": self.folder.level("upward", geolevel)}
-        if above is not None:
-            folders["upward_sums"] = self.folder.level("upward_sums", above)
-        jobs.upward(geolevel, folders)
+        jobs.upward(geolevel, jobs.upward_folders(geolevel, self.folder.level))
 
     def estimate(self, geolevel: str) -> None:
         """Estimate a level."""
@@ -107,9 +102,7 @@ class _Replicate:
 
 def replicate_intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:
     """Tables whose counts have intervals from replicates, each with each format."""
-    settings, formats = plan.output.replicates, tuple(plan.output.tables) or (PARQUET,)
-    tables = [table for table in plan.product.tables if settings is not None and table.name in settings.tables]
-    return [(table, format) for table in tables for format in formats]
+    return named_in_formats(plan, () if plan.output.replicates is None else plan.output.replicates.tables)
 
 
 def replicate_facts(plan: RunPlan, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
@@ -124,8 +117,7 @@ def publish_replicates(context: RunContext) -> None:
     plan, public, settings = context.plan, context.layout.public, context.plan.output.replicates
     if settings is None:
         return
-    written = replicate_intervals_of(plan)
-    tables, formats = (tuple(dict.fromkeys(each)) for each in zip(*written, strict=True))
+    tables = named(plan, settings.tables)
     staging = guarded_staging(context.layout, public, "replicates")
     estimates = read_levels(context.spark, public, context.published, context.census.names)
 
@@ -159,22 +151,18 @@ def publish_replicates(context: RunContext) -> None:
             offsets = replicate_offsets(errors, float(settings.level))
             put(offsets, "replicate_offsets", public.replicate_offsets, ("level", "column", "class"))
         discard(staging.folder)
-        _write_intervals(context, estimates, tables, formats)
-    named = [(table.name, format) for table, format in written]
-    context.replicate_rows = table_rows(public.replicate_intervals, named, context.census.names, PLACE)
+        _write_intervals(context, estimates, tables)
+    written = [(table.name, format) for table, format in replicate_intervals_of(plan)]
+    context.replicate_rows = table_rows(public.replicate_intervals, written, context.census.names, PLACE)
 
 
-def _write_intervals(
-    context: RunContext,
-    estimates: DataFrame,
-    tables: Sequence[Table],
-    formats: tuple[str, ...],
-) -> None:
+def _write_intervals(context: RunContext, estimates: DataFrame, tables: Sequence[Table]) -> None:
     public, levels = context.layout.public, context.census.names
     for folder in public.replicate_intervals.abandoned:
         discard(folder)
     staging = guarded_staging(context.layout, public, PLACE)
     facts = replicate_facts(context.plan, context.layout.run_id, context.created, context.notices)
+    formats = context.plan.output.interval_formats
     writing = TablesWriting(public.replicate_intervals, staging, levels, formats, facts, replicate_schema)
     left = [table for table in tables if not writing.is_finished(table)]
     if not left:

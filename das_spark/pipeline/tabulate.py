@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.config import RunPlan
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.store import FileRecord
@@ -187,6 +188,16 @@ def facts_of_run(run_id: str, product: str, created: str, notices: Sequence[str]
 def run_fact(run_id: str, product: str, created: str) -> str:
     """Which run a folder is of."""
     return f"Run: {run_id}, product {product}, created {created}"
+
+
+def named_in_formats(plan: RunPlan, names: Collection[str]) -> list[tuple[Table, str]]:
+    """Tables of a run that have intervals, each with each format."""
+    return [(table, format) for table in named(plan, names) for format in plan.output.interval_formats]
+
+
+def named(plan: RunPlan, names: Collection[str]) -> tuple[Table, ...]:
+    """Tables of a run by their names, in the order of its product."""
+    return tuple(table for table in plan.product.tables if table.name in names)
 
 
 def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:

@@ -67,15 +67,12 @@ def replicate_errors(estimates: DataFrame, again: DataFrame, tables: Sequence[Ta
     """
     repeated = again.select("level", GEOCODE, *(F.col(name).alias(f"{_AGAIN}{name}") for name in _HISTOGRAM))
     joined = estimates.select("level", GEOCODE, *_HISTOGRAM).join(repeated, ["level", GEOCODE])
-    tallied = joined.mapInArrow(without_values(_Errors(incidence(tables), _widths(tables))), REPLICATE_ERRORS)
+    task = _Errors(incidence(tables), tuple(len(table.names) for table in tables))
+    tallied = joined.mapInArrow(without_values(task), REPLICATE_ERRORS)
     return tallied.groupBy("level", "column", "class", "difference").agg(F.sum("cases").alias("cases"))
 
 
 _HISTOGRAM: Final = ("cells", "counts")
-
-
-def _widths(tables: Sequence[Table]) -> tuple[int, ...]:
-    return tuple(len(table.names) for table in tables)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

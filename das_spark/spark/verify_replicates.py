@@ -61,10 +61,11 @@ def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels:
         geounits: Level and geocode of every geounit of the census.
         levels: All levels of the census.
     """
+    offsets = _collected(published.offsets)
     rules = (
         (CASES, _cases(published, geounits)),
         (OFFSETS, _offsets(published)),
-        (COUNTS, reduce(DataFrame.unionAll, [_counts(published, *each) for each in published.intervals])),
+        (COUNTS, reduce(DataFrame.unionAll, [_counts(offsets, *each) for each in published.intervals])),
     )
     return [
         Rule(
@@ -157,14 +158,21 @@ def _verdicts(batch: pa.RecordBatch, bad: NDArray[np.bool_], checked: int) -> pa
     return pa.RecordBatch.from_arrays([*columns, numbers], ["level", "geocode", "bad", "checked"])
 
 
-def _counts(published: PublishedReplicates, table: Table, frame: DataFrame) -> DataFrame:
-    rows = published.offsets.where(F.col("column").isin(*table.names)).orderBy("level", "column", "class").collect()
-    offsets: dict[tuple[str, str], list[tuple[int, float, int, int]]] = {}
-    for row in rows:  # as many as there are columns, levels and classes
-        own = offsets.setdefault((row["level"], row["column"]), [])
+#: Class, rmse, low and high of the joined classes by level and column, shape (4, n).
+_OffsetsOf = Mapping[tuple[str, str], "NDArray[np.float64]"]
+
+
+def _collected(offsets: DataFrame) -> _OffsetsOf:
+    found: dict[tuple[str, str], list[tuple[int, float, int, int]]] = {}
+    for row in offsets.orderBy("class").collect():  # as many as there are columns, levels and classes
+        own = found.setdefault((row["level"], row["column"]), [])
         own.append((row["class"], row["rmse"], row["low"], row["high"]))
-    arrays = {key: np.array(each, dtype=np.float64).T for key, each in offsets.items()}
-    judged = frame.mapInArrow(without_values(_Counts(table.names, arrays)), _VERDICTS)
+    return {key: np.array(each, dtype=np.float64).T for key, each in found.items()}
+
+
+def _counts(offsets: _OffsetsOf, table: Table, frame: DataFrame) -> DataFrame:
+    own = {key: each for key, each in offsets.items() if key[1] in table.names}
+    judged = frame.mapInArrow(without_values(_Counts(table.names, own)), _VERDICTS)
     return judged.select("level", "geocode", "bad", "checked")
 
 
@@ -173,7 +181,7 @@ class _Counts:
     """From counts with their intervals to whether these are what the offsets make of the counts."""
 
     names: tuple[str, ...]
-    offsets: Mapping[tuple[str, str], NDArray[np.float64]]  # class, rmse, low and high, shape (4, n)
+    offsets: _OffsetsOf
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in cut(batches, max(1, _VALUES // (4 * len(self.names)))):

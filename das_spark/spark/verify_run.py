@@ -246,7 +246,7 @@ def _uncertainty(run: Verified) -> dict[Path, pa.Schema]:
         for number in range(1, output.replicates.runs + 1):
             found[layout.replicate_errors(number)] = REPLICATE_ERRORS.schema
         found[layout.replicate_offsets] = REPLICATE_OFFSETS.schema
-    if PARQUET not in (output.tables or (PARQUET,)):
+    if PARQUET not in output.interval_formats:
         return found
     if output.replicates is not None:
         for name in output.replicates.tables:

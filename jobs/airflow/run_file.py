@@ -102,7 +102,7 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
 
 
 def _of_levels(levels: list[str], tables: Mapping[str, Any]) -> list[str]:
-    """Stages of one geolevel: each is measured and estimated, but for those of a pass upwards, which is first."""
+    """Stages of geolevels: those of a pass upwards come first, then each is measured, unless it is, and estimated."""
     upward = UPWARD.get(tables.get("estimation", {}).get("estimator", ""), "none")
     every = upward == "all" or (upward == "inner" and tables.get("measurement", {}).get("rows") == "all")
     first = [] if upward == "none" else levels if every else levels[:-1]

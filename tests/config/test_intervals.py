@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
+from quickstart_plans import QUICKSTART, TABLES, inline, plan, refused
 
 from das_spark.config import (
     IntervalSettings,
-    RunPlan,
     interval_settings,
-    load_plan,
     plan_from_config,
     plan_to_config,
     stages_of,
 )
 from das_spark.errors import ConfigurationError
 
-CONF = Path(__file__).parents[2] / "conf"
-QUICKSTART = "quickstart.toml"
 ALL = "measurement.rows=all"
 BLUE = "estimation.estimator=blue_down"
 WANTED = 'output.intervals={level="0.9"}'
 OPTIMISED = ("geography.spine=optimised", "geography.reader=tidy", "geography.path=blocks.csv")
-TABLES = ("P1", "P2", "P3", "P4", "P5")
 LEVELS = ("County", "Tract", "Block_Group", "Block")
-
-
-def plan(*settings: str, name: str = QUICKSTART) -> RunPlan:
-    return load_plan(CONF / name, settings=settings, files=False)
 
 
 def settings_of(*settings: str, name: str = QUICKSTART) -> IntervalSettings:
@@ -39,15 +30,8 @@ def settings_of(*settings: str, name: str = QUICKSTART) -> IntervalSettings:
     return found
 
 
-def refused(*settings: str, name: str = QUICKSTART) -> str:
-    with pytest.raises(ConfigurationError) as caught:
-        plan(*settings, name=name)
-    return str(caught.value)
-
-
 def wanted(**more: object) -> str:
-    pairs = {"level": "0.9", **more}
-    return f"output.intervals={{{', '.join(f'{key}={json.dumps(value)}' for key, value in pairs.items())}}}"
+    return inline("output.intervals", {"level": "0.9", **more})
 
 
 def test_where_every_answer_is_kept_all_tables_and_geolevels_have_intervals():

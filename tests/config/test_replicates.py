@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
+from quickstart_plans import QUICKSTART, TABLES, inline, plan, refused
 
 from das_spark.config import (
     ReplicateSettings,
-    RunPlan,
-    load_plan,
     plan_from_config,
     plan_to_config,
     stages_of,
 )
 from das_spark.config.stages import stages_from_measurements
 from das_spark.core import ESTIMATORS
-from das_spark.errors import ConfigurationError
 
-CONF = Path(__file__).parents[2] / "conf"
-QUICKSTART = "quickstart.toml"
-TABLES = ("P1", "P2", "P3", "P4", "P5")
 WANTED = 'output.replicates={runs=8, level="0.9"}'
 INTERVALS = ("measurement.rows=all", 'output.intervals={level="0.8"}')
-
-
-def plan(*settings: str, name: str = QUICKSTART) -> RunPlan:
-    return load_plan(CONF / name, settings=settings, files=False)
 
 
 def settings_of(*settings: str, name: str = QUICKSTART) -> ReplicateSettings:
@@ -37,15 +27,8 @@ def settings_of(*settings: str, name: str = QUICKSTART) -> ReplicateSettings:
     return found
 
 
-def refused(*settings: str, name: str = QUICKSTART) -> str:
-    with pytest.raises(ConfigurationError) as caught:
-        plan(*settings, name=name)
-    return str(caught.value)
-
-
 def wanted(**more: object) -> str:
-    pairs = {"runs": 8, "level": "0.9", **more}
-    return f"output.replicates={{{', '.join(f'{key}={json.dumps(value)}' for key, value in pairs.items())}}}"
+    return inline("output.replicates", {"runs": 8, "level": "0.9", **more})
 
 
 def test_a_run_has_none_unless_it_asks_for_them():
