@@ -28,13 +28,14 @@ from das_spark.estimation import (
     union_above,
     variances,
 )
+from das_spark.tabulation import incidence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from das_spark.estimation import Frame
     from das_spark.histogram import Query
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import Incidence, Table
 
     Floats = NDArray[np.float64]
 
@@ -129,22 +130,27 @@ class Statistics:
     """Sums over cells whose estimates and standard errors are wanted, such as the columns of published tables.
 
     Attributes:
-        counted: Whether a statistic counts a cell, shape ``(s, cells)``.
+        matrix: Which of them count which cells.
     """
 
-    counted: NDArray[np.bool_]
+    matrix: Incidence
     _traces: OrderedDict[bytes, tuple[Floats, ...]] = field(default_factory=OrderedDict)
 
     @classmethod
     def of(cls, tables: Iterable[Table]) -> Statistics:
         """The columns of tables of one schema, one table behind the other."""
-        return cls(np.array([column.mask(table.schema) for table in tables for column in table.columns]))
+        return cls(incidence(tuple(tables)))
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.matrix.names)
 
     def traces(self, frame: Frame) -> tuple[Floats, ...]:
         """What turns covariances on live sites into variances; kept for the frames that were last asked for."""
         key = frame.live.tobytes()
         if key not in self._traces:
-            self._traces[key] = frame.traces(self.counted[:, frame.cells].astype(np.float64))
+            self._traces[key] = frame.traces(self.matrix.counted(frame.cells).T.astype(np.float64))
             if len(self._traces) > _FRAMES:
                 self._traces.popitem(last=False)
         self._traces.move_to_end(key)
@@ -152,7 +158,7 @@ class Statistics:
 
     def estimates(self, frame: Frame, means: Floats) -> Floats:
         """Of means on live cells, shape ``(G, n)``."""
-        return np.asarray(means @ self.counted[:, frame.cells].T, dtype=np.float64)
+        return np.asarray(means @ self.matrix.counted(frame.cells), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +188,7 @@ def downward(family: MeasuredFamily, plan: FamilyPlan, statistics: Statistics) -
     algebra = decomposition(plan)
     knowledge = _knowledge(family, algebra)
     parent = None if family.parent is None else Gaussian.of(algebra, family.parent)
-    codes, count = family.problem.children, len(statistics.counted)
+    codes, count = family.problem.children, statistics.number
     estimates, spreads = np.zeros((len(codes), count)), np.zeros((len(codes), count))
     children: dict[int, GeounitArrays] = {}
     for alike in knowledge.given(parent):

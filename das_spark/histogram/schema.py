@@ -317,16 +317,33 @@ class Schema:
             QueryError: When an attribute is unknown or a level is not one of its own.
         """
         mask = np.ones(self.shape, dtype=np.bool_)
+        for axis, chosen in enumerate(self.chosen(**levels)):
+            if not chosen.all():
+                mask &= chosen.reshape(_along(axis, len(chosen), len(self.shape)))
+        return mask.reshape(-1)
+
+    def chosen(self, **levels: Iterable[int]) -> tuple[NDArray[np.bool_], ...]:
+        """Mark the levels that a selection of cells leaves, attribute by attribute.
+
+        Args:
+            **levels: As for :meth:`select`.
+
+        Returns:
+            For each attribute a mask of its levels, shape ``(size of the attribute,)``.
+
+        Raises:
+            QueryError: As for :meth:`select`.
+        """
+        marks = [np.ones(size, dtype=np.bool_) for size in self.shape]
         for name, wanted in levels.items():
             axis = self.axis(name)
-            size = self.attributes[axis].size
-            chosen = np.zeros(size, dtype=np.bool_)
-            for level in wanted:
+            size, listed = self.shape[axis], list(wanted)
+            for level in listed:
                 if not 0 <= level < size:
                     raise QueryError(f"attribute {name!r} has no level {level}; its levels are 0 to {size - 1}")
-                chosen[level] = True
-            mask &= chosen.reshape(_along(axis, size, len(self.shape)))
-        return mask.reshape(-1)
+            marks[axis][:] = False
+            marks[axis][listed] = True
+        return tuple(marks)
 
     def _spelled(self) -> list[tuple[str, int]]:
         """Every name that a query may use, and the axis that it groups."""

@@ -32,7 +32,7 @@ from das_spark.products import microdata_codes
 from das_spark.spark.evaluate import Subject, TallyTask, level_lines, report_of, tally_of
 from das_spark.spark.tabulate import TabulateTask
 from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout, level_folder
-from das_spark.tabulation import incidence
+from das_spark.tabulation import incidence, tabulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,8 +183,10 @@ def rehearse_replicates(plan: RunPlan) -> None:
     if settings is None:
         return
     made = _everyone(plan.product)
+    occupied = np.nonzero(made)
+    offsets_of = np.searchsorted(occupied[0], np.arange(len(made) + 1))
     for table in (each for each in plan.product.tables if each.name in settings.tables):
-        counts = made @ np.array([column.mask(plan.product.schema) for column in table.columns], dtype=np.int64).T
+        counts = tabulate(incidence([table]), occupied[1], offsets_of, made[occupied])
         classes, ones = error_classes(counts, counts[:, 0]), np.ones(len(counts), dtype=np.int64)
         offsets = [error_offsets(each, ones, ones, float(settings.level)) for each in classes.T]
         _, low, high = count_intervals(counts, offsets)

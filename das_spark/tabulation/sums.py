@@ -4,15 +4,17 @@ With :math:`x_g` the histogram of geounit *g* and :math:`M_{ij} = 1` where colum
 
 .. math:: T_{gj} = \sum_i x_{gi} M_{ij}.
 
-:math:`M` has a row a cell and holds, for the redistricting tables, some ten ones a row: what a geounit costs depends on
-its occupied cells and not on the size of the schema.
+:math:`M` has a row a cell and is never made as a whole: of a schema of half a million cells and tables of thousands of
+columns it would have tens of millions of ones. A column selects levels of attributes, so that a row of :math:`M` is the
+conjunction of one short row of bits for each level of the cell. Rows are made of the cells that somebody lives in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +23,49 @@ from scipy import sparse
 from das_spark.errors import InputError
 from das_spark.tabulation.table import Table, every_column
 
+#: Cells times selections that are looked at together: bounds the memory.
+_AT_ONCE: Final = 1 << 22
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Incidence:
-    """Which columns count which cells, as the sparse rows of the matrix M."""
+    """Which columns count which cells: the matrix M, by levels of attributes; it is small and travels to every task."""
 
     names: tuple[str, ...]  #: names of the columns, in order
-    size: int  #: cells of the schema
-    starts: NDArray[np.int64]  #: where the columns of a cell begin in `columns`, (size + 1,)
-    columns: NDArray[np.int32]  #: places of the columns that count cell 0, then cell 1, and so on, (ones,)
+    shape: tuple[int, ...]  #: levels of each attribute of the schema
+    #: For each attribute and level the selections that leave it, as bits, (levels, bytes for all selections).
+    left: tuple[NDArray[np.uint8], ...]
+    starts: NDArray[np.int64]  #: place of the first selection of each column among all of them, (columns + 1,)
+
+    @property
+    def size(self) -> int:
+        """Cells of the schema."""
+        return prod(self.shape)
+
+    def counted(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """Rows of the matrix.
+
+        Args:
+            cells: Cells of the schema, (n,).
+
+        Returns:
+            Whether each column counts each of them, (n, columns).
+        """
+        codes = np.unravel_index(np.asarray(cells, dtype=np.int64), self.shape)
+        bits = self.left[0][codes[0]]
+        for of_levels, code in zip(self.left[1:], codes[1:], strict=True):
+            bits &= of_levels[code]
+        selected = np.unpackbits(bits, axis=1, count=int(self.starts[-1])).view(np.bool_)
+        if len(self.names) == self.starts[-1]:
+            return selected
+        united: NDArray[np.bool_] = np.logical_or.reduceat(selected, self.starts[:-1], axis=1)
+        return united
+
+    def rows(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Rows of the matrix as a sparse one, (n, columns) of whole numbers."""
+        step = max(1, _AT_ONCE // int(self.starts[-1]))
+        parts = [self.counted(cells[start : start + step]) for start in range(0, max(len(cells), 1), step)]
+        return sparse.vstack([sparse.csr_array(part).astype(np.int64) for part in parts], format="csr")
 
 
 def incidence(tables: Sequence[Table]) -> Incidence:
@@ -39,20 +75,25 @@ def incidence(tables: Sequence[Table]) -> Incidence:
         tables: At least one.
 
     Returns:
-        What `tabulate` needs; small enough to travel to every task.
+        What `tabulate` needs.
 
     Raises:
         QueryError: Schemas differ, or a column name is used twice.
     """
     columns = every_column(tables)
     schema = tables[0].schema
-    # Column by column: nothing is held of the size of cells times columns.
-    counted = [np.flatnonzero(column.mask(schema)) for column in columns]
-    places = np.repeat(np.arange(len(columns), dtype=np.int32), [len(cells) for cells in counted])
-    cells = np.concatenate(counted)
-    order = np.argsort(cells, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=schema.size))])
-    return Incidence(tuple(column.name for column in columns), schema.size, starts.astype(np.int64), places[order])
+    selections = [schema.chosen(**dict(selection)) for column in columns for selection in column.where]
+    return Incidence(
+        tuple(column.name for column in columns),
+        schema.shape,
+        tuple(_by_level(marks) for marks in zip(*selections, strict=True)),
+        np.cumsum([0, *(len(column.where) for column in columns)]),
+    )
+
+
+def _by_level(marks: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
+    """Of one attribute: masks of levels, one a selection, as bits of selections, one row a level."""
+    return np.packbits(np.array(marks).T, axis=1)
 
 
 def tabulate(
@@ -81,9 +122,11 @@ def tabulate(
         raise InputError("offsets of histograms must ascend")
     if len(cells) and (int(np.min(cells)) < 0 or int(np.max(cells)) >= matrix.size):
         raise InputError(f"a cell of a histogram is outside 0 to {matrix.size - 1}")
-    shape = (len(offsets) - 1, matrix.size)
-    histograms = sparse.csr_array((np.asarray(counts, dtype=np.int64), cells, offsets), shape=shape)
-    ones = np.ones(len(matrix.columns), dtype=np.int64)
-    counted = sparse.csr_array((ones, matrix.columns, matrix.starts), shape=(matrix.size, len(matrix.names)))
-    table: NDArray[np.int64] = (histograms @ counted).toarray()
+    somebody = np.zeros(matrix.size, dtype=np.bool_)
+    somebody[cells] = True
+    occupied = np.flatnonzero(somebody)
+    place = np.cumsum(somebody) - 1
+    shape = (len(offsets) - 1, len(occupied))
+    histograms = sparse.csr_array((np.asarray(counts, dtype=np.int64), place[cells], offsets), shape=shape)
+    table: NDArray[np.int64] = (histograms @ matrix.rows(occupied)).toarray()
     return table

@@ -32,6 +32,29 @@ class TableColumn:
     depth: int  #: how far the line is indented: 0 for the total, one more than its heading for every other
     where: tuple[Selection, ...]  #: selections of cells; a cell that several of them select counts once
 
+    def counts_any(self, schema: Schema) -> bool:
+        """Whether there is a cell that the column counts.
+
+        Raises:
+            QueryError: A selection names an attribute or a level that the schema does not have.
+        """
+        chosen = [schema.chosen(**dict(selection)) for selection in self.where]
+        return any(all(axis.any() for axis in selection) for selection in chosen)
+
+    def is_within(self, other: TableColumn, schema: Schema) -> bool:
+        """Whether another column counts every cell that this one counts.
+
+        Mostly levels tell: a selection lies in another one if it does so attribute by attribute. Cells are looked at
+        where a selection may lie in a union of several.
+
+        Raises:
+            QueryError: As for `counts_any`.
+        """
+        sizes = {attribute.name: attribute.size for attribute in schema.attributes}
+        if all(any(_lies_in(own, each, sizes) for each in other.where) for own in self.where):
+            return True
+        return len(other.where) > 1 and not (self.mask(schema) & ~other.mask(schema)).any()
+
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that the column counts.
 
@@ -85,17 +108,17 @@ class Table:
         """Check names, indentation and nesting."""
         if len(set(self.names)) != len(self.names) or not self.names:
             raise QueryError(f"table {self.name}: column names must be there, each once")
-        headings: list[NDArray[np.bool_]] = []  # those that a line can stand under, the total first
+        headings: list[TableColumn] = []  # those that a line can stand under, the total first
         for place, column in enumerate(self.columns):
             if column.depth != 0 and not 0 < column.depth <= len(headings):
                 raise QueryError(f"table {self.name}: {column.name} has no heading one line to the left of it")
             if (column.depth == 0) != (place == 0):
                 raise QueryError(f"table {self.name}: exactly the first column is the total, not {column.name}")
-            mask = column.mask(self.schema)
             del headings[column.depth :]
-            if not mask.any() or (headings and (mask & ~headings[-1]).any()):
+            any_cell = column.counts_any(self.schema)
+            if not any_cell or (headings and not column.is_within(headings[-1], self.schema)):
                 raise QueryError(f"table {self.name}: {column.name} counts no cell, or more than its heading")
-            headings.append(mask)
+            headings.append(column)
 
     @classmethod
     def of(cls, *, name: str, title: str, universe: str, schema: Schema, prefix: str, lines: Iterable[Line]) -> Table:
@@ -162,6 +185,12 @@ class Table:
         """
         label = self.columns[place].label
         return label if place == 0 else f"{self.path(self.heading(place))}: {label}"
+
+
+def _lies_in(inner: Selection, outer: Selection, sizes: Mapping[str, int]) -> bool:
+    """Whether another selection leaves every level of each attribute that the first one leaves, if it leaves a cell."""
+    own = dict(inner)
+    return not all(own.values()) or all(set(own.get(name, range(sizes[name]))) <= set(levels) for name, levels in outer)
 
 
 def every_column(tables: Sequence[Table]) -> tuple[TableColumn, ...]:

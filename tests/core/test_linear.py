@@ -14,6 +14,7 @@ from measured_trees import SCHEMA, WORKLOAD, ZEROS, Dense, Tree, grown
 from das_spark.core import MeasuredFamily
 from das_spark.core.linear import UNION, Statistics, decomposition, downward, upward, whole_intervals
 from das_spark.estimation import FamilyPlan, UnionPart
+from das_spark.tabulation import Table, TableColumn
 
 PLAN = FamilyPlan("level", zero_cells=ZEROS, classes=SCHEMA.query("kind"), workload=tuple(WORKLOAD))
 #: Some that are answers of queries, and some that no query of the workload asks for.
@@ -22,9 +23,31 @@ COUNTED[0] = True
 COUNTED[1] = SCHEMA.select(race=[0, 1])
 
 
+#: The same as a table: each line a union of cells.
+ATTRIBUTES = [attribute.name for attribute in SCHEMA.attributes]
+TABLE = Table(
+    "T",
+    "of any cells",
+    "everybody",
+    SCHEMA,
+    tuple(
+        TableColumn(
+            f"T{place}",
+            f"line {place}",
+            min(place, 1),
+            tuple(
+                tuple((name, (level,)) for name, level in zip(ATTRIBUTES, codes, strict=True))
+                for codes in SCHEMA.unravel(np.flatnonzero(row)).tolist()
+            ),
+        )
+        for place, row in enumerate(COUNTED)
+    ),
+)
+
+
 def carried(tree: Tree, unions: dict[str, set[str]]) -> tuple[dict, dict]:
     """Estimates and variances of geounits and of unions of leaves, family by family."""
-    statistics = Statistics(COUNTED)
+    statistics = Statistics.of([TABLE])
     arrays: dict[str, dict] = {}
 
     def up(parent):

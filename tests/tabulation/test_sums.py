@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from das_spark.errors import InputError, QueryError
 from das_spark.products import PRODUCTS
-from das_spark.tabulation import housing_tables, incidence, redistricting_tables, tabulate
+from das_spark.tabulation import Table, TableColumn, housing_tables, incidence, redistricting_tables, sums, tabulate
 
 SCHEMA = PRODUCTS["e2e_2018"].schema
 TABLES = redistricting_tables(SCHEMA)
@@ -86,7 +86,30 @@ def test_arrays_that_do_not_belong_together_are_refused_without_a_count(cells, o
 def test_the_matrix_of_several_tables_has_their_columns_one_behind_the_other():
     assert MATRIX.names == tuple(name for table in TABLES for name in table.names)
     ones = incidence([TABLES[4]])
-    assert ones.starts[63 * 4] == 0  # nobody in a household is counted in P5
+    assert not ones.counted(np.arange(63 * 4)).any()  # nobody in a household is counted in P5
+
+
+@pytest.mark.parametrize("at_once", [1, 10**3, 1 << 22])
+def test_rows_of_the_matrix_are_the_masks_of_the_columns_in_parts_of_any_size(monkeypatch, at_once):
+    monkeypatch.setattr(sums, "_AT_ONCE", at_once)
+    cells = np.random.default_rng(3).integers(0, SCHEMA.size, 40)
+    masks = np.array([column.mask(SCHEMA)[cells] for table in TABLES for column in table.columns]).T
+    assert (MATRIX.counted(cells) == masks).all()
+    assert (MATRIX.rows(cells).toarray() == masks).all()
+    assert MATRIX.rows(cells[:0]).shape == (0, len(MATRIX.names))
+
+
+def test_a_cell_that_several_selections_of_a_column_leave_counts_once():
+    quarters, minors = (("hhgq", (1, 2)),), (("votingage", (0,)),)
+    columns = (
+        TableColumn("A", "everybody", 0, ((),)),
+        TableColumn("B", "in institutions, or under 18", 1, (quarters, minors)),
+        TableColumn("C", "Hispanics", 1, ((("hispanic", (1,)),),)),
+    )
+    matrix = incidence([Table("T", "three", "everybody", SCHEMA, columns)])
+    codes = SCHEMA.unravel(np.arange(SCHEMA.size))
+    wanted = [np.full(SCHEMA.size, True), np.isin(codes[:, 0], (1, 2)) | (codes[:, 1] == 0), codes[:, 2] == 1]
+    assert (matrix.counted(np.arange(SCHEMA.size)) == np.array(wanted).T).all()
 
 
 def test_tables_of_two_schemas_or_one_table_twice_are_refused(housing):

@@ -40,6 +40,28 @@ def test_a_union_counts_a_cell_once():
     assert column.mask(SCHEMA).tolist() == [True, True, True, False, True, False]
 
 
+def selection(**levels: tuple[int, ...]) -> tuple:
+    return tuple(levels.items())
+
+
+SELECTIONS = [
+    selection(),
+    selection(kind=(0, 1)),
+    selection(kind=(0, 1, 2), age=(0,)),
+    selection(kind=(2,), age=(0, 1)),
+    selection(kind=(0,), age=(1,)),
+    selection(kind=()),
+]
+
+
+@pytest.mark.parametrize("wide", [[place] for place in range(6)] + [[1, 3], [2, 4], [3, 4], [1, 5]])
+@pytest.mark.parametrize("narrow", [[place] for place in range(6)] + [[4, 3], [2, 5]])
+def test_a_column_lies_within_another_one_exactly_if_its_cells_do(narrow, wide):
+    one, other = (TableColumn("X", "x", 0, tuple(SELECTIONS[place] for place in each)) for each in (narrow, wide))
+    assert one.counts_any(SCHEMA) == one.mask(SCHEMA).any()
+    assert one.is_within(other, SCHEMA) == (not (one.mask(SCHEMA) & ~other.mask(SCHEMA)).any())
+
+
 def test_a_line_among_fewer_keeps_its_label_and_moves_to_the_right():
     line = LINES[2].within(indent=1, age=(1,))
     assert (line.depth, line.label, line.levels) == (3, "Cats", {"kind": (0,), "age": (1,)})
