@@ -317,33 +317,32 @@ class Schema:
             QueryError: When an attribute is unknown or a level is not one of its own.
         """
         mask = np.ones(self.shape, dtype=np.bool_)
-        for axis, chosen in enumerate(self.chosen(**levels)):
-            if not chosen.all():
-                mask &= chosen.reshape(_along(axis, len(chosen), len(self.shape)))
+        for axis, chosen in self.chosen(**levels).items():
+            mask &= chosen.reshape(_along(axis, len(chosen), mask.ndim))
         return mask.reshape(-1)
 
-    def chosen(self, **levels: Iterable[int]) -> tuple[NDArray[np.bool_], ...]:
-        """Mark the levels that a selection of cells leaves, attribute by attribute.
+    def chosen(self, **levels: Iterable[int]) -> dict[int, NDArray[np.bool_]]:
+        """Mark the levels that a selection of cells names: what :meth:`select` does, before cells are made of it.
 
         Args:
             **levels: As for :meth:`select`.
 
         Returns:
-            For each attribute a mask of its levels, shape ``(size of the attribute,)``.
+            For the axis of each attribute that is named a mask of its levels, shape ``(size of the attribute,)``.
 
         Raises:
             QueryError: As for :meth:`select`.
         """
-        marks = [np.ones(size, dtype=np.bool_) for size in self.shape]
+        marks = {}
         for name, wanted in levels.items():
             axis = self.axis(name)
-            size, listed = self.shape[axis], list(wanted)
-            for level in listed:
+            size = self.attributes[axis].size
+            marks[axis] = np.zeros(size, dtype=np.bool_)
+            for level in wanted:
                 if not 0 <= level < size:
                     raise QueryError(f"attribute {name!r} has no level {level}; its levels are 0 to {size - 1}")
-            marks[axis][:] = False
-            marks[axis][listed] = True
-        return tuple(marks)
+                marks[axis][level] = True
+        return marks
 
     def _spelled(self) -> list[tuple[str, int]]:
         """Every name that a query may use, and the axis that it groups."""

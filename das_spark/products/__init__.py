@@ -30,6 +30,7 @@ from das_spark.products._microdata_codes import (
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, Strategy
 from das_spark.products.dallas_2010 import DALLAS_2010
+from das_spark.products.ddp_2010_person import DDP_2010_PERSON
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
 from das_spark.products.pl94_2020_person import PL94_2020_PERSON
@@ -62,7 +63,15 @@ __all__ = [
 ]
 
 _REGISTRY: Final[dict[str, Product]] = {
-    each.name: each for each in (E2E_2018, E2E_1940, DALLAS_2010, PL94_2020_PERSON, PL94_2020_UNIT)
+    each.name: each
+    for each in (
+        E2E_2018,
+        E2E_1940,
+        DALLAS_2010,
+        DDP_2010_PERSON,
+        PL94_2020_PERSON,
+        PL94_2020_UNIT,
+    )
 }
 PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(_REGISTRY)
 """Every product by its name."""

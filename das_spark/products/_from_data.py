@@ -7,7 +7,7 @@ texts, such as "1/4"; strategies are lists of
     name, title, framework ("pure_dp" or "zcdp"), total, geolevels (level -> share), queries (query -> share, or
     level -> query -> share), passes (level -> outer passes), needs_total_at (level)
 
-and published tables lists of name, title, universe, prefix and lines (depth, label, levels).
+and published tables lists of name, title, universe, prefix, perhaps digits, and lines (depth, label, levels).
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def _strategy(data: Mapping[str, Any], where: str) -> Strategy:
 
 def _table(data: Mapping[str, Any], schema: Schema, where: str) -> Table:
     rest = dict(data)
-    texts = {key: str(_taken(rest, key, where)) for key in ("name", "title", "universe", "prefix")}
-    lines = _decode(tuple[Line, ...], _taken(rest, "lines", where), f"{where}.{texts['name']}.lines")
+    name, title, universe, prefix = (str(_taken(rest, key, where)) for key in ("name", "title", "universe", "prefix"))
+    lines = _decode(tuple[Line, ...], _taken(rest, "lines", where), f"{where}.{name}.lines")
+    digits = _decode(int, rest.pop("digits", 4), f"{where}.{name}.digits")
     _refuse_unknown(rest, (), where)
-    return Table.of(**texts, schema=schema, lines=lines)
+    return Table.of(name=name, title=title, universe=universe, prefix=prefix, schema=schema, lines=lines, digits=digits)
 
 
 def _taken(data: dict[str, Any], key: str, where: str) -> Any:  # noqa: ANN401 - what a file holds

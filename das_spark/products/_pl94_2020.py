@@ -15,7 +15,7 @@ from typing import Final
 
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel
-from das_spark.products._redistricting import BLOCK_COLUMNS, FACILITIES, STATE_TO_BLOCK
+from das_spark.products._redistricting import BLOCK_COLUMNS, STATE_TO_BLOCK
 from das_spark.products.base import (
     MicrodataColumn,
     MicrodataLayout,
@@ -30,8 +30,6 @@ LEVELS: Final = tuple(level.name for level in GEOLEVELS)
 #: Geolevel whose totals of people are exact, and the query that measures them.
 TOTAL_AT: Final = "State"
 TOTAL: Final = "total"
-#: Vacant housing units are counted in the first class: how many there are is what the product of units protects.
-UNIT_CLASSES: Final = ("Housing unit (occupied or vacant)", *FACILITIES)
 MDF: Final = "mdf_2020_pl94"
 COMMENT: Final = "# In the layout of the microdata detail files of the 2020 redistricting data, version 3.0"
 _PPMF_COMMENT: Final[Mapping[Record, str]] = {
@@ -51,15 +49,6 @@ class Spending:
 
     levels: Mapping[str, Fraction]  # geolevel -> share of the total, root first
     queries: _QueryShares  # geolevel -> query -> share of the level
-
-
-def first_columns(type_code: str) -> tuple[MicrodataColumn, ...]:
-    """The columns with which both files begin."""
-    return (
-        MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR3"),
-        MicrodataColumn("SCHEMA_BUILD_ID", "constant:1.1.0", "CHAR5"),
-        *BLOCK_COLUMNS,
-    )
 
 
 def ppmf(product: str, kind: Record, coded: tuple[MicrodataColumn, ...]) -> MicrodataLayout:

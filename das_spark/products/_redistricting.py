@@ -1,6 +1,7 @@
 """What redistricting data count: attributes of persons, geolevels down to the block, codes and a structural zero.
 
-Shared by the 2018 End-to-End test and the redistricting production of 2020; facts from their public releases.
+Shared by the 2018 End-to-End test, the 2010 demonstration and the redistricting production of 2020; facts from their
+public releases.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ FACILITIES: Final = (
     "Military quarters",
     "Other noninstitutional facilities",
 )
+#: Classes of units where vacant housing units are counted in the first one.
+UNIT_CLASSES: Final = ("Housing unit (occupied or vacant)", *FACILITIES)
 _INSTITUTIONS: Final = ("Institutional Facility", (1, 2, 3, 4))
 _NO_INSTITUTIONS: Final = ("Non-Institutional Facility", (5, 6, 7))
 _HOUSEHOLD: Final = ("Household", (0,))
@@ -48,7 +51,7 @@ _VOTINGAGE: Final = Attribute(
     ("17 and under", "18 and over"),
     (Recode("voting", (("18 and over", (1,)),)), Recode("nonvoting", (("17 and under", (0,)),))),
 )
-_HISPANIC: Final = Attribute(
+HISPANIC: Final = Attribute(
     "hispanic",
     ("Not Hispanic or Latino", "Hispanic or Latino"),
     (
@@ -57,7 +60,7 @@ _HISPANIC: Final = Attribute(
     ),
 )
 #: The axes of the histogram of persons, in order: 8 x 2 x 2 x 63 cells.
-PERSON_ATTRIBUTES: Final = (HHGQ, _VOTINGAGE, _HISPANIC, CENRACE)
+PERSON_ATTRIBUTES: Final = (HHGQ, _VOTINGAGE, HISPANIC, CENRACE)
 STRATA: Final = "votingage * hispanic * cenrace"
 
 NO_MINORS_IN_NURSING: Final = StructuralZero(
@@ -111,5 +114,16 @@ BLOCK_COLUMNS: Final = (
     MicrodataColumn("TABBLKGRPCE", "geocode[11:12]", "CHAR1"),
     MicrodataColumn("TABBLK", "geocode[12:16]", "CHAR4"),
 )
+
+
+def first_columns(type_code: str) -> tuple[MicrodataColumn, ...]:
+    """The columns with which a microdata file begins, in the layouts of the 2010 demonstration and of 2020."""
+    return (
+        MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR3"),
+        MicrodataColumn("SCHEMA_BUILD_ID", "constant:1.1.0", "CHAR5"),
+        *BLOCK_COLUMNS,
+    )
+
+
 #: Codes of the 63 race groups in microdata: 01 to 63.
 RACE_CODES: Final = ",".join(f"{number:02d}" for number in range(1, CENRACE.size + 1))

@@ -20,15 +20,21 @@ from das_spark.products._pl94_2020 import (
     MDF,
     TOTAL,
     TOTAL_AT,
-    UNIT_CLASSES,
     Spending,
-    first_columns,
     known_total_strategy,
     ppmf,
     rebalanced_strategies,
     strategies,
 )
-from das_spark.products._redistricting import NO_MINORS_IN_NURSING, PERSON_ATTRIBUTES, PERSON_FILES, RACE_CODES, STRATA
+from das_spark.products._redistricting import (
+    NO_MINORS_IN_NURSING,
+    PERSON_ATTRIBUTES,
+    PERSON_FILES,
+    RACE_CODES,
+    STRATA,
+    UNIT_CLASSES,
+    first_columns,
+)
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, parts
 from das_spark.tabulation import redistricting_tables
 

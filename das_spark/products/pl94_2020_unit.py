@@ -14,18 +14,8 @@ from typing import Final
 from das_spark.estimation import OuterPass
 from das_spark.geography import PL94_UNIT
 from das_spark.histogram import Attribute, Recode, Schema
-from das_spark.products._pl94_2020 import (
-    COMMENT,
-    GEOLEVELS,
-    LEVELS,
-    MDF,
-    UNIT_CLASSES,
-    Spending,
-    first_columns,
-    ppmf,
-    strategies,
-)
-from das_spark.products._redistricting import UNIT_FILES
+from das_spark.products._pl94_2020 import COMMENT, GEOLEVELS, LEVELS, MDF, Spending, ppmf, strategies
+from das_spark.products._redistricting import UNIT_CLASSES, UNIT_FILES, first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, parts
 from das_spark.tabulation import housing_tables
 

@@ -21,7 +21,8 @@ NUMBER_OF_RACES: Final = "numraces"
 _AND: Final = "-"
 _WORDS: Final = ("one race", "two races", "three races", "four races", "five races", "six races")
 
-_ADULT: Final = (1,)
+#: The attribute, or the recode of ages, whose last level are adults.
+_VOTING_AGE: Final = "votingage"
 _HISPANIC, _NOT_HISPANIC = (1,), (0,)
 _INSTITUTIONS, _NO_INSTITUTIONS = (1, 2, 3, 4), (5, 6, 7)
 _VACANT, _OCCUPIED = (0,), (1,)
@@ -32,7 +33,7 @@ def redistricting_tables(schema: Schema) -> tuple[Table, ...]:
 
     Args:
         schema: With attributes hhgq (8 levels), votingage (2), hispanic (2) and cenrace (63, with its recode numraces),
-            in any order.
+            in any order; votingage may be a recode of another attribute.
 
     Returns:
         The five tables.
@@ -46,16 +47,16 @@ def redistricting_tables(schema: Schema) -> tuple[Table, ...]:
         Line(0, "Total", {}),
         Line(1, "Hispanic or Latino", {"hispanic": _HISPANIC}),
         Line(1, "Not Hispanic or Latino", {"hispanic": _NOT_HISPANIC}),
-        *(line.within(indent=1, hispanic=_NOT_HISPANIC) for line in races),
+        *(line.within({"hispanic": _NOT_HISPANIC}, indent=1) for line in races),
     )
     origin = "Hispanic or Latino, and not Hispanic or Latino by race"
-    adults = "population 18 years and over"
+    adults, adult = "population 18 years and over", _adult(schema)
     quarters = _quarters(schema.attributes[schema.axis("hhgq")])
     declared = (
         ("P1", "Race", "Total population", by_race),
         ("P2", origin, "Total population", by_origin),
-        ("P3", f"Race for the {adults}", f"Total {adults}", _among_adults(by_race)),
-        ("P4", f"{origin} for the {adults}", f"Total {adults}", _among_adults(by_origin)),
+        ("P3", f"Race for the {adults}", f"Total {adults}", _among(adult, by_race)),
+        ("P4", f"{origin} for the {adults}", f"Total {adults}", _among(adult, by_origin)),
         ("P5", "Group quarters population by major group quarters type", "Population in group quarters", quarters),
     )
     return tuple(
@@ -85,8 +86,17 @@ def housing_tables(schema: Schema) -> tuple[Table, ...]:
     return (Table.of(name="H1", title=title, universe=universe, schema=schema, prefix="H001", lines=lines),)
 
 
-def _among_adults(lines: tuple[Line, ...]) -> tuple[Line, ...]:
-    return tuple(line.within(votingage=_ADULT) for line in lines)
+def _adult(schema: Schema) -> dict[str, tuple[int, ...]]:
+    """The levels of adults, by attribute."""
+    for attribute in schema.attributes:
+        for recode in attribute.recodes:
+            if recode.name == _VOTING_AGE:
+                return {attribute.name: recode.groups[-1][1]}
+    return {_VOTING_AGE: (schema.attributes[schema.axis(_VOTING_AGE)].size - 1,)}
+
+
+def _among(who: dict[str, tuple[int, ...]], lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    return tuple(line.within(who) for line in lines)
 
 
 def _races(cenrace: Attribute) -> Iterator[Line]:
@@ -114,9 +124,14 @@ def _by_number(cenrace: Attribute) -> Recode:
 
 
 def _quarters(hhgq: Attribute) -> Iterator[Line]:
-    """The ten lines of group quarters: total, institutions and their four types, the others and their three."""
-    kinds = (("Institutionalized population", _INSTITUTIONS), ("Noninstitutionalized population", _NO_INSTITUTIONS))
+    """The ten lines of group quarters."""
     yield Line(0, "Total", {"hhgq": _INSTITUTIONS + _NO_INSTITUTIONS})
+    yield from quarters_by_type(hhgq)
+
+
+def quarters_by_type(hhgq: Attribute) -> Iterator[Line]:
+    """The nine lines under a total: institutions and their four types, the others and their three."""
+    kinds = (("Institutionalized population", _INSTITUTIONS), ("Noninstitutionalized population", _NO_INSTITUTIONS))
     for label, levels in kinds:
         yield Line(1, label, {"hhgq": levels})
         for level in levels:

@@ -83,17 +83,16 @@ def incidence(tables: Sequence[Table]) -> Incidence:
     columns = every_column(tables)
     schema = tables[0].schema
     selections = [schema.chosen(**dict(selection)) for column in columns for selection in column.where]
+    left = [np.ones((size, len(selections)), dtype=np.bool_) for size in schema.shape]
+    for place, selection in enumerate(selections):
+        for axis, levels in selection.items():
+            left[axis][:, place] = levels
     return Incidence(
         tuple(column.name for column in columns),
         schema.shape,
-        tuple(_by_level(marks) for marks in zip(*selections, strict=True)),
+        tuple(np.packbits(of_attribute, axis=1) for of_attribute in left),
         np.cumsum([0, *(len(column.where) for column in columns)]),
     )
-
-
-def _by_level(marks: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
-    """Of one attribute: masks of levels, one a selection, as bits of selections, one row a level."""
-    return np.packbits(np.array(marks).T, axis=1)
 
 
 def tabulate(

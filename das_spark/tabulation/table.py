@@ -39,7 +39,7 @@ class TableColumn:
             QueryError: A selection names an attribute or a level that the schema does not have.
         """
         chosen = [schema.chosen(**dict(selection)) for selection in self.where]
-        return any(all(axis.any() for axis in selection) for selection in chosen)
+        return any(all(levels.any() for levels in selection.values()) for selection in chosen)
 
     def is_within(self, other: TableColumn, schema: Schema) -> bool:
         """Whether another column counts every cell that this one counts.
@@ -78,8 +78,12 @@ class Line:
     label: str  #: what it counts
     levels: Mapping[str, tuple[int, ...]]  #: attribute -> levels that count
 
-    def within(self, *, indent: int = 0, **levels: tuple[int, ...]) -> Line:
-        """The same line among fewer people.
+    def within(self, levels: Mapping[str, tuple[int, ...]], *, indent: int = 0) -> Line:
+        """The same line among fewer people, under a heading that it does not know yet.
+
+        Args:
+            levels: Attribute -> levels of these people; none that the line selects by.
+            indent: How much farther to the right the line moves.
 
         Raises:
             QueryError: The line selects by one of the attributes already.
@@ -121,8 +125,18 @@ class Table:
             headings.append(column)
 
     @classmethod
-    def of(cls, *, name: str, title: str, universe: str, schema: Schema, prefix: str, lines: Iterable[Line]) -> Table:
-        """A table whose columns are numbered from 1 in four digits, as in the redistricting data.
+    def of(
+        cls,
+        *,
+        name: str,
+        title: str,
+        universe: str,
+        schema: Schema,
+        prefix: str,
+        lines: Iterable[Line],
+        digits: int = 4,
+    ) -> Table:
+        """A table whose columns are numbered from 1, as in the redistricting data.
 
         Args:
             name: Such as P1.
@@ -131,12 +145,13 @@ class Table:
             schema: Whose cells are summed.
             prefix: What stands before the number in a column's name, such as P001.
             lines: The columns, in order.
+            digits: Of the number.
 
         Raises:
             QueryError: As for the table; or a line selects by what the schema does not have.
         """
         columns = tuple(
-            TableColumn(f"{prefix}{number:04d}", line.label, line.depth, (tuple(line.levels.items()),))
+            TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, (tuple(line.levels.items()),))
             for number, line in enumerate(lines, start=1)
         )
         return cls(name, title, universe, schema, columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -52,8 +53,9 @@ def of_table(table: Table) -> dict[str, Any]:
         }
         for column in table.columns
     ]
-    texts = {"name": table.name, "title": table.title, "universe": table.universe, "prefix": table.columns[0].name[:-4]}
-    return texts | {"lines": lines}
+    prefix, number = re.fullmatch("(.*?)(0*1)", table.columns[0].name).groups()
+    texts = {"name": table.name, "title": table.title, "universe": table.universe, "prefix": prefix}
+    return texts | {"digits": len(number), "lines": lines}
 
 
 def of_product(made: Product) -> dict[str, Any]:

@@ -63,10 +63,10 @@ def test_a_column_lies_within_another_one_exactly_if_its_cells_do(narrow, wide):
 
 
 def test_a_line_among_fewer_keeps_its_label_and_moves_to_the_right():
-    line = LINES[2].within(indent=1, age=(1,))
+    line = LINES[2].within({"age": (1,)}, indent=1)
     assert (line.depth, line.label, line.levels) == (3, "Cats", {"kind": (0,), "age": (1,)})
     with pytest.raises(QueryError, match="kind"):
-        line.within(kind=(1,))
+        line.within({"kind": (1,)})
 
 
 WRONG = {
