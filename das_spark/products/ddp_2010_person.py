@@ -12,6 +12,7 @@ imputed and not known, was left out of it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from das_spark.constraints import StructuralZero, UnitBounds
@@ -51,6 +52,19 @@ def _some(name: str, label: str, *levels: int) -> Recode:
     return Recode(name, ((label, levels),))
 
 
+#: Each type of group quarters alone, by which the structural zeros are spelled; nursing facilities have theirs.
+_QUARTERS: Final = replace(
+    HHGQ,
+    recodes=(
+        *HHGQ.recodes,
+        _some("gqCorrectionalTotal", "Correctional Facilities for Adults Population Total", 1),
+        _some("gqJuvenileTotal", "Juvenile Facilities Population Total", 2),
+        _some("gqOtherInstTotal", "Other Institutional Facilities Population Total", 4),
+        _some("gqCollegeTotal", "College/University Student Housing Population Total", 5),
+        _some("gqMilitaryTotal", "Military Quarters Population Total", 6),
+        _some("gqOtherNoninstTotal", "Other Noninstitutional Facilities Population Total", 7),
+    ),
+)
 _UNDER_15, _OVER_25, _UNDER_20 = _ages(0, 14), _ages(26, _TOP_AGE), _ages(0, 19)
 _NO_STUDENTS: Final = (*_ages(0, 15), *_ages(66, _TOP_AGE))
 _NO_SOLDIERS: Final = (*_ages(0, 16), *_ages(66, _TOP_AGE))
@@ -76,7 +90,7 @@ AGE: Final = Attribute(
 )
 CITIZEN: Final = Attribute("citizen", ("Non-citizen", "Citizen"))
 #: 8 x 2 x 116 x 2 x 63 x 2 = 467,712 cells.
-SCHEMA: Final = Schema("ddp_2010_person", (HHGQ, SEX, AGE, HISPANIC, CENRACE, CITIZEN))
+SCHEMA: Final = Schema("ddp_2010_person", (_QUARTERS, SEX, AGE, HISPANIC, CENRACE, CITIZEN))
 
 
 def _zero(name: str, quarters: int, ages: tuple[int, ...], meaning: str) -> StructuralZero:
