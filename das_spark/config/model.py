@@ -105,6 +105,9 @@ class RunSection(Section):
     product: str
 
 
+_Like = Literal["quickstart", "1940", "2020", "2020-state", "2010-state"]
+
+
 class SimulateSettings(Section):
     """`[input.simulate]`: which synthetic population the reader "simulated" makes.
 
@@ -114,7 +117,7 @@ class SimulateSettings(Section):
         share: How much of it.
     """
 
-    like: Annotated[Literal["quickstart", "1940", "2020", "2020-state"], BeforeValidator(_text)] = "quickstart"
+    like: Annotated[_Like, BeforeValidator(_text)] = "quickstart"
     seed: Annotated[int, Field(ge=0)] = 0
     share: Annotated[Exact, Field(gt=0, le=1)] = Fraction(1)
 

@@ -1,6 +1,7 @@
 """Synthetic populations: the one package where numpy's random numbers are allowed.
 
-:data:`LIKES` names them: a small census for a first run, one like 1940, and one like 2020 (the nation, or one state).
+:data:`LIKES` names them: a small census for a first run, one like 1940, one like 2020 (the nation, or one state), and
+a state with the ages of the demonstration of 2010.
 Each is made in independent parts (one, or one a state), the same for the same seed and share. The figures that they
 are calibrated to stand in `states_1940` and `states_2020`, how people and places are drawn in `census_1940` and
 `census_2020`, and the areas that blocks of 2020 lie in in `entities_2020`.
@@ -14,6 +15,7 @@ from types import MappingProxyType
 
 from das_spark.simulation.census_1940 import CENSUS_1940, state_of_1940
 from das_spark.simulation.census_2020 import CENSUS_2020, STATE_2020
+from das_spark.simulation.demonstration_2010 import DEMONSTRATION_2010
 from das_spark.simulation.population import Population, PopulationKind, generator, share_of
 from das_spark.simulation.quickstart import QUICKSTART
 from das_spark.simulation.states_1940 import GEOUNITS_1940
@@ -30,7 +32,7 @@ __all__ = [
 ]
 
 LIKES: Mapping[str, PopulationKind] = MappingProxyType(
-    {kind.name: kind for kind in (QUICKSTART, CENSUS_1940, CENSUS_2020, STATE_2020)}
+    {kind.name: kind for kind in (QUICKSTART, CENSUS_1940, CENSUS_2020, STATE_2020, DEMONSTRATION_2010)}
 )
 """Every kind of population by its name."""
 

@@ -34,7 +34,7 @@ def said_of(*settings: str, conf: str | Path = CONF) -> str:
         ("input.simulate.share=1e-9999", "input.simulate.share: 1e-9999 has more than 300 digits"),
         (
             "input.simulate.like=1941",
-            "is not one of 'quickstart', '1940', '2020' or '2020-state'; did you mean '1940'?",
+            "is not one of 'quickstart', '1940', '2020', '2020-state' or '2010-state'; did you mean '1940'?",
         ),
         ("geography.levels=[]", "geography.levels: is empty; name one, or leave the key out"),
         ("estimation.solvers=[]", "estimation.solvers: is empty"),
