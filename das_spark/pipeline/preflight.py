@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -203,10 +203,12 @@ def _tabulate(ahead: Ahead) -> Iterator[Trial]:
     """Every table of the product in every format of the run."""
     plan = ahead.plan
     setting = f"output.tables = {list(plan.output.tables)}, product {plan.product.name!r}"
+    geounits = cache(partial(rehearsal.tabulated_geounits, plan))
     for table in plan.product.tables:
         folder = ahead.scratch / f"table.{table.name}"
         fix = f"{_product_fix(plan)}, or set output.tables to []"
-        yield Trial(f"{setting}, table {table.name}", partial(rehearsal.rehearse_table, plan, table, folder), fix)
+        work = partial(rehearsal.rehearse_table, plan, table, folder, geounits)
+        yield Trial(f"{setting}, table {table.name}", work, fix)
 
 
 def _intervals(ahead: Ahead) -> Iterator[Trial]:

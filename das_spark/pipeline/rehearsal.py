@@ -7,7 +7,7 @@ cannot do fails here as it would fail after the budget is spent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -140,10 +140,14 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
         raise ConfigurationError(f"synthetic records do not come back as they were written: {'; '.join(faults)}")
 
 
-def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
+def tabulated_geounits(plan: RunPlan) -> SyntheticGeounits:
+    """The geounits that all tables of a rehearsal are made of."""
+    return SyntheticGeounits.of(plan.product, plan.product.census(plan.spine).leaf.length, _everyone(plan.product))
+
+
+def rehearse_table(plan: RunPlan, table: Table, folder: Path, geounits: Callable[[], SyntheticGeounits]) -> None:
     """Make a published table of synthetic geounits, in every format of the run, and look at what is in it."""
-    leaf = plan.product.census(plan.spine).leaf
-    made = SyntheticGeounits.of(plan.product, leaf.length, _everyone(plan.product))
+    leaf, made = plan.product.census(plan.spine).leaf, geounits()
     layout = TablesLayout(folder / "tables")
     staging = Staging((folder / "staging").absolute())
     facts = notices_of(plan, insecure=False)
@@ -263,9 +267,9 @@ def _level_plan(plan: RunPlan, geolevel: str, *, box: bool = False) -> LevelPlan
     if box or level.estimator.needs.most_sites is not None:
         levels = np.ix_(*map(np.unique, np.unravel_index(possible, product.schema.shape)))
         possible = np.arange(product.schema.size).reshape(product.schema.shape)[levels].ravel()
-    impossible = product.zero_cells()
-    impossible[np.setdiff1d(np.arange(product.schema.size), possible)] = True
-    zeros = np.flatnonzero(impossible).astype(np.int32)
+    elsewhere = np.ones(product.schema.size, dtype=bool)
+    elsewhere[possible] = False
+    zeros = np.flatnonzero(product.zero_cells() | elsewhere).astype(np.int32)
     return replace(level, family=replace(level.family, zero_cells=zeros))
 
 

@@ -179,10 +179,20 @@ def test_intervals_of_very_many_cells_are_rehearsed_on_cells_that_are_alike(monk
     tried(plan, tmp_path, StageKind.INTERVALS)
 
 
+#: A nation whose states have exact totals and units: no solver takes so many cells with what is known from below.
+REFUSED = {("ddp_2010_person", option) for option in OPTIONS if option.startswith("all levels together")}
+
+
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_every_option_passes_with_every_product(tmp_path, name, option):
-    tried(planned(name, **OPTIONS[option]), tmp_path)
+    plan = planned(name, **OPTIONS[option])
+    if (name, option) not in REFUSED:
+        tried(plan, tmp_path)
+        return
+    with pytest.raises(EstimationError, match=r"a synthetic family of Nation .* ends as uncertified"):
+        tried(plan, tmp_path)
+    tried(planned(name, **OPTIONS[option] | {"invariants": {"units": False}}), tmp_path)
 
 
 def test_runs_on_a_part_of_the_levels_and_with_added_constraints_pass(tmp_path):
