@@ -73,6 +73,9 @@ def require_equal(in_process, by_spark):
 #: Products of which every estimator is tried by default: one under zCDP, one under pure differential privacy.
 USUAL = ("pl94_2020_person", "e2e_1940")
 
+#: No solver takes half a million cells with what is known of them from below.
+TOO_LARGE = {("blue_down", "ddp_2010_person")}
+
 
 @pytest.mark.parametrize(
     ("estimator", "product"),
@@ -85,6 +88,7 @@ USUAL = ("pl94_2020_person", "e2e_1940")
         )
         for estimator in ESTIMATORS
         for product in PRODUCTS
+        if (estimator, product) not in TOO_LARGE
     ],
 )
 def test_both_executors_give_the_same_measurements_and_estimates(spark, estimator, product):
