@@ -28,7 +28,7 @@ from das_spark.products._microdata_codes import (
     column_rule,
     microdata_codes,
 )
-from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, Strategy
+from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, Strategy
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.ddp_2010_person import DDP_2010_PERSON
 from das_spark.products.e2e_1940 import E2E_1940
@@ -53,6 +53,7 @@ __all__ = [
     "MicrodataColumn",
     "MicrodataLayout",
     "Product",
+    "PublishedCounts",
     "Strategy",
     "code_ranges",
     "column_rule",

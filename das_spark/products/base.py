@@ -39,7 +39,7 @@ from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products._file_recodes import FileRecodes
 from das_spark.tabulation import Table
 
-Record = Literal["person", "unit"]
+Record = Literal["person", "unit", "household"]
 #: Where text files have the names of their columns: nowhere, in a file beside the parts, or as first line of each part.
 Header = Literal["none", "beside", "inside"]
 #: The format of microdata files that has a layout of its own, and that not every product offers.
@@ -48,7 +48,7 @@ PLAIN_SPINE: Final = SpineSettings()
 #: Source of a number column -> what stands in it where people are assigned to no units.
 WITHOUT_UNITS: Final[Mapping[str, str]] = {"unit_number": "999999999", "person_number": "99999"}
 #: What one record is -> what many are, in sentences.
-COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units"}
+COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units", "household": "households"}
 
 #: Columns that both microdata files of the End-to-End test carry without content, with the text that fills them.
 PERSON_FILLERS: Final = {
@@ -143,6 +143,26 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedCounts:
+    """Counts that another product has published, and that every estimate of this one is held to.
+
+    They are estimates, not declared invariants: whatever protects them was spent when they were published, and they are
+    read from the public folder of that product's run.
+
+    Attributes:
+        name: Name of the equality, for bounds and messages.
+        product: Name of the product that published them.
+        query: Query of this product whose answers they are, in every geounit.
+        of: Query of that product with the same answers: as many rows, in the same order.
+    """
+
+    name: str
+    product: str
+    query: str
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
 class Product:
     """Everything that is fixed about a publication before any data are read.
 
@@ -172,6 +192,7 @@ class Product:
             the attributes.
         spine_settings: Shape of a spine that is made of areas, where a run does not say otherwise; the kind is the
             run's.
+        published: Counts of another product that estimates are held to; None where they are held to none.
 
     Raises:
         ConfigurationError: Something of it needs the class of unit that people live in, and no query tells it.
@@ -196,6 +217,7 @@ class Product:
     ppmf: MicrodataLayout | None = None
     spine_settings: SpineSettings = PLAIN_SPINE
     file_recodes: Mapping[str, FileRecodes] = field(default_factory=dict)
+    published: PublishedCounts | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be made of people without classes, before a run can be charged for it."""
