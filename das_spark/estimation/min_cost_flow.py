@@ -58,13 +58,12 @@ def least_cost(networks: Networks) -> Flow | None:
     cost = np.rint(networks.cost * scale).astype(np.int64)
     flow = np.zeros(len(cost), dtype=np.int64)
     price = np.zeros(len(networks.supply), dtype=np.int64)
-    source, target = networks.source.astype(np.int32), networks.target.astype(np.int32)
     met = _networks(
         networks.nodes,
         networks.arcs,
         networks.reserve,
-        source,
-        target,
+        networks.source,
+        networks.target,
         cost,
         np.minimum(networks.capacity, _UNBOUNDED),
         networks.supply,
@@ -118,7 +117,7 @@ def _networks(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
 
 
 @_compiled
-def _simplex(  # noqa: C901, PLR0912, PLR0913, PLR0914, PLR0915, PLR0917 - one loop over arrays, compiled
+def _simplex(  # noqa: C901, PLR0912, PLR0915 - one loop over arrays, compiled
     source: Integers,
     target: Integers,
     cost: Integers,

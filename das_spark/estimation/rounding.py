@@ -22,6 +22,16 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from das_spark.estimation.check import MOST_CLASSES, divisible_margins
+from das_spark.estimation.nested_rounding import (
+    EXACT,
+    UNBOUNDED,
+    Level,
+    Steps,
+    best_steps,
+    forest,
+    slope,
+    snapped,
+)
 from das_spark.estimation.problem import Booleans, Floats, Integers, Rounding
 from das_spark.estimation.program import constraints
 from das_spark.estimation.solvers import (
@@ -47,6 +57,9 @@ WHOLE = 1e-6
 MANY = 500_000
 """Variables of a root from which few of them are looked at: nearly all are zero, and no bound asks for them."""
 
+LARGE = 100_000
+"""Cells of a schema from which passes with nested sums are minimum-cost flows: below, ties stay as they have been."""
+
 NODES = 100_000
 """Branch-and-bound nodes of the mixed-integer program."""
 
@@ -69,6 +82,11 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     violated = violations(presolved, base + up) if exact else None
     if violated is not None and not violated.any() and _divisible(presolved, base + up):
         return rounded(presolved, base, fraction, up, "largest remainder" if presolved.variables else "")
+    if _has_networks(presolved):
+        cells = np.arange(len(presolved.support.cells))
+        found = _by_flows(presolved, base, fraction, [[Level(cells, len(cells), 1)]], released=False)
+        if found is not None:
+            return rounded(presolved, base, fraction, *found)
     if presolved.needed is None and presolved.variables >= MANY:
         # Every cell by itself as a single pass, which looks at few of the variables of a large root (E-55).
         frame = Frame.of(presolved, base, fraction)
@@ -79,10 +97,10 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     chosen = np.ones(presolved.variables, dtype=np.bool_)
     if violated is not None and presolved.support.problem.flows is None:
         chosen = tied_together(presolved, violated)
-    found = _programmed(presolved, base, fraction, chosen)
-    if found is None:
+    programmed = _programmed(presolved, base, fraction, chosen)
+    if programmed is None:
         return None
-    steps, method = found
+    steps, method = programmed
     return rounded(presolved, base, fraction, np.where(chosen, steps, up), method)
 
 
@@ -228,10 +246,6 @@ def _steps(program: Program, count: int, *, whole: bool, widened: bool) -> Integ
     return nearest.astype(np.int64) if np.abs(steps - nearest).max(initial=0.0) <= WHOLE else None
 
 
-_EXACT = 1e-9
-"""Sums of fractions this close to a whole number are taken for it."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
     """The sums of one query that count two or more variables of a child, and the variables that stand alone."""
@@ -262,17 +276,6 @@ def sums_of(presolved: Presolved, query: Query) -> Sums:
         (np.ones(len(row)), (row, entry)), shape=(int(shared.sum()), presolved.variables), dtype=np.float64
     )
     return Sums(matrix, np.flatnonzero(counted & ~shared[key]))
-
-
-def snapped(target: Floats) -> Floats:
-    """Sums of fractions, those near a whole number taken for it."""
-    nearest = np.rint(target)
-    return np.asarray(np.where(np.abs(target - nearest) <= _EXACT, nearest, target), dtype=np.float64)
-
-
-def slope(target: Floats, *, released: bool) -> Floats:
-    """Cost of the step from the floor of each target to the next whole number (E-51, E-52)."""
-    return 1.0 - 2.0 * ((np.rint(target) if released else target) - np.floor(target))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -449,7 +452,7 @@ def _costs(frame: Frame, times: Floats, price: float) -> Floats:
     if released:
         cost[: len(fraction)] += 1.0 - 2.0 * fraction
     if frame.further.any():
-        cost[frame.further] = np.tile(price * times + (1.0 if released else _EXACT), 2)
+        cost[frame.further] = np.tile(price * times + (1.0 if released else EXACT), 2)
     return cost
 
 
@@ -491,12 +494,93 @@ def round_in_passes(
     base, fraction = split(x[presolved.child, presolved.cell])
     if not presolved.variables:
         return rounded(presolved, base, fraction, np.zeros(0, dtype=np.int64), "")
+    if _has_networks(presolved):
+        levels = [[_level(presolved, query) for query in queries] for queries in passes]
+        flows = _by_flows(presolved, base, fraction, levels, released=rounding == "released")
+        if flows is not None:
+            return rounded(presolved, base, fraction, *flows)
     frame = Frame.of(presolved, base, fraction, released=rounding == "released")
     sums = [[sums_of(presolved, query) for query in queries] for queries in passes]
     totals = _best_totals(frame, sums)
     found = None if totals is None else _in_turn(frame, sums, totals)
     found = found or _in_turn(frame, sums)
     return None if found is None else rounded(presolved, base, fraction, *found)
+
+
+def _has_networks(presolved: Presolved) -> bool:
+    """Whether passes over a family are tried as minimum-cost flows."""
+    problem = presolved.support.problem
+    return problem.size >= LARGE and problem.flows is None and presolved.support.relaxation is None
+
+
+def _level(presolved: Presolved, query: Query) -> Level:
+    """The sums of a query that a pass asks for."""
+    found = query.restrict(presolved.support.cells)
+    return Level(found.index, len(found.rows), 1)
+
+
+def _by_flows(
+    presolved: Presolved, base: Integers, fraction: Floats, passes: Sequence[Sequence[Level]], *, released: bool
+) -> _Steps | None:
+    """Pass by pass as minimum-cost flows, each keeping the sums of those before it; None if not nested, or no flow."""
+    cells = len(presolved.support.cells)
+    missing = None
+    if presolved.needed is not None:
+        missing = presolved.needed - np.bincount(presolved.cell, base, minlength=cells).astype(np.int64)
+    given = Steps(
+        child=presolved.child,
+        cell=presolved.cell,
+        children=presolved.support.children,
+        fraction=fraction,
+        lower=np.maximum(np.ceil(presolved.lower - EXACT) - base, 0).astype(np.int64),
+        upper=np.minimum(np.floor(presolved.upper + EXACT) - base, 1).astype(np.int64),
+        missing=missing,
+        released=released,
+    )
+    held, gap, steps = _bounded_levels(presolved, base), 0.0, given.lower
+    for number, levels in enumerate(passes):
+        groups = forest([*held, *levels], given.children)
+        found = None if groups is None else best_steps(given, groups)
+        if found is None:
+            return None
+        steps, gap = found[0], max(gap, found[1])
+        if number < len(passes) - 1:
+            for level in levels:
+                reached = _sums_by_level(level, given.child, given.cell, steps, given.children)
+                held.append(replace(level, times=0, lower=reached, upper=reached))
+                single = np.bincount(level.index[level.index >= 0], minlength=level.groups + 1) == 1
+                known = single[level.index[given.cell]]
+                given = replace(
+                    given,
+                    lower=np.where(known, steps, given.lower),
+                    upper=np.where(known, steps, given.upper),
+                )
+    return steps, "minimum-cost flow" if fraction.any() else "largest remainder", gap
+
+
+def _bounded_levels(presolved: Presolved, base: Integers) -> list[Level]:
+    """The family's bounds as bounds on steps up from the floor."""
+    found = []
+    child, cell = np.nonzero(presolved.fixed)
+    for partition in presolved.support.partitions:
+        if not partition.limits:
+            continue
+        level = Level(partition.index, partition.rows, 0)
+        reached = _sums_by_level(level, presolved.child, presolved.cell, base, presolved.support.children)
+        reached += _sums_by_level(level, child, cell, presolved.fixed[child, cell], presolved.support.children)
+        lower = np.maximum(np.ceil(partition.lower - EXACT), -UNBOUNDED).astype(np.int64) - reached
+        upper = np.minimum(np.floor(partition.upper + EXACT), UNBOUNDED).astype(np.int64) - reached
+        found.append(replace(level, lower=lower, upper=upper))
+    return found
+
+
+def _sums_by_level(level: Level, child: Integers, cell: Integers, values: Integers, children: int) -> Integers:
+    """Sum whole numbers by child and group, shape ``(K, r)``."""
+    group = level.index[cell]
+    (entry,) = np.nonzero((group >= 0) & (values != 0))
+    key = child[entry] * level.groups + group[entry]
+    total = np.bincount(key, values[entry], minlength=children * level.groups)
+    return np.asarray(total.reshape(children, level.groups), dtype=np.float64).astype(np.int64)
 
 
 def _in_turn(frame: Frame, passes: Sequence[Sequence[Sums]], totals: Floats | None = None) -> _Steps | None:
