@@ -334,6 +334,7 @@ class _Network:
             cost += 1.0 - 2.0 * wanted
         target_sum = snapped(table.sums(anchor[:core], wanted[:core]))
         node, piece_cost, capacity = _pieces(target_sum, lower, upper, groups.times[table.group], released=released)
+        arc = np.arange(len(variable) + len(node))
         return cls(
             block=blocks,
             supply=supply,
@@ -341,7 +342,7 @@ class _Network:
             target=np.concatenate([target, node]),
             cost=np.concatenate([cost, price * piece_cost]),
             capacity=np.concatenate([given.upper[variable] - least, capacity]),
-            reserve=np.arange(len(variable) + len(node)) - core < len(variable) - core,
+            reserve=(arc >= core) & (arc < len(variable)),
             price=price,
             anchor=anchor,
             target_sum=np.rint(target_sum) if released else target_sum,

@@ -78,8 +78,8 @@ SHAPES = {
     "tract -> 3 block groups": Shape(3, 4_300),
     "small state -> 3 counties": Shape(3, 990_000),
     "county -> 40 tracts": Shape(40, 200_000),
-    "state -> 102 counties": Shape(102, 12_800_000, compared=False),
-    "state -> 254 counties": Shape(254, 29_000_000, compared=False),
+    "state -> 102 counties": Shape(102, 1_500_000, compared=False),
+    "state -> 254 counties": Shape(254, 2_500_000, compared=False),
 }
 
 
