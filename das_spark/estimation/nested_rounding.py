@@ -306,26 +306,28 @@ class _Network:
             groups.home >= 0, np.append(top, 0)[groups.home], len(top) + np.arange(len(groups.home))
         )
         (cells,) = np.nonzero(asked) if given.missing is not None else (np.zeros(0, dtype=np.int64),)
-        used, block = np.unique(
-            np.concatenate([top[table.group], block_of_cell[cells], block_of_cell[cell]]), return_inverse=True
-        )
+        of_node, of_cell, of_variable = top[table.group], block_of_cell[cells], block_of_cell[cell]
+        used = np.zeros(len(top) + len(groups.home), dtype=np.bool_)
+        for each in (of_node, of_cell, of_variable):
+            used[each] = True
+        number, count = np.cumsum(used) - 1, int(used.sum())
+        of_node, of_cell, of_variable = number[of_node], number[of_cell], number[of_variable]
         ground = nodes + len(cells)
-        of_node, of_variable = block[:nodes], block[ground:]
         source = np.where(anchor < 0, ground + of_variable, anchor)
         place = np.cumsum(asked) - 1
         target = ground + of_variable if given.missing is None else nodes + place[cell]
         above = np.where(table.above < 0, ground + of_node, table.above)
         lower = np.maximum(groups.lower[table.child, table.group], 0)
         upper = groups.upper[table.child, table.group]
-        supply = np.zeros(ground + len(used), dtype=np.int64)
+        supply = np.zeros(ground + count, dtype=np.int64)
         if given.missing is not None:
             supply[nodes:ground] = -given.missing[cells]
         least = given.lower[variable]
         for ends, steps in ((source, -least), (target, least), (above, -lower)):
             np.add.at(supply, ends, steps)
         supply[:nodes] += lower
-        blocks = np.concatenate([block[:ground], np.arange(len(used))])
-        supply[ground:] -= np.bincount(blocks, supply, minlength=len(used)).astype(np.int64)
+        blocks = np.concatenate([of_node, of_cell, np.arange(count)])
+        supply[ground:] -= np.bincount(blocks, supply, minlength=count).astype(np.int64)
         # Costs, a tie of the release's going to the cells' own distances (E-54).
         wanted = given.fraction[variable]
         price = 2.0 * float(np.bincount(of_variable).max(initial=0)) + 2.0 if released else 1.0
@@ -359,8 +361,9 @@ class _Network:
         local = np.empty(len(by_block), dtype=np.int64)
         local[by_block] = np.arange(len(by_block)) - nodes[self.block[by_block]]
         place = 2 * self.block[self.target] + self.reserve
-        order = np.argsort(place, kind="stable")
-        edges = np.searchsorted(place[order], np.arange(2 * count + 1))
+        few = 2 * count <= np.iinfo(np.uint16).max  # then numpy sorts by counting
+        order = np.argsort(place.astype(np.uint16) if few else place, kind="stable")
+        edges = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=2 * count))])
         networks = Networks(
             nodes=nodes,
             arcs=edges[::2],
