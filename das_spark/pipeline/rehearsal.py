@@ -130,8 +130,10 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     expected: Counter[tuple[str, str]] = Counter()
     for geocode, counts, of_units in zip(made.geocodes, made.counts, made.units, strict=True):
         cells, people = np.flatnonzero(counts), counts[counts > 0]
-        if codes.listed is not None and units and of_units[1:-1].sum():
-            cells, people = np.append(cells, codes.listed), np.append(people, of_units[1:-1].sum())
+        if units:
+            listed = of_units[list(codes.listed)]
+            cells = np.append(cells, product.schema.size + np.flatnonzero(listed))
+            people = np.append(people, listed[listed > 0])
         for text, number in zip(codes.codes_of(cells), people.tolist(), strict=True):
             expected[geocode, text] += number
     if found != expected:
@@ -304,7 +306,7 @@ def _bounded(
     if known:
         yield "total", _bounds(made, totals[:, None], totals[:, None])
     if product.unit_bounds is not None and plan.invariants.units and not demanding:
-        units = made.units[:, :-1]
+        units = made.units[:, : len(product.unit_bounds.least)]
         of = totals if known else None
         sides = product.unit_bounds.lower(units, of), product.unit_bounds.upper(units, of)
         yield "class", _bounds(made, *sides)
@@ -384,7 +386,7 @@ def _units(product: Product, counts: Counts) -> Counts:
     classes = len(product.unit_classes)
     units = np.zeros((len(counts), classes + 1), dtype=np.int64)
     units[:, -1] = 1
-    if product.record == "unit":  # what is counted are the units of the first class; the others are listed besides
+    if product.listed:  # what is counted are units of the first class; the others are listed besides
         units[:, 0], units[:, 1:-1] = counts.sum(axis=1), 1
     elif product.class_query:
         query, bounds = product.schema.query(product.class_query), product.unit_bounds
