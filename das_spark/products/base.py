@@ -184,7 +184,7 @@ class Product:
         structural_zeros: Cells in which nobody can be.
         strategies: Ways to spend a budget by name; the first is the usual one.
         microdata: Layout of the microdata files, in Parquet and in text.
-        total_at: Geolevel whose totals are invariant unless a run says otherwise.
+        total_at: Geolevel whose totals are invariant unless a run says otherwise; "none" where no totals are.
         record: What is counted; one record of the microdata file of that kind.
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
