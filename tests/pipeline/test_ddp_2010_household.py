@@ -86,13 +86,16 @@ def test_households_are_protected_published_and_verified_with_every_unit_of_thei
     report = json.loads(public.verification.read_text())
     assert report["passed"], [check for check in report["checks"] if not check["passed"]]
 
-    # The file has every unit: as many housing units, households or vacant ones, and facilities of each type as declared.
+    # The file has every unit: as many housing units, occupied or vacant, and facilities of each type as declared.
     rows = records(public.microdata("household", "text"))
     assert len(rows[0]) == 27
     places = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
     found: Counter[tuple[str, str]] = Counter(("".join(row[part] for part in places), row["GQTYPE"]) for row in rows)
     declared = {
-        (block, CODES[kind]): number for block, classes in units.items() for kind, number in enumerate(classes) if number
+        (block, CODES[kind]): number
+        for block, classes in units.items()
+        for kind, number in enumerate(classes)
+        if number
     }
     assert dict(found) == declared
     occupied = [row for row in rows if row["TEN"] == "9"]

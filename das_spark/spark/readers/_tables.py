@@ -17,8 +17,8 @@ from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.input_files import columns_in, data_files, format_of, has_rows
 from das_spark.spark.problems import (
     FAULTS,
-    MOST_CHECKS,
     GEOCODE,
+    MOST_CHECKS,
     Problem,
     RowCheck,
     faults,
