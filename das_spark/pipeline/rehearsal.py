@@ -97,7 +97,9 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
     level = _level_plan(plan, geolevel)
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
-    if plan.estimation.failsafe and plan.product.class_query and plan.spine.index(geolevel):
+    # The failsafe keeps what is known of classes: of a single one there is no family that it could help.
+    classes = plan.product.class_query and plan.product.schema.query(plan.product.class_query).rows > 1
+    if plan.estimation.failsafe and classes and plan.spine.index(geolevel):
         impossible = synthetic_family(plan, geolevel, demanding=True)
         _require_estimated(plan, level, impossible, {FamilyStatus.RELAXED})
 
