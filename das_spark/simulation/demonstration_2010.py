@@ -2,12 +2,14 @@
 
 Places, people, group quarters and units are those of the synthetic state of 2020 (:mod:`das_spark.simulation.
 census_2020`) of the same seed and share, with the rest drawn person by person from a few plain distributions. These are
-not calibrated to any census, and nobody has relatives: ages of a household's members, of races and of places are
-alike but for the share of minors. Households are made of the same people: as many as the block has occupied units (or
-people of 15 and more), members dealt to them at random, adults first; who is whose spouse, partner, child or other
+not calibrated to any census: ages of races and of places are alike but for the share of minors. Two tracts each share
+the first four digits of their codes, and so a group of tracts.
+
+Households are made of the same people: as many as the block has occupied units (or people of 15 and more), members
+dealt to them at random, adults to householders of about their age; who is whose spouse, partner, child or other
 relative is drawn by ages and sexes, so that type, size, generations and oldest member of a household are those of its
 people. Sizes and couples are about those of the census of 2010 (26.7 % of households are of one person, 32.8 % of two;
-48 % are of married couples, 6.6 % of others). Two tracts each share the first four digits of their codes, and so a group of tracts.
+48 % are of married couples, 6.6 % of others); nothing else about households is.
 """
 
 from __future__ import annotations
