@@ -228,7 +228,7 @@ def units_for(plan: RunPlan, base: Cells, counts: Cells) -> Cells:
         By leaf and class, (K, classes).
     """
     product = plan.product
-    if product.record == "unit" or not product.class_query or product.unit_bounds is None:
+    if product.listed or not product.class_query or product.unit_bounds is None:
         units = np.zeros((len(base), len(product.unit_classes)), dtype=np.int64)
         units[:, 0] = counts.sum(axis=1) if product.record == "unit" else base.sum(axis=1) + 1
         return units

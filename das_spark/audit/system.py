@@ -110,7 +110,10 @@ def declared_bounds(plan: RunPlan, population: SmallPopulation) -> tuple[tuple[B
             rows[depth] += _own("total", population.codes(spine, depth), total[:, None], total[:, None])
     if invariants.units and plan.product.unit_bounds is not None:
         of_classes = bounds_up_the_spine(
-            plan.product.unit_bounds, population.units, _parents(population, spine), totals
+            plan.product.unit_bounds,
+            population.units[:, : len(plan.product.unit_bounds.least)],
+            _parents(population, spine),
+            totals,
         )
         for depth, (lower, upper) in enumerate(of_classes):
             rows[depth] += _own("class", population.codes(spine, depth), lower, upper)

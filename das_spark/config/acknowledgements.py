@@ -80,7 +80,7 @@ def given_up(section: InputSettings, product: Product, *, units_invariant: bool)
     if not units_invariant:
         return ()
     needs = READER_NEEDS.get(section.reader)
-    made = section.units_from_people and bool(product.class_query)
+    made = section.units_from_people and product.record == "person" and bool(product.class_query)
     facilities = needs is not None and needs.facilities_from_people and not made
     settled = section.unit_conflicts == "from_people" and product.unit_bounds is not None
     there = {

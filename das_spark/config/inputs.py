@@ -88,6 +88,9 @@ def check_input(
     else:
         _check_keys(section, needs, problems)
         _check_units_from_people(section, product, problems, units_invariant=units_invariant)
+        if product is not None and product.record == "household" and section.unit_conflicts != "fail":
+            sentence = f"product '{product.name}' counts the units themselves: correct those that are too few"
+            problems.add("input.unit_conflicts", f'{sentence}, and leave it at "fail"')
         if files:
             counts_people = product is None or product.record == "person"
             _check_files(section, needs, problems, units_invariant=units_invariant, counts_people=counts_people)
@@ -166,7 +169,7 @@ def _check_units_from_people(
     key = f"input.{UNITS_FROM_PEOPLE}"
     if not units_invariant:
         problems.add(key, "would not be used: invariants.units is false; leave it out")
-    if product is not None and not product.class_query:
+    if product is not None and (product.record != "person" or not product.class_query):
         problems.add(key, f"product '{product.name}' counts the units themselves; leave it out")
     elif product is not None and product.unit_bounds is not None:
         # With one person a unit at most, some number of units holds any number of people.

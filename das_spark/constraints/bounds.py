@@ -46,7 +46,8 @@ class UnitBounds:
     """The formulas (C-1) to (C-4) of a product.
 
     Attributes:
-        least: m_i, the fewest people in a unit of class i.
+        least: m_i, the fewest people (or whatever is counted) in a unit of class i. Classes of units behind the last
+            one that is given bound nothing.
         most: c_i, the most people in a unit of class i; at least m_i.
         cap_when_total_known: Whether (C-4) applies. The End-to-End test left capacities out where T is known.
 

@@ -37,7 +37,6 @@ from das_spark.io.microdata_formats import (
     Sink,
     class_codes,
     heads_of,
-    lists_quarters,
     record_columns,
     unit_columns,
 )
@@ -108,12 +107,13 @@ class MicrodataWriting:
     def _task(self, files: tuple[tuple[str, FileColumns], ...], *, units: bool) -> WriteTask:
         """What writes the parts; units that are known and in no file are left out."""
         product = self.product
-        classes, known = len(product.unit_classes), units and any(columns.kind == "unit" for _, columns in files)
+        classes, known = len(product.unit_classes), units and any(columns.kind != "person" for _, columns in files)
         return WriteTask(
             product.record,
             files,
             len(product.files(units=known)) > 1,
-            product.schema.size if known and lists_quarters(product) else None,
+            product.schema.size,
+            product.listed if known else (),
             class_codes(product),
             classes,
             np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
@@ -163,7 +163,7 @@ def _refuse_unassignable(reports: Sequence[Mapping[str, Any]]) -> None:
     stuck = sorted(row["file"] for row in reports if row["kind"] == _PROBLEM)
     if stuck:
         raise OutputError(
-            f"geounits {', '.join(stuck[:10])}: their people cannot be assigned to their units",
+            f"geounits {', '.join(stuck[:10])}: what is counted in them cannot be assigned to their units",
             hint="estimates and unit invariants do not belong together: run verify",
         )
 
@@ -224,12 +224,30 @@ class _UnitBlock:
     population: Integers  # persons assigned to the unit
 
 
-def _with_listed(geounits: Geounits, units: Integers, cell: int) -> Geounits:
-    """Add the group quarters of each geounit, to be listed behind what is counted."""
-    owner = np.concatenate([geounits.owner, np.arange(len(units), dtype=np.int64)])
+def listed_units(units: Integers, counted: Integers, listed: tuple[int, ...]) -> Integers:
+    """Units of each listed kind; vacant ones are those of the first class that nobody was counted in.
+
+    Args:
+        units: Units by class, those that are known to be vacant last, shape (K, C + 1).
+        counted: What is counted in all, shape (K,).
+        listed: Kinds, from 1; C stands for vacant units.
+
+    Returns:
+        Shape (K, kinds). Negative where there are more households than housing units.
+    """
+    kinds = units.copy()
+    kinds[:, -1] += units[:, 0] - counted
+    return np.asarray(kinds[:, list(listed)])
+
+
+def _with_listed(geounits: Geounits, listed: Integers, first: int) -> Geounits:
+    """Add the listed units of each geounit behind what is counted; codes begin with the first."""
+    rows, kinds = listed.shape
+    owner = np.concatenate([geounits.owner, np.repeat(np.arange(rows, dtype=np.int64), kinds)])
     order = np.argsort(owner, kind="stable")
-    cells = np.concatenate([geounits.cells, np.full(len(units), cell, dtype=np.int64)])
-    counts = np.concatenate([geounits.counts, units[:, 1:-1].sum(axis=1)])
+    cells = np.concatenate([geounits.cells, np.tile(np.arange(first, first + kinds, dtype=np.int64), rows)])
+    counts = np.concatenate([geounits.counts, listed.ravel()])
+    order = order[counts[order] > 0]
     return Geounits(cells[order], counts[order], owner[order], None)
 
 
@@ -354,8 +372,9 @@ class WriteTask:
         record: What is counted, and the kind of its file.
         files: Format (a name in `WRITERS`) and columns of every file.
         assigned: Whether there is a file of units that people are assigned to.
-        listed: What stands for the cell of group quarters, which are listed besides; None where they are not.
-        class_of_cell: Shape (cells of the schema,), int64; one more where group quarters are listed.
+        cells: Number of cells of the schema; the codes of units that are listed follow.
+        listed: Kinds of units that are listed behind what is counted; none where units are not known.
+        class_of_cell: Shape (cells of the schema,), int64; one more for every kind of units that can be listed.
         classes: Number of classes of units.
         least: Shape (C,), int64: least persons of a unit of each class.
         staging: Where the files go, readable and writable by every worker; one folder `<kind>.<format>` a file.
@@ -366,7 +385,8 @@ class WriteTask:
     record: str
     files: tuple[tuple[str, FileColumns], ...]
     assigned: bool
-    listed: int | None
+    cells: int
+    listed: tuple[int, ...]
     class_of_cell: np.ndarray
     classes: int
     least: np.ndarray
@@ -377,7 +397,7 @@ class WriteTask:
     @property
     def knows_units(self) -> bool:
         """Whether units stand in any of the files."""
-        return self.assigned or self.listed is not None
+        return self.assigned or bool(self.listed)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the files of every slice."""
@@ -419,8 +439,11 @@ class _OpenSlice:
     def write(self, batch: pa.RecordBatch) -> None:
         geocodes = tuple(batch.column("geocode").to_pylist())
         geounits = _geounits(batch, self.task.classes, with_units=self.task.assigned)
-        if self.task.listed is not None:
-            geounits = _with_listed(geounits, _units(batch, self.task.classes), self.task.listed)
+        if self.task.listed:
+            counted = np.bincount(geounits.owner, geounits.counts, minlength=len(geocodes)).astype(np.int64)
+            listed = listed_units(_units(batch, self.task.classes), counted, self.task.listed)
+            self._note(geocodes, np.asarray((listed < 0).any(axis=1)))
+            geounits = _with_listed(geounits, listed, self.task.cells)
         if geounits.units is not None:
             margins = class_margins(geounits, self.task.class_of_cell, len(geocodes), len(self.task.least))
             self._note(geocodes, unassignable(margins, geounits.units, self.task.least))

@@ -37,8 +37,8 @@ TEXT = "text"
 #: Name of the class of a unit in a `recode` source.
 _UNIT_CLASS = "unit_class"
 
-#: What is counted -> the record types of it in households (or of housing units), and in (or of) group quarters.
-_RECORD_TYPES = {"person": ("3", "5"), "unit": ("2", "4")}
+#: Record types of people in households and in group quarters, and of housing units and group quarters.
+_PERSON_TYPES, _UNIT_TYPES = ("3", "5"), ("2", "4")
 
 _GEOCODE = re.compile(r"geocode\[(\d+):(\d+)\]")
 
@@ -68,9 +68,9 @@ class Column:
         begin: First digit of the geocode part.
         end: Digit after the last of the geocode part.
         values: The constant (one value), or the texts of the levels that cells, or kinds of units, have.
-        stride: Cells in which the attribute of these levels stays the same.
-        listed: What stands for the cell of group quarters, which have the last text; None where they are not listed.
-        table: Level of each cell, where that does not follow from one attribute.
+        axes: Number of levels, and cells in which the level stays the same, of every attribute that tells.
+        listed: The code from which on units are listed, which have the last text; None where none are.
+        table: Place of the text of each code, where that does not follow from attributes.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Column:
     begin: int = 0
     end: int = 0
     values: tuple[str, ...] = ()
-    stride: int = 1
+    axes: tuple[tuple[int, int], ...] = ()
     listed: int | None = None
     table: NDArray[np.int8] | None = None
 
@@ -86,9 +86,12 @@ class Column:
         """Place in `values` of the text of each cell or kind."""
         if self.table is not None:
             return self.table[codes].astype(np.int64)
-        own = len(self.values) - (self.listed is not None)
-        found = codes // self.stride % own
-        return found if self.listed is None else np.where(codes == self.listed, own, found)
+        if not self.axes:
+            return codes
+        found = np.zeros_like(codes)
+        for size, stride in self.axes:
+            found = found * size + codes // stride % size
+        return found if self.listed is None else np.where(codes >= self.listed, len(self.values) - 1, found)
 
     def texts(self, codes: NDArray[np.int64]) -> list[str]:
         """The text of each cell or kind."""
@@ -125,59 +128,55 @@ class FileColumns:
 
 
 def record_columns(product: Product, format: str = TEXT, *, units: bool) -> FileColumns:
-    """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last."""
+    """Compile the columns of the file of what is counted; codes are by cell, those of listed units last."""
     layout = product.layout(format)
     compiled = []
-    home, quarters = _RECORD_TYPES[product.record]
+    kinds = class_codes(product).astype(np.int8)
     for column in layout.columns(product.record):
-        if column.source == "record_type":
-            table = (class_codes(product) > 0).astype(np.int8)
-            compiled.append(Column(column.name, Scope.CODE, values=(home, quarters), table=table))
+        by_kind = _by_kind(column, product, _PERSON_TYPES if product.record == "person" else _UNIT_TYPES)
+        if by_kind:
+            compiled.append(Column(column.name, Scope.CODE, values=by_kind, table=kinds))
         elif column.source.startswith("recode:"):
-            compiled.append(_recoded(column, product.schema, listed=lists_quarters(product)))
+            compiled.append(_recoded(column, product.schema, listed=bool(product.listed)))
         elif column.source in WITHOUT_UNITS and not units:
             compiled.append(Column(column.name, Scope.CONSTANT, values=(WITHOUT_UNITS[column.source],)))
         else:
             compiled.append(_common(column))
-    codes = product.schema.size + lists_quarters(product)
-    return _file(product.record, compiled, codes, layout)
-
-
-def lists_quarters(product: Product) -> bool:
-    """Whether the file of what is counted, units, lists the group quarters besides."""
-    return product.record == "unit"
+    return _file(product.record, compiled, product.schema.size + len(product.listed), layout)
 
 
 def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
     """Compile the columns of the file of units that people are assigned to; codes are by class, vacant units last."""
     layout = product.layout(format)
+    compiled = []
+    for column in layout.unit:
+        values = _by_kind(column, product, _UNIT_TYPES)
+        compiled.append(Column(column.name, Scope.CODE, values=values) if values else _common(column))
+    return _file("unit", compiled, len(product.unit_classes) + 1, layout)
+
+
+def _by_kind(column: MicrodataColumn, product: Product, record_types: tuple[str, str]) -> tuple[str, ...]:
+    """The text of every class of units, and of vacant ones, in a column that the kind of unit tells; else none."""
     classes = len(product.unit_classes)
-    home, quarters = _RECORD_TYPES["unit"]
-    tables = {
+    home, quarters = record_types
+    if column.source.startswith(f"recode:{_UNIT_CLASS}:"):
+        return _codes(column, classes + 1, f"one for each of {classes} classes and one for vacant units")
+    texts = {
         "record_type": (home, *[quarters] * (classes - 1), home),
         "tenure": ("9", *["0"] * classes),
         "vacancy": (*["0"] * classes, "9"),
     }
-    compiled = []
-    for column in layout.unit:
-        if column.source in tables:
-            compiled.append(Column(column.name, Scope.CODE, values=tables[column.source]))
-        elif column.source.startswith(f"recode:{_UNIT_CLASS}:"):
-            values = _codes(column, classes + 1, f"one for each of {classes} classes and one for vacant units")
-            compiled.append(Column(column.name, Scope.CODE, values=values))
-        else:
-            compiled.append(_common(column))
-    return _file("unit", compiled, classes + 1, layout)
+    return texts.get(column.source, ())
 
 
 def class_codes(product: Product) -> np.ndarray:
     """The unit class of each cell, shape (cells,), int64: the answer of the class query that counts it.
 
-    Where units are counted, shape (cells + 1,): 0, and a last 1 for group quarters. People without a class query are
-    of one class.
+    Where units or households are counted, shape (cells + listed kinds,): 0, and then the kinds that are listed. People
+    without a class query are of one class.
     """
-    if lists_quarters(product):
-        return np.append(np.zeros(product.schema.size, dtype=np.int64), 1)
+    if product.listed:
+        return np.concatenate([np.zeros(product.schema.size, dtype=np.int64), product.listed])
     if not product.class_query:
         return np.zeros(product.schema.size, dtype=np.int64)
     codes = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
@@ -201,11 +200,11 @@ def _common(column: MicrodataColumn) -> Column:
 
 def _recoded(column: MicrodataColumn, schema: Schema, *, listed: bool) -> Column:
     name = column.source.split(":", 2)[1]
-    axis = [attribute.name for attribute in schema.attributes].index(name)
-    more = " and one for group quarters" if listed else ""
-    values = _codes(column, schema.shape[axis] + listed, f"one for each level of {name}{more}")
-    stride = prod(schema.shape[axis + 1 :])
-    return Column(column.name, Scope.CODE, values=values, stride=stride, listed=schema.size if listed else None)
+    places = [schema.axis(each) for each in name.split("*")]
+    axes = tuple((schema.shape[axis], prod(schema.shape[axis + 1 :])) for axis in places)
+    more = " and one for what is listed" if listed else ""
+    values = _codes(column, prod(size for size, _ in axes) + listed, f"one for each level of {name}{more}")
+    return Column(column.name, Scope.CODE, values=values, axes=axes, listed=schema.size if listed else None)
 
 
 def _codes(column: MicrodataColumn, expected: int, meaning: str) -> tuple[str, ...]:

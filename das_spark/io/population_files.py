@@ -29,6 +29,10 @@ from das_spark.store import discard, disk_errors, write_durably
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from das_spark.simulation.population import Counts
+
 _Layout = Literal["tidy", "ipums", "cef"]
 _LAYOUTS: Mapping[_Layout, tuple[str, ...]] = {
     "tidy": tuple(LIKES),
@@ -133,30 +137,60 @@ def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Popul
     persons = pa.schema([geocode, *attributes, ("count", number)])
     units = pa.schema([geocode, *classes, ("vacant", number)])
     with (
+        _household_writer(folder, kind) as write_households,
         pq.ParquetWriter(folder / "persons.parquet", persons, compression="zstd") as of_persons,
         pq.ParquetWriter(folder / "units.parquet", units, compression="zstd") as of_units,
     ):
 
         def write(population: Population) -> None:
-            of_persons.write_table(_person_table(population, kind))
-            of_units.write_table(_unit_table(population))
+            at = population.geocodes[population.geounit]
+            of_persons.write_table(_cell_table(at, population.cell, population.count, kind.attributes))
+            of_units.write_table(_unit_table(population.geocodes, population.units, population.vacant))
+            write_households(population)
 
         yield write
 
 
-def _person_table(population: Population, kind: PopulationKind) -> pa.Table:
-    codes = np.unravel_index(population.cell, kind.shape)
-    columns = {"geocode": pa.array(population.geocodes[population.geounit].tolist(), pa.string())}
-    for (name, _), code in zip(kind.attributes, codes, strict=True):
+@contextmanager
+def _household_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Population], None]]:
+    """Writes households and units by the detailed type of facilities, where the people of a population have them."""
+    with ExitStack() as stack:
+        writers: dict[str, pq.ParquetWriter] = {}
+
+        def table(name: str, rows: pa.Table) -> None:
+            if name not in writers:
+                writer = pq.ParquetWriter(folder / f"{name}.parquet", rows.schema, compression="zstd")
+                writers[name] = stack.enter_context(writer)
+            writers[name].write_table(rows)
+
+        def write(population: Population) -> None:
+            made = population.households
+            if made is not None:
+                at = population.geocodes[made.geounit]
+                table("households", _cell_table(at, made.cell, made.count, kind.households))
+                units = np.concatenate([population.units[:, :1], made.facilities], axis=1)
+                table("living_quarters", _unit_table(population.geocodes, units, population.vacant))
+
+        yield write
+
+
+def _cell_table(
+    geocodes: NDArray[np.str_], cell: Counts, count: Counts, attributes: tuple[tuple[str, int], ...]
+) -> pa.Table:
+    """A row for every occupied cell."""
+    codes = np.unravel_index(cell, tuple(size for _, size in attributes))
+    columns = {"geocode": pa.array(geocodes.tolist(), pa.string())}
+    for (name, _), code in zip(attributes, codes, strict=True):
         columns[name] = pa.array(code.astype(np.int8))
-    return pa.table({**columns, "count": pa.array(population.count)})
+    return pa.table({**columns, "count": pa.array(count)})
 
 
-def _unit_table(population: Population) -> pa.Table:
-    columns = {"geocode": pa.array(population.geocodes.tolist(), pa.string())}
-    for level in range(population.units.shape[1]):
-        columns[f"units_{level}"] = pa.array(np.ascontiguousarray(population.units[:, level]))
-    return pa.table({**columns, "vacant": pa.array(population.vacant)})
+def _unit_table(geocodes: NDArray[np.str_], units: Counts, vacant: Counts) -> pa.Table:
+    """A row for every geounit."""
+    columns = {"geocode": pa.array(geocodes.tolist(), pa.string())}
+    for level in range(units.shape[1]):
+        columns[f"units_{level}"] = pa.array(np.ascontiguousarray(units[:, level]))
+    return pa.table({**columns, "vacant": pa.array(vacant)})
 
 
 @contextmanager
@@ -213,7 +247,9 @@ def _readme(summary: _PopulationSummary, kind: PopulationKind) -> str:
 _TABLES = {
     "tidy": """\
 `persons.parquet` has a row for every occupied cell, its codes counted from 0. `units.parquet` has a row for every
-geounit, empty ones too: `units_0`, `units_1`, ... are occupied units by class, `vacant` are vacant housing units.""",
+geounit, empty ones too: `units_0`, `units_1`, ... are occupied units by class, `vacant` are vacant housing units.
+`households.parquet` and `living_quarters.parquet`, where they are there, are the same of households: `units_0` are
+occupied housing units, and `units_1`, ... facilities of each detailed type.""",
     "ipums": """\
 One file in the layout of the IPUMS extract: H and P lines of 159 and 273 characters; fields that das_spark does not
 read hold zeros.""",

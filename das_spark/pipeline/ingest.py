@@ -153,9 +153,10 @@ def _resolve_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[
     if plan.input.unit_conflicts == "fail":
         named = [f"{row['geocode']} (class {row['unit_class']})" for row in some]
         raise InputError(
-            f"units and people contradict each other in geounits such as {', '.join(named)}: a geounit with units of a "
-            "class must hold between the least and the most people that they can take",
-            hint=f'correct the units of {_units_file(plan.input)}, or set input.unit_conflicts = "from_people"',
+            f"units and {plan.product.counted} contradict each other in geounits such as {', '.join(named)}: a geounit "
+            f"with units of a class must hold between the least and the most {plan.product.counted} that they can take",
+            hint=f"correct the units of {_units_file(plan.input)}"
+            + (', or set input.unit_conflicts = "from_people"' if plan.product.record == "person" else ""),
         )
     resolved = staging.with_name("leaves_resolved")
     write_and_read(resolve_conflicts(leaves, rule), resolved)

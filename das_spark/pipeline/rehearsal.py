@@ -97,7 +97,9 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
     level = _level_plan(plan, geolevel)
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
-    if plan.estimation.failsafe and plan.product.class_query and plan.spine.index(geolevel):
+    # The failsafe keeps what is known of classes: of a single one there is no family that it could help.
+    classes = plan.product.class_query and plan.product.schema.query(plan.product.class_query).rows > 1
+    if plan.estimation.failsafe and classes and plan.spine.index(geolevel):
         impossible = synthetic_family(plan, geolevel, demanding=True)
         _require_estimated(plan, level, impossible, {FamilyStatus.RELAXED})
 
@@ -130,8 +132,10 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     expected: Counter[tuple[str, str]] = Counter()
     for geocode, counts, of_units in zip(made.geocodes, made.counts, made.units, strict=True):
         cells, people = np.flatnonzero(counts), counts[counts > 0]
-        if codes.listed is not None and units and of_units[1:-1].sum():
-            cells, people = np.append(cells, codes.listed), np.append(people, of_units[1:-1].sum())
+        if units:
+            listed = of_units[list(codes.listed)]
+            cells = np.append(cells, product.schema.size + np.flatnonzero(listed))
+            people = np.append(people, listed[listed > 0])
         for text, number in zip(codes.codes_of(cells), people.tolist(), strict=True):
             expected[geocode, text] += number
     if found != expected:
@@ -304,7 +308,7 @@ def _bounded(
     if known:
         yield "total", _bounds(made, totals[:, None], totals[:, None])
     if product.unit_bounds is not None and plan.invariants.units and not demanding:
-        units = made.units[:, :-1]
+        units = made.units[:, : len(product.unit_bounds.least)]
         of = totals if known else None
         sides = product.unit_bounds.lower(units, of), product.unit_bounds.upper(units, of)
         yield "class", _bounds(made, *sides)
@@ -384,7 +388,7 @@ def _units(product: Product, counts: Counts) -> Counts:
     classes = len(product.unit_classes)
     units = np.zeros((len(counts), classes + 1), dtype=np.int64)
     units[:, -1] = 1
-    if product.record == "unit":  # what is counted are the units of the first class; the others are listed besides
+    if product.listed:  # what is counted are units of the first class; the others are listed besides
         units[:, 0], units[:, 1:-1] = counts.sum(axis=1), 1
     elif product.class_query:
         query, bounds = product.schema.query(product.class_query), product.unit_bounds

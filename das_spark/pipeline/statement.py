@@ -99,9 +99,9 @@ def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
     zeros = [f"Structural zero {zero.name}: {zero.meaning}" for zero in plan.product.structural_zeros]
     bounds = plan.product.unit_bounds
     capacity = [
-        f"Units of class '{label}' hold between {least} and {most} people each."
+        f"Units of class '{label}' hold between {least} and {most} {plan.product.counted} each."
         for label, least, most in (
-            zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True) if bounds else ()
+            zip(plan.product.unit_classes, bounds.least, bounds.most, strict=False) if bounds else ()
         )
     ]
     geounits = geounit_sentences(plan.input)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from das_spark.privacy.accounting import (
     PUBLISHED_DELTA,
@@ -83,7 +83,7 @@ class StatementFacts:
         paths: Shares of the levels on the path to a lowest geounit, root first -> number of such geounits, the most
             first; empty where all geounits of a level have the same share.
         insecure: Whether a test key was used.
-        unit: What one record is: "person" or "unit".
+        unit: What one record is: "person", "unit" or "household".
         held_within: Geolevel whose geounits a record does not leave between neighbours, since their totals are exact.
         all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
@@ -207,7 +207,27 @@ def _neighbours(facts: StatementFacts) -> str:
     )
     if facts.unit == "unit" and facts.from_people:
         text += "\nThe claim is one about records of units alone. It says nothing of the people above.\n"
+    if facts.unit == "household":
+        return text + _changed_household(facts)
     return text + _moving_household(facts) if facts.unit == "unit" else text
+
+
+def _changed_household(facts: StatementFacts) -> str:
+    """What a record of a household is, and what of its people the claim reaches."""
+    total = facts.budget.total
+    if facts.budget.framework is Framework.PURE_DP:
+        twice, loss = f"2 epsilon = {2 * total}", f"epsilon / 2 = {total / 2}"
+    else:
+        twice, loss = f"4 rho = {4 * total}", f"rho / 2 = {total / 2}"
+    return (
+        "\nThe record is that of a household: where it lives, its size and type, the age of its oldest member, and who"
+        " its householder is. One record changed means another household in its place, or the same one elsewhere: a"
+        " household that moves into a vacant unit changes one record, and leaves its own unit vacant. One that is"
+        " formed or dissolved changes one answer of each query, and what can be told of it is at most"
+        f" {loss}. A person who comes, goes or grows older changes the record of her household; one who moves from a"
+        f" household to another changes two records, and what can be told of it is at most {twice}. Of what the record"
+        " does not say about its people this page says nothing.\n"
+    )
 
 
 def _moving_household(facts: StatementFacts) -> str:
@@ -332,10 +352,22 @@ def _bullets(heading: str, items: Sequence[str], *, empty: str = "") -> str:
 
 
 _MOVING = (
-    "A household that moves changes the records of all its people and those of two units, and its cost is the sum of"
+    "A household that moves changes the records of all its people{changed}, and its cost is the sum of"
     " theirs: in pure differential privacy so many times the epsilon of each part as it changes records of it, in"
     " zero-concentrated differential privacy at most the square of that number times its rho.\n"
 )
+#: Kinds of records other than people that a joint run has -> the home of a person, and what a move changes besides.
+_LIVING: Final[Mapping[tuple[str, ...], str]] = {
+    (): "her other record",
+    ("unit",): "the housing unit that she lives in",
+    ("household",): "her household",
+    ("household", "unit"): "her household and the housing unit that it lives in",
+}
+_CHANGED: Final[Mapping[tuple[str, ...], str]] = {
+    ("unit",): " and those of two units",
+    ("household",): " and its own",
+    ("household", "unit"): ", its own, and those of two units",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +375,7 @@ class JointPart:
     """One run of a joint run.
 
     Attributes:
-        record: What one record of it is: "person" or "unit".
+        record: What one record of it is: "person", "unit" or "household".
         run_id: Name of the run.
         entry: What it cost.
         invariants: What it publishes exactly, each a sentence.
@@ -381,8 +413,10 @@ def joint_statement(
         f"# Privacy statement of joint run `{run_id}`\n",
         *[f"> **{sentence}**\n" for sentence in notices],
         _published_nearly_exactly(from_people),
-        _joint_claim(compose(part.entry for part in parts), records, delta, void=bool(from_people)),
-        _MOVING if any(part.record == "unit" for part in parts) else "",
+        _joint_claim(
+            compose(part.entry for part in parts), records, delta, _LIVING[_kinds(parts)], void=bool(from_people)
+        ),
+        _MOVING.format(changed=_CHANGED[_kinds(parts)]) if _kinds(parts) else "",
         _parts_table(parts, delta),
         "## What is published exactly, by any part\n",
         "\n".join(f"- {sentence}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
@@ -417,7 +451,12 @@ def joint_costs(spendings: Sequence[Release], delta: Fraction = PUBLISHED_DELTA)
     }
 
 
-def _joint_claim(total: Composition, records: str, delta: Fraction, *, void: bool) -> str:
+def _kinds(parts: Sequence[JointPart]) -> tuple[str, ...]:
+    """Kinds of records other than people, in alphabetical order."""
+    return tuple(sorted({part.record for part in parts} - {"person"}))
+
+
+def _joint_claim(total: Composition, records: str, delta: Fraction, home: str, *, void: bool) -> str:
     if total.rho == 0:
         figure = f"**epsilon = {total.epsilon}** (pure differential privacy)"
     elif total.epsilon == 0:
@@ -435,9 +474,8 @@ def _joint_claim(total: Composition, records: str, delta: Fraction, *, void: boo
         claim = _not_claimed_as_a_whole("the parts publish", figure, f"{records} at the same time")
     else:
         claim = (
-            f"{figure}.\n\nIt holds for populations that differ in {records} at the same time, such as a person and the"
-            " housing unit that she lives in, each replaced by another record, and that agree in everything that any"
-            " part publishes exactly."
+            f"{figure}.\n\nIt holds for populations that differ in {records} at the same time, such as a person and"
+            f" {home}, each replaced by another record, and that agree in everything that any part publishes exactly."
         )
     return (
         f"## The claim\n\n{claim.rstrip()}\n\nThe parts draw their noise from keys of their own; their costs add up, in"

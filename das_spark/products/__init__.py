@@ -30,6 +30,7 @@ from das_spark.products._microdata_codes import (
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, Strategy
 from das_spark.products.dallas_2010 import DALLAS_2010
+from das_spark.products.ddp_2010_household import DDP_2010_HOUSEHOLD
 from das_spark.products.ddp_2010_person import DDP_2010_PERSON
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
@@ -70,6 +71,7 @@ _REGISTRY: Final[dict[str, Product]] = {
         E2E_1940,
         DALLAS_2010,
         DDP_2010_PERSON,
+        DDP_2010_HOUSEHOLD,
         PL94_2020_PERSON,
         PL94_2020_UNIT,
     )

@@ -103,8 +103,8 @@ class _CodedColumn:
     """A column whose text depends on the cell."""
 
     name: str
-    attribute: str  # whose levels have the texts; empty where the class of unit tells: the first, or another
-    texts: tuple[str, ...]  # of the levels; where units are counted, a last one for group quarters
+    attributes: tuple[str, ...]  # whose levels together have the texts; none where the kind of unit tells
+    texts: tuple[str, ...]  # of the levels, where others are listed a last one for them; or by kind, vacant ones last
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +125,8 @@ class MicrodataCodes:
         coded: The columns `person_columns`, with the texts of their levels.
         kinds: Codes of a unit, joined likewise -> its class; vacant units have the number of classes.
         class_query: Whose answer that counts a cell is the class of its unit; where there is none, cells are of the
-            first class, and group quarters that are listed of the second.
+            first class.
+        listed: Kinds of units that are listed behind what is counted; codes follow those of the cells.
         unit_number: Column with the number of the unit, in both files.
         person_number: Person column with the number of the person in the unit.
         population: Unit column with the number of its people.
@@ -141,6 +142,7 @@ class MicrodataCodes:
     coded: tuple[_CodedColumn, ...]
     kinds: Mapping[str, int]
     class_query: Query | None
+    listed: tuple[int, ...]
     unit_number: str
     person_number: str
     population: str
@@ -156,14 +158,14 @@ class MicrodataCodes:
         return bool(self.kinds)
 
     @property
-    def listed(self) -> int | None:
-        """What stands for the cell of group quarters, where they are listed besides what is counted."""
-        return self.schema.size if self.record == "unit" else None
+    def lists_vacant(self) -> bool:
+        """Whether the last listed kind are vacant units, which are those that are not counted."""
+        return self.record == "household"
 
     def classes_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Class of the unit of some cells, (cells,); -1 where there is none."""
+        """Class of the unit of some cells, and kind of what is listed, (cells,); -1 where there is none."""
         if self.class_query is None:
-            return np.where(cells == self.schema.size, 1, 0)
+            return np.maximum(cells - self.schema.size + 1, 0)
         return self.class_query.row_of(cells)
 
     def codes_of(self, cells: NDArray[np.int64]) -> list[str]:
@@ -171,10 +173,12 @@ class MicrodataCodes:
         texts = []
         levels = np.unravel_index(np.minimum(cells, self.schema.size - 1), self.schema.shape)
         for column in self.coded:
-            if column.attribute:
-                own = np.where(cells == self.schema.size, -1, levels[self.schema.axis(column.attribute)])
-            else:
-                own = np.minimum(self.classes_of(cells), 1)
+            own = self.classes_of(cells)
+            if column.attributes:
+                together = np.zeros_like(cells)
+                for axis in map(self.schema.axis, column.attributes):
+                    together = together * self.schema.shape[axis] + levels[axis]
+                own = np.where(cells >= self.schema.size, len(column.texts) - 1, together)
             texts.append([column.texts[each] for each in own.tolist()])
         return [CODE_SEPARATOR.join(codes) for codes in zip(*texts, strict=True)]
 
@@ -215,6 +219,7 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
         coded=of_persons,
         kinds={codes: place for place, codes in enumerate(joined)},
         class_query=_class_query(product),
+        listed=product.listed,
         unit_number=names.get("unit_number", ""),
         person_number=names.get("person_number", ""),
         population=names.get("population", ""),
@@ -269,25 +274,24 @@ def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
 
 def _person_codes(product: Product) -> tuple[_CodedColumn, ...]:
     """The columns of what is counted whose texts depend on the cell."""
-    record_types = ("3", "5") if product.record == "person" else ("2", "4")
+    others = len(product.unit_classes) - 1
+    by_kind = _texts_by_kind(product)
+    if product.record == "person":
+        by_kind = {"record_type": ["3", *["5"] * others]}
     coded = []
     for column in product.microdata.columns(product.record):
-        source = column.source.split(":", 2)
-        if source[0] == "recode":
-            coded.append(_CodedColumn(column.name, source[1], tuple(source[2].split(","))))
-        elif source[0] == "record_type":
-            coded.append(_CodedColumn(column.name, "", record_types))
+        source, *codes = column.source.split(":", 2)
+        if source in by_kind:
+            coded.append(_CodedColumn(column.name, (), tuple(by_kind[source])))
+        elif source == "recode":
+            attributes = () if codes[0] == "unit_class" else tuple(codes[0].split("*"))
+            coded.append(_CodedColumn(column.name, attributes, tuple(codes[1].split(","))))
     return tuple(coded)
 
 
 def _unit_codes(product: Product) -> dict[str, list[str]]:
     """Code of every class of units and of vacant ones, by column."""
-    classes = len(product.unit_classes)
-    known = {
-        "record_type": ["2", *["4"] * (classes - 1), "2"],
-        "tenure": ["9", *["0"] * classes],
-        "vacancy": [*["0"] * classes, "9"],
-    }
+    known = _texts_by_kind(product)
     codes: dict[str, list[str]] = {}
     for column in product.microdata.unit:
         if column.source.startswith("recode:"):
@@ -295,3 +299,13 @@ def _unit_codes(product: Product) -> dict[str, list[str]]:
         elif column.source in known:
             codes[column.name] = known[column.source]
     return codes
+
+
+def _texts_by_kind(product: Product) -> dict[str, list[str]]:
+    """Source -> text of every class of units, and of vacant ones."""
+    classes = len(product.unit_classes)
+    return {
+        "record_type": ["2", *["4"] * (classes - 1), "2"],
+        "tenure": ["9", *["0"] * classes],
+        "vacancy": [*["0"] * classes, "9"],
+    }

@@ -15,9 +15,12 @@ The source of a microdata column is a short text. `CODE` stands for texts separa
     tenure                   units: 9 for an occupied housing unit, else 0
     vacancy                  units: 9 for a vacant housing unit, else 0
 
-What is counted, persons or units, has one record for each in the file of its kind. Where persons are counted and the
-layout has columns for units, they are assigned to the units of the run, and the units are written, too. Where units are
-counted, those of all classes but the first (group quarters) are listed behind them, one record each.
+What is counted, persons, units or households, has one record for each in the file of its kind. Where persons are
+counted and the layout has columns for units, they are assigned to the units of the run, and the units are written, too.
+Where units are counted, those of all classes but the first (group quarters) are listed behind them, one record each;
+behind households, which are the occupied units of the first class, also the vacant ones. `recode:ATTRIBUTE:CODES` of
+such a file has a last code for all that is listed, while `recode:unit_class`, `tenure` and `vacancy` tell its kinds;
+several attributes are joined by "*", and have a code for each combination of levels, the last attribute fastest.
 """
 
 from __future__ import annotations
@@ -181,7 +184,7 @@ class Product:
         structural_zeros: Cells in which nobody can be.
         strategies: Ways to spend a budget by name; the first is the usual one.
         microdata: Layout of the microdata files, in Parquet and in text.
-        total_at: Geolevel whose totals are invariant unless a run says otherwise.
+        total_at: Geolevel whose totals are invariant unless a run says otherwise; "none" where no totals are.
         record: What is counted; one record of the microdata file of that kind.
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
@@ -245,6 +248,17 @@ class Product:
     def counted(self) -> str:
         """What is counted, in the plural, for sentences."""
         return COUNTED[self.record]
+
+    @property
+    def listed(self) -> tuple[int, ...]:
+        """The kinds of units that are listed behind what is counted, ascending.
+
+        A kind is the class of a unit, and one more than the last class for vacant units; kinds that are counted, or
+        that people are assigned to, are not listed. In codes, a listed kind follows the cells: kind k has the code
+        `schema.size + k - 1`.
+        """
+        last = {"person": 0, "unit": len(self.unit_classes) - 1, "household": len(self.unit_classes)}
+        return tuple(range(1, last[self.record] + 1))
 
     @property
     def counted_in_totals(self) -> str:

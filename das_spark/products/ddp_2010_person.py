@@ -116,7 +116,7 @@ _QUERIES: Final = {
     "detailed": "1/10",
 }
 #: A fifth each for the nation and the states; three of 25 for every level below.
-_LEVEL_SHARES: Final = dict.fromkeys(LEVELS[:2], "1/5") | dict.fromkeys(LEVELS[2:], "3/25")
+LEVEL_SHARES: Final = dict.fromkeys(LEVELS[:2], "1/5") | dict.fromkeys(LEVELS[2:], "3/25")
 
 MICRODATA: Final = MicrodataLayout(
     name="mdf_2010_ddp",
@@ -156,7 +156,7 @@ DDP_2010_PERSON: Final = Product(
                 "ddp_2010",
                 "The budget of the demonstration's persons: epsilon 4 of its 6",
                 epsilon="4",
-                geolevels=_LEVEL_SHARES,
+                geolevels=LEVEL_SHARES,
                 queries=_QUERIES,
             )
         ]

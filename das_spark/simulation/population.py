@@ -16,6 +16,16 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Households:
+    """Households by geounit and cell, and facilities by geounit and detailed type."""
+
+    geounit: Counts  #: place of each occupied cell among the geocodes of the population, ascending, (n,)
+    cell: Counts  #: flat cell index, (n,)
+    count: Counts  #: households, positive, (n,)
+    facilities: Counts  #: group quarters by detailed type, (D, F)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Population:
     """People by geounit and cell, and units by geounit and class."""
 
@@ -25,6 +35,7 @@ class Population:
     count: Counts  #: people, positive, (n,)
     units: Counts  #: occupied units by class, (D, C)
     vacant: Counts  #: vacant housing units, (D,)
+    households: Households | None = None  #: None where people have no households
 
     @classmethod
     def from_dense(cls, geocodes: NDArray[np.str_], people: Counts, units: Counts, vacant: Counts) -> Population:
@@ -56,6 +67,7 @@ class PopulationKind:
     parts: Callable[[Fraction], tuple[int, ...]]  #: numbers of the parts, given the share
     #: Makes a part, given its number, seed and share; the same arguments give the same population.
     make: Callable[[int, int, Fraction], Population]
+    households: tuple[tuple[str, int], ...] = ()  #: attributes of households, likewise; none where it has none
 
     @property
     def shape(self) -> tuple[int, ...]:

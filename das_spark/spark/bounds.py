@@ -73,8 +73,9 @@ def class_bounds(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -
     """
     leaf_name = spine.leaf.name
     units = invariants.where((F.col("name") == "units") & (F.col("level") == leaf_name))
+    bounding = F.slice("values", 1, len(unit_bounds.least))  # others, such as group quarters of households, bound none
     leaf_total = _totals(invariants).where(F.col("level") == leaf_name).drop("level")
-    leaf = units.select("geocode", F.col("values").alias("units")).join(leaf_total, "geocode", "left")
+    leaf = units.select("geocode", bounding.alias("units")).join(leaf_total, "geocode", "left")
     own = leaf.select(
         F.lit(leaf_name).alias("level"),
         F.lit(len(spine.levels) - 1).alias("depth"),

@@ -139,8 +139,8 @@ class UnitRule:
         return margins
 
     def units(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """Units by class of each leaf of a batch, shape (leaves, classes)."""
-        return flat_lists(batch.column("units"), np.int64)[0].reshape(batch.num_rows, -1)
+        """Units of each class that bounds, of each leaf of a batch, shape (leaves, classes)."""
+        return flat_lists(batch.column("units"), np.int64)[0].reshape(batch.num_rows, -1)[:, : self.query.rows]
 
     def nearest_units(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The nearest number of units, class by class, that the people allow.

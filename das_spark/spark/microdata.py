@@ -22,7 +22,7 @@ from das_spark.spark.lists import list_total
 from das_spark.store import discard, disk_errors, part_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from das_spark.io.microdata_files import MicrodataWriting, WriteTask, WrittenFolder
     from das_spark.products import MicrodataCodes, Product
@@ -49,7 +49,7 @@ def write_microdata(
 def _run(estimates: DataFrame, invariants: DataFrame | None, product: Product, task: WriteTask) -> list[dict[str, Any]]:
     """Write all parts to the staging folder by Spark; one report a part (slices x files of a slice)."""
     leaves = _with_units(estimates, invariants, len(product.unit_classes))
-    slices = _slices(leaves, listed=task.listed is not None)
+    slices = _slices(leaves, task)
     count = slices.column("slice").to_numpy()[-1] + 1
     sliced = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
     sorted_rows = sliced.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
@@ -74,12 +74,16 @@ def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int
     return joined.select("geocode", "parent", "cells", "counts", both.alias("units"))
 
 
-def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
+def _slices(leaves: DataFrame, task: WriteTask) -> pa.Table:
     """Cut the parents, in the order of their children's geocodes, into slices of about equal size."""
-    quarters = list_total(F.slice("units", F.lit(2), F.size("units") - 2)) if listed else F.lit(0)
+    listed: Column = F.lit(0)
+    if task.listed:
+        listed = list_total(F.slice("units", F.lit(2), F.size("units") - 2))
+    if task.classes in task.listed:  # vacant units: whatever is not counted
+        listed = list_total("units") - list_total("counts")
     sums = [
         F.min("geocode").alias("first"),
-        F.sum(list_total("counts") + quarters).alias("records"),
+        F.sum(list_total("counts") + listed).alias("records"),
         F.sum(F.coalesce(list_total("units"), F.lit(0))).alias("units"),
         F.count(F.lit(1)).alias("geounits"),
     ]

@@ -111,6 +111,9 @@ def _unreadable(file: str, error: Exception, condition: str) -> InputError | Out
 FAULTS: Final = "faults"
 """Column of the failed checks of a row, as the sum of their bits, the first check in the lowest; 0 for a good row."""
 
+MOST_CHECKS: Final = 62
+"""Checks whose bits one column of `FAULTS` holds."""
+
 POSITION: Final = ("row_file", "row_block", "row_id")
 """Columns that say where in its file a row lies."""
 

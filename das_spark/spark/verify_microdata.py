@@ -29,6 +29,7 @@ from das_spark.products import (
 from das_spark.spark.cells import answer_of, exploded_cells, level_of
 from das_spark.spark.checks import Check, Finding, Key, Rule, findings
 from das_spark.spark.lists import list_total
+from das_spark.spark.tables import union
 from das_spark.spark.verify import RunTables, present
 
 if TYPE_CHECKING:
@@ -68,13 +69,27 @@ def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]
 
 
 def _listed(microdata: MicrodataTables, tables: RunTables) -> DataFrame | None:
-    """Group quarters that are listed besides what is counted, as a cell of their own: level, geocode, cell, count."""
-    cell = microdata.codes.listed
-    if cell is None or tables.invariants is None:
+    """Units that are listed besides what is counted, each kind as a cell of its own: level, geocode, cell, count.
+
+    Vacant units are the housing units less the households that were estimated.
+    """
+    codes, level = microdata.codes, tables.levels[-1]
+    if not codes.listed or tables.invariants is None:
         return None
-    declared = tables.invariants.where((F.col("level") == tables.levels[-1]) & (F.col("name") == "units"))
-    quarters = list_total(F.slice("values", F.lit(2), F.size("values") - 1))
-    return declared.select("level", "geocode", F.lit(cell).cast("bigint").alias("cell"), quarters.alias("count"))
+    declared = tables.invariants.where((F.col("level") == level) & (F.col("name") == "units"))
+    kinds = declared.select("level", "geocode", F.posexplode("values").alias("kind", "count"))
+    listed = kinds.where(F.col("kind") > 0)
+    if codes.lists_vacant:
+        last = F.lit(codes.listed[-1])
+        leaf = tables.estimates.where(F.col("level") == level)
+        counted = leaf.select("level", "geocode", last.alias("kind"), (-list_total("counts")).alias("count"))
+        housing = kinds.where(F.col("kind") == 0).withColumn("kind", last)
+        known = tables.invariants.where((F.col("level") == level) & (F.col("name") == "vacant"))
+        apart = known.select("level", "geocode", last.alias("kind"), F.col("values").getItem(0).alias("count"))
+        vacant = union([counted, housing, apart]).groupBy("level", "geocode", "kind").agg(F.sum("count").alias("count"))
+        listed = listed.unionByName(vacant)
+    cell = (F.col("kind") + (codes.schema.size - 1)).cast("bigint").alias("cell")
+    return listed.where(F.col("count") != 0).select("level", "geocode", cell, "count")
 
 
 def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed: DataFrame | None, level: str) -> Rule:
@@ -104,10 +119,10 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
 
 
 def _class_of_cell(codes: MicrodataCodes) -> Column:
-    """The class of the unit of those in a cell; listed group quarters are of the second."""
+    """The class of the unit of those in a cell, and the kind of what is listed."""
     cell = F.col("cell")
     if codes.class_query is None:
-        return (cell == codes.schema.size).cast("int")
+        return F.greatest(cell - (codes.schema.size - 1), F.lit(0)).cast("int")
     return answer_of(codes.class_query, cell)
 
 
@@ -116,11 +131,12 @@ def _codes_of_cell(codes: MicrodataCodes) -> Column:
     cell, schema = F.col("cell"), codes.schema
     texts = []
     for column in codes.coded:
-        if column.attribute:
-            own = level_of(cell, schema.shape, schema.axis(column.attribute))
-            level = F.when(cell == schema.size, len(column.texts) - 1).otherwise(own)
-        else:
-            level = F.least(F.col("class"), F.lit(1))
+        level: Column = F.col("class")
+        if column.attributes:
+            own: Column = F.lit(0)
+            for axis in map(schema.axis, column.attributes):
+                own = own * schema.shape[axis] + level_of(cell, schema.shape, axis)
+            level = F.when(cell >= schema.size, len(column.texts) - 1).otherwise(own)
         texts.append(F.get(F.array(*map(F.lit, column.texts)), level.cast("int")))
     return F.concat_ws(CODE_SEPARATOR, *texts)
 

@@ -110,3 +110,15 @@ def test_parts_are_written_to_one_place(written, tmp_path):
 def test_a_single_run_is_no_joint_one():
     with pytest.raises(ConfigurationError, match=r"run.parts: Field required|run.name"):
         load_parts(CONF / "quickstart.toml", files=False)
+
+
+def test_the_demonstration_has_parts_of_persons_and_households_of_epsilon_6_together():
+    joint = load_run(CONF / "ddp_2010.toml", files=False)
+    assert isinstance(joint, JointPlan)
+    assert list(joint.parts) == ["person", "household"]
+    assert {record: plan.budget.total for record, plan in joint.parts.items()} == {"person": 4, "household": 2}
+    person, household = joint.parts.values()
+    assert person.input.path == household.input.path
+    assert person.input.dataset == household.input.dataset
+    assert person.spine == household.spine
+    assert household.invariants.total_at is None

@@ -12,7 +12,7 @@ import pytest
 
 from das_spark.io.microdata_digest import FilePart, digest_part
 from das_spark.io.microdata_files import WriteTask
-from das_spark.io.microdata_formats import WRITERS, class_codes, lists_quarters, record_columns, unit_columns
+from das_spark.io.microdata_formats import WRITERS, class_codes, record_columns, unit_columns
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 
 #: Digits of two leaf geocodes, in the order of the file.
@@ -44,7 +44,7 @@ def written(tmp_path_factory) -> dict[tuple[str, bool], Path]:
 
 def write(folder: Path, name: str, *, units: bool) -> Path:
     product = PRODUCTS[name]
-    assigned, listed = len(product.files(units=units)) > 1, units and lists_quarters(product)
+    assigned, listed = len(product.files(units=units)) > 1, product.listed if units else ()
     formats = ["parquet", "text", *(["ppmf"] if product.ppmf else [])]
     files = [(format, record_columns(product, format, units=assigned)) for format in formats]
     files += [(format, unit_columns(product, format)) for format in formats] if assigned else []
@@ -55,7 +55,8 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
         product.record,
         tuple(files),
         assigned,
-        product.schema.size if listed else None,
+        product.schema.size,
+        listed,
         kinds,
         classes,
         np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
@@ -65,6 +66,9 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
     cells = [[0, 1], [1]]
     if product.record == "person":
         cells = [[int(np.flatnonzero(kinds == kind)[-1]) for kind in np.flatnonzero(row[:-1])] for row in UNITS]
+    # Ten housing units for eight households; facilities of the first types.
+    more = [[10, *row[1:-1], *[0] * (classes - len(row) + 1), 0] for row in UNITS]
+    of_classes = list(UNITS) if classes + 1 == len(UNITS[0]) else more
     length = product.spine().leaf.length
     rows = {
         "slice": pa.array([0] * 2, pa.int32()),
@@ -73,7 +77,7 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
         "geocode": pa.array([place[-length:] for place in PLACES]),
         "cells": pa.array(cells, pa.list_(pa.int32())),
         "counts": pa.array([[4 for _ in each] for each in cells], pa.list_(pa.int64())),
-        "units": pa.array(UNITS if units else [None, None], pa.list_(pa.int64())),
+        "units": pa.array(of_classes if units else [None, None], pa.list_(pa.int64())),
     }
     (reports,) = (batch.to_pylist() for batch in task(iter([pa.RecordBatch.from_pydict(rows)])))
     for row in reports:

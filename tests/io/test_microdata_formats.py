@@ -28,7 +28,8 @@ def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
         assert [begin for begin, _ in ends] == [0, *(end for _, end in ends[:-1])]
         assert ends[-1][1] == product.geolevels[-1].length
         assert all(not column.values for column in parts)
-    assert person.codes == product.schema.size + (product.record == "unit")
+    listed = {"person": 0, "unit": len(product.unit_classes) - 1, "household": len(product.unit_classes)}
+    assert person.codes == product.schema.size + listed[product.record]
     if assigned:
         assert unit_columns(product).codes == len(product.unit_classes) + 1
 
@@ -53,8 +54,8 @@ def test_the_codes_of_2020_are_those_of_the_specification():
     assert [codes[name][cell] for name in names] == ["5", "5", "2", "1", "63"]
     assert [codes[name][0] for name in names] == ["3", "0", "1", "1", "01"]
     units = texts_of(record_columns(PRODUCTS["pl94_2020_unit"], units=False))
-    assert units["RTYPE"] == ["2", "2", "4"]
-    assert units["HH_STATUS"] == ["2", "1", "0"]
+    assert units["RTYPE"] == ["2", "2", *["4"] * 7]
+    assert units["HH_STATUS"] == ["2", "1", *["0"] * 7]
 
 
 def test_without_units_the_numbers_are_fillers_and_are_not_produced():
@@ -118,7 +119,7 @@ def test_a_layout_of_more_than_a_million_cells_holds_no_text_for_each(tmp_path):
         PRODUCTS["e2e_1940"], schema=schema, class_query="kind", microdata=layout, file_recodes={}
     )
     columns = record_columns(product, units=False)
-    assert sum(len(column.values) for column in columns.columns) == 2 + 116 + 63
+    assert sum(len(column.values) for column in columns.columns) == 9 + 116 + 63
     cells = np.array([0, schema.size - 1, schema.size // 2, 0])
     path = tmp_path / "part.txt"
     sink = WRITERS["text"].open(path, columns, ())

@@ -78,7 +78,7 @@ def test_every_shipped_product_can_be_told_as_data(name):
         ({"titel": "x"}, r"unknown key 'titel'"),
         ({"default_levels": None}, r"default_levels: expected a list"),
         ({"title": 3}, r"title: expected str, not int"),
-        ({"record": "household"}, r"record: 'household' is none of person, unit"),
+        ({"record": "family"}, r"record: 'family' is none of person, unit, household"),
         ({"unit_bounds": {"least": [1]}}, r"unit_bounds: most.* missing"),
         ({"attributes": [{"name": "age"}]}, r"attributes\[0\]: levels missing"),
         ({"strategies": [{"name": "x", "framework": "renyi"}]}, r"strategies.x.framework: 'renyi' is none of"),

@@ -24,7 +24,7 @@ def test_reader_and_writer_of_a_layout_agree(name):
     person = record_columns(product, units=assigned)
     coded = [column for column in person.columns if column.scope is Scope.CODE]
     assert codes.person_columns == tuple(column.name for column in coded)
-    cells = np.arange(product.schema.size + (codes.listed is not None))
+    cells = np.arange(product.schema.size + len(codes.listed))
     written = [CODE_SEPARATOR.join(row) for row in zip(*[column.texts(cells) for column in coded], strict=True)]
     assert codes.codes_of(cells) == written
     assert (codes.record, codes.assigned) == (product.record, assigned)
@@ -58,12 +58,15 @@ def test_a_public_layout_with_other_codes_or_places_is_refused(changed):
         microdata_codes(replace(product, ppmf=replace(product.ppmf, person=fewer)))
 
 
-def test_group_quarters_that_are_listed_have_a_cell_of_their_own_behind_all_others():
+def test_units_that_are_listed_have_cells_of_their_own_behind_all_others():
     units, persons = (microdata_codes(PRODUCTS[f"pl94_2020_{of}"]) for of in ("unit", "person"))
-    assert units.listed == 2
-    assert units.codes_of(np.arange(3)) == ["2|2", "2|1", "4|0"]
-    assert units.classes_of(np.arange(3)).tolist() == [0, 0, 1]
-    assert persons.listed is None
+    assert units.listed == tuple(range(1, 8))  # the types of group quarters, which have the same codes
+    assert units.codes_of(np.arange(9)) == ["2|2", "2|1", *["4|0"] * 7]
+    assert units.classes_of(np.arange(9)).tolist() == [0, 0, *range(1, 8)]
+    assert not units.lists_vacant
+    assert persons.listed == ()
+    households = microdata_codes(PRODUCTS["ddp_2010_household"])
+    assert (households.listed[-1], households.lists_vacant) == (29, True)
 
 
 def test_a_layout_that_does_not_tell_units_apart_or_lacks_a_number_is_refused():

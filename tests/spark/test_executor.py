@@ -74,7 +74,7 @@ def require_equal(in_process, by_spark):
 USUAL = ("pl94_2020_person", "e2e_1940")
 
 #: No solver takes half a million cells with what is known of them from below.
-TOO_LARGE = {("blue_down", "ddp_2010_person")}
+TOO_LARGE = {("blue_down", "ddp_2010_person"), ("blue_down", "ddp_2010_household")}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from das_spark.io.input_files import columns_in, data_files, format_of, has_rows
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
+    MOST_CHECKS,
     Problem,
     RowCheck,
     faults,
@@ -202,12 +203,15 @@ class TidyTable(Names):
         return (sixteen(column) if of_blocks else column).alias(GEOCODE)
 
     def problems(self, summed: str = "", total: Column | None = None) -> list[Problem]:
-        """Apply all checks, and sum a column exactly, in one pass."""
-        checked = self.frame.withColumn(FAULTS, faults(self.checks))
+        """Apply all checks, and sum a column exactly, in one pass for every `MOST_CHECKS`."""
         exact = F.sum((F.lit(0) if total is None else total).cast("decimal(38,0)"))
-        with reading(self.file):
-            rows = checked.groupBy(FAULTS).agg(F.count(F.lit(1)).alias("rows"), exact.alias("total")).collect()
-            problems = problems_of(checked, [row[:2] for row in rows], self.checks)
+        problems = []
+        for first in range(0, max(len(self.checks), 1), MOST_CHECKS):
+            some = self.checks[first : first + MOST_CHECKS]
+            checked = self.frame.withColumn(FAULTS, faults(some))
+            with reading(self.file):
+                rows = checked.groupBy(FAULTS).agg(F.count(F.lit(1)).alias("rows"), exact.alias("total")).collect()
+                problems += problems_of(checked, [row[:2] for row in rows], some)
         if sum(int(row["total"] or 0) for row in rows) > _LARGEST:
             problems.append(Problem(self.file, self.of(summed), f"a sum over all rows up to {_LARGEST:,}", 1))
         return problems

@@ -2,7 +2,9 @@
 
 Column names and code bases come from the settings. `TidyCounts` reads a row for every occupied cell: ``geocode``,
 one field for every attribute of the product's schema, ``count``; and a table of units or geounits
-(:func:`~das_spark.spark.readers._tables.read_units`). A table without ``geocode`` may have ``block``, the 15 digits
+(:func:`~das_spark.spark.readers._tables.read_units`). In a folder they are called ``persons`` and ``units``, and those
+of a product of households ``households`` and ``living_quarters`` (or ``units``): housing units, occupied (``units_0``)
+and ``vacant``, and the facilities of each type. A table without ``geocode`` may have ``block``, the 15 digits
 of a census block, where the lowest level is the block.
 
 `TidyRecords` reads a row for every person and a row for every housing unit or facility. Fields of units: ``unit`` (its
@@ -83,7 +85,7 @@ class TidyCounts:
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = _locate(settings, self.name), _target(self.name, product, spine)
+        places, target = _locate(settings, self.name, product), _target(self.name, product, spine)
         counted = (GEOCODE, *(coded.name for coded in target.recodes.attributes.values()), _COUNT)
         look_at(places.persons, settings, lambda _: counted, without_rows=_NO_RECORD)
         look_at(places.units, settings, lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
@@ -91,7 +93,7 @@ class TidyCounts:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = _locate(settings, self.name), _target(self.name, product, spine)
+        places, target = _locate(settings, self.name, product), _target(self.name, product, spine)
         people = TidyTable.open(spark, places.persons, settings)
         counts, problems = _counts(people, target)
         geounits, more = _geounits_of(spark, places, settings, target, read_units)
@@ -107,7 +109,8 @@ class TidyCounts:
 def _target(reader: str, product: Product, spine: Spine) -> Target:
     """What is read for: unless the product says else, columns are attributes and codes the numbers of their levels."""
     attributes = {each.name: CodedField.numbered(each.name, each.size) for each in product.schema.attributes}
-    classes = CodedField.numbered(product.class_query, len(product.unit_classes)) if product.class_query else None
+    named = product.record == "person" and product.class_query
+    classes = CodedField.numbered(product.class_query, len(product.unit_classes)) if named else None
     return Target.of(reader, product, spine, default=FileRecodes(attributes, classes))
 
 
@@ -120,13 +123,21 @@ class _Places:
     geography: str
 
 
-def _locate(settings: InputSettings, reader: str) -> _Places:
+#: Where households are counted: what their table is called in a folder, and that of units by the type of facility,
+#: so that it may stand beside those of a product of persons.
+_HOUSEHOLDS, _LIVING_QUARTERS = "households", "living_quarters"
+
+
+def _locate(settings: InputSettings, reader: str, product: Product) -> _Places:
     """Find the tables: by the paths of the settings, or by their names in the folder `input.path`."""
+    households = product.record == "household"
+    name = _HOUSEHOLDS if households else "persons"
     persons, units, geography = settings.persons, settings.units, settings.geography
     if settings.path:
         require_path(settings.path)
-        persons = persons or companion(settings.path, "persons") or f"{settings.path.rstrip('/')}/persons.parquet"
-        units = units or companion(settings.path, "units")
+        persons = persons or companion(settings.path, name) or f"{settings.path.rstrip('/')}/{name}.parquet"
+        of_households = companion(settings.path, _LIVING_QUARTERS) if households else None
+        units = units or of_households or companion(settings.path, "units")
         if not is_remote(settings.path):
             geography = geography or companion(settings.path, "geography")
     persons = required(persons, "input.persons", reader)
@@ -199,12 +210,12 @@ class TidyRecords:
         look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def _places(self, settings: InputSettings, product: Product) -> _Places:
-        if not product.class_query:
+        if product.record != "person" or not product.class_query:
             raise ConfigurationError(
                 f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
                 hint="use tidy_counts",
             )
-        places = _locate(settings, self.name)
+        places = _locate(settings, self.name, product)
         if not places.units and not settings.units_from_people:
             raise PrivacyGuardError(
                 f"{places.persons}: person records without unit records; empty places would be published by omission",
