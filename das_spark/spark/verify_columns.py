@@ -102,7 +102,7 @@ RULES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-_METHOD: Final = "(largest remainder|(linear|mixed-integer) program(, widened)?)"
+_METHOD: Final = "(largest remainder|minimum-cost flow|(linear|mixed-integer) program(, widened)?)"
 _ROUNDING: Final = f"^{_METHOD}(, {_METHOD})*$"
 _SHORTCUTS: Final = (str(FamilyStatus.ONLY_CHILD), str(FamilyStatus.EMPTY_PARENT))
 

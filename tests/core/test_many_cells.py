@@ -29,7 +29,7 @@ def run(kinds: int, root_cells: int) -> dict:
 def test_memory_grows_with_the_cells_alone():
     few, many = run(1, 10_000), run(7, 10_000)  # from so many cells on, roots are large for this test
     assert many["cells"] > 200_000
-    assert (many["solver"], many["rounding"]) == ("batched", "linear program")
+    assert (many["solver"], many["rounding"]) == ("batched", "minimum-cost flow")
     # The difference leaves out what the process itself takes, and the compiler of the batched solver.
     assert (many["peak"] - few["peak"]) / (many["cells"] - few["cells"]) < MOST
 
