@@ -165,7 +165,7 @@ def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, po
     def go() -> object:
         return run_parts(plan, run_id="both", test_key=KEY, spark=spark)
 
-    with tools.dying(joint, "prepare", nth=2):
+    with tools.dying(joint, "read_input", nth=2):
         go()
     (file,) = tmp_path.glob("ledgers/*")
     (entry,) = Ledger.from_json_lines(file.read_text()).entries
