@@ -42,6 +42,11 @@ def _span(first: int, last: int) -> tuple[int, ...]:
     return tuple(range(first, last + 1))
 
 
+def _outside(first: int, last: int) -> tuple[int, ...]:
+    """All other ages."""
+    return (*_span(0, first - 1), *_span(last + 1, _TOP_AGE))
+
+
 def _groups(name: str, *firsts: int) -> Recode:
     """All ages, in groups that begin with the given ones."""
     ends = (*(first - 1 for first in firsts[1:]), _TOP_AGE)
@@ -74,6 +79,29 @@ _CLASSES: Final = tuple(
     zip(FACILITIES, (_span(18, 23), _span(24, 26), (27,), _span(28, 32), (33,), (34, 35), _span(36, 41)), strict=True)
 )
 _EACH_MEMBER: Final = tuple((label, (level,)) for level, label in enumerate(_MEMBERS))
+#: First age, last age -> the levels of relgq that nobody of another age has.
+_AGE_LIMITS: Final = {
+    (15, _TOP_AGE): (*_span(0, 5), *_span(18, 22)),
+    (0, 89): (6, 7, 8),
+    (30, _TOP_AGE): (10, 12),
+    (0, 74): (11,),
+    (15, 89): (13,),
+    (0, 20): (16,),
+    (17, 65): (23, 31, 34, 35),
+    (0, 25): (24, 25, 26),
+    (20, _TOP_AGE): (27,),
+    (3, 30): (32,),
+    (16, 65): (33,),
+    (16, _TOP_AGE): (37, 38),
+    (16, 75): (39,),
+}
+
+
+def _limited(first: int, last: int) -> str:
+    """Name of the recode of who is limited to these ages, and with "not_" before it of all other ages."""
+    return f"aged_{first}_to_{last}"
+
+
 RELGQ: Final = Attribute(
     "relgq",
     (*_MEMBERS, *FACILITY_TYPES.values()),
@@ -105,6 +133,7 @@ RELGQ: Final = Attribute(
             "gqlevels",
             (_HOUSEHOLD, *((label, (level,)) for level, label in enumerate(FACILITY_TYPES.values(), start=18))),
         ),
+        *(Recode(_limited(*ages), ((f"{age_label(*ages)} only", levels),)) for ages, levels in _AGE_LIMITS.items()),
     ),
 )
 #: First ages of the groups of 5 years from 18 on, with their exceptions.
@@ -119,39 +148,20 @@ AGE: Final = Attribute(
         _groups("age_10_groups", 0, 3, 15, 16, 17, 18, 20, 25, 30, 35),
         _groups("age_38_groups", *range(16), *_FROM_18),
         _groups("age_40_groups", *range(18), *_FROM_18),
+        *(Recode(f"not_{_limited(*ages)}", ((f"not {age_label(*ages)}", _outside(*ages)),)) for ages in _AGE_LIMITS),
     ),
 )
 #: 42 x 2 x 116 x 2 x 63 = 1,227,744 cells.
 SCHEMA: Final = Schema("dhc_2020_person", (RELGQ, SEX, AGE, HISPANIC, CENRACE))
 
-#: First age, last age -> the levels of relgq that nobody of another age has.
-_AGE_LIMITS: Final = {
-    (15, _TOP_AGE): (*_span(0, 5), *_span(18, 22)),
-    (0, 89): (6, 7, 8),
-    (30, _TOP_AGE): (10, 12),
-    (0, 74): (11,),
-    (15, 89): (13,),
-    (0, 20): (16,),
-    (17, 65): (23, 31, 34, 35),
-    (0, 25): (24, 25, 26),
-    (20, _TOP_AGE): (27,),
-    (3, 30): (32,),
-    (16, 65): (33,),
-    (16, _TOP_AGE): (37, 38),
-    (16, 75): (39,),
-}
-
-
-def _zeros() -> tuple[StructuralZero, ...]:
-    found = []
-    for (first, last), levels in _AGE_LIMITS.items():
-        others = (*_span(0, first - 1), *_span(last + 1, _TOP_AGE))
-        ages = age_label(first, last)
-        names = "; ".join(RELGQ.levels[level] for level in levels)
-        zero = StructuralZero(f"relgq_{first}_to_{last}", (("relgq", levels), ("age", others)), f"{ages} only: {names}")
-        found.append(zero)
-    return tuple(found)
-
+_ZEROS: Final = tuple(
+    StructuralZero(
+        f"relgq_{_limited(*ages)}",
+        (("relgq", levels), ("age", _outside(*ages))),
+        f"{age_label(*ages)} only: {', '.join(RELGQ.levels[level] for level in levels)}",
+    )
+    for ages, levels in _AGE_LIMITS.items()
+)
 
 #: The cells of the redistricting data, which are fixed, and what the first pass rounds: each is a sum of the next.
 _FIXED: Final = "hhgq8lev * votingage * hispanic * cenrace"
@@ -266,7 +276,7 @@ DHC_2020_PERSON: Final = Product(
     class_query="hhgq8lev",
     strata=STRATA,
     unit_bounds=UnitBounds(least=(0, *(1,) * 7), most=(99_999,) * 8, cap_when_total_known=True),
-    structural_zeros=_zeros(),
+    structural_zeros=_ZEROS,
     strategies=by_name(strategies(_QUERIES, _UNITED_STATES, _PUERTO_RICO, _PASSES)),
     microdata=MICRODATA,
     spine_settings=DHC,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from production_spine import geography_of
 
 from das_spark.audit import SmallPopulation
 from das_spark.audit.system import LocalSystem, declared_bounds
@@ -54,6 +55,7 @@ def plan(product: str, strategy: str) -> RunPlan:
         "config_version": 1,
         "run": {"product": product},
         "input": {"reader": "tidy_counts", "path": "population"},
+        "geography": geography_of(product, strategy),
         "budget": {"strategy": strategy},
     }
     return plan_of(tables, "test", files=False)
@@ -67,8 +69,8 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("das_spark.core.measure.sample", nothing)
 
 
-#: Cells up to which histograms are held whole, and matrices of queries made.
-DENSE = 10_000
+#: Cells up to which histograms are held whole, and matrices of queries made; and above which one record is replaced.
+DENSE, MANY = 10_000, 1_000_000
 
 
 def leaves(plan: RunPlan) -> tuple[str, ...]:
@@ -194,7 +196,7 @@ def test_a_replaced_record_costs_the_whole_budget_at_most_and_sometimes(product:
     away = [(0, 0, len(before.geocodes) - 1, size - 1)]  # other place from the top on, and other in every attribute
     drawn = [
         (*occupied[random.integers(len(occupied))], random.integers(len(before.geocodes)), random.integers(size))
-        for _ in range(REPLACED if size <= DENSE else 2)
+        for _ in range(REPLACED if size <= DENSE else size <= MANY)
     ]
     for leaf, cell, to_leaf, to_cell in (*away, *drawn):
         start = moved(before, (leaf, cell, 1))  # so that there is one to be replaced
