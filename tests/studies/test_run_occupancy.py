@@ -64,7 +64,7 @@ def test_the_truth_of_another_run_serves(tmp_path, spark):
         (part / "_SUCCESS").unlink()
     with pytest.raises(OutputError, match="confidential histograms"):
         occupancy_of_run(layout.folder, spark=spark)
-    found = occupancy_of_run(layout.folder, other.folder, spark).occupancy
+    found = occupancy_of_run(layout.folder, other.folder, spark=spark).occupancy
     assert [level.parts for level in found.levels] == [level.parts for level in expected.levels]
 
 
