@@ -190,19 +190,25 @@ def _resolve_replicates(
 ) -> ReplicateSettings | None:
     if section is None:
         return None
-    tables = _chosen_tables("output.replicates", section.tables, plan.product, problems)
+    tables = _chosen_tables("output.replicates", section.tables, plan, None, problems)
     return ReplicateSettings(section.runs, section.level, tables)
 
 
-def _chosen_tables(key: str, names: Sequence[str] | None, of: Product, problems: Problems) -> tuple[str, ...]:
-    """Tables of a product by their names; all of them where none are named."""
-    known = tuple(table.name for table in of.tables)
+def _chosen_tables(
+    key: str, names: Sequence[str] | None, plan: RunPlan, geolevels: Sequence[str] | None, problems: Problems
+) -> tuple[str, ...]:
+    """Tables of a product by their names that some geolevel has; all such tables where none are named."""
+    known = {table.name: table for table in plan.product.tables}
     if not known:
-        problems.add(key, f"product '{of.name}' has no tables; leave the section out")
+        problems.add(key, f"product '{plan.product.name}' has no tables; leave the section out")
+    census = plan.product.census(plan.spine)
+    there = [name for name, table in known.items() if table.levels(census, geolevels)]
     for name in names or ():
         if name not in known:
-            problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, known)}")
-    return tuple(name for name in known if name in (names or known))
+            problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, tuple(known))}")
+        elif name not in there:
+            problems.add(f"{key}.tables", f"'{name}' is published for none of the geolevels that are wanted")
+    return tuple(name for name in there if name in (names or known))
 
 
 def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems: Problems) -> IntervalSettings | None:
@@ -215,7 +221,6 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     """
     if section is None:
         return None
-    tables = _chosen_tables("output.intervals", section.tables, plan.product, problems)
     if wrong := too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
         problems.add(
             "output.intervals", f"{wrong}; measure fewer queries that group levels (budget.queries), or leave it out"
@@ -239,11 +244,9 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     if len(complete) <= 1 < len(census) and section.geolevels is None:
         sentence = "need all answers, and the run keeps those that its estimates need"
         problems.add("output.intervals", f'{sentence}; set measurement.rows = "all"')
-    return IntervalSettings(
-        section.level,
-        tables,
-        tuple(name for name in census if name in (section.geolevels or complete)),
-    )
+    geolevels = tuple(name for name in census if name in (section.geolevels or complete))
+    tables = _chosen_tables("output.intervals", section.tables, plan, geolevels or None, problems)
+    return IntervalSettings(section.level, tables, geolevels)
 
 
 def _added(

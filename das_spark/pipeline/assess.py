@@ -122,7 +122,7 @@ def _judged(run: Verified) -> list[Check]:
         microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
-        published = read_published(spark, layout.tables, product.tables, formats_of_tables, census.names)
+        published = read_published(spark, layout.tables, product.tables, formats_of_tables, census)
         by_census = run.published(read)
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
@@ -140,7 +140,7 @@ def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[
     if settings is None:
         return []
     levels = settings.geolevels
-    published = read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), levels)
+    published = read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), census, levels)
     return interval_rules(published, by_census.geounits, census, levels, float(settings.level))
 
 
@@ -150,14 +150,15 @@ def _of_replicates(run: Verified, by_census: RunTables, census: Spine) -> tuple[
     if settings is None:
         return [], []
     written = replicate_intervals_of(run.plan)
-    published = read_replicates(run.spark, run.layout, written, census.names, settings.runs, float(settings.level))
+    published = read_replicates(run.spark, run.layout, written, census, settings.runs, float(settings.level))
     files = run.layout.replicate_intervals
     counted = [
         PublishedTable(
             table,
             f"{REPLICATES} {format}",
             frame,
-            misnamed(files, table, format, census.names, replicate_schema(table).names),
+            misnamed(files, table, format, table.levels(census), replicate_schema(table).names),
+            table.levels(census),
         )
         for (_, format), (table, frame) in zip(written, published.counts(), strict=True)
     ]
@@ -182,14 +183,16 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     for form in _table_formats(plan, manifest):
         for table in product.tables:
             name = f"{PLACE}/{table.name}.{form}"
-            folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in census.names}
+            levels = table.levels(census)
+            folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in levels}
     for table, form in intervals_of(plan):
-        for level in _interval_levels(plan):
+        for level in table.levels(census, _interval_levels(plan)):
             folders[f"{INTERVALS}/{table.name}.{form}/{level}"] = layout.intervals.level(table.name, form, level)
     for table, form in replicate_intervals_of(plan):
         name = f"{REPLICATES}/{table.name}.{form}"
         folders |= {
-            f"{name}/{level}": layout.replicate_intervals.level(table.name, form, level) for level in census.names
+            f"{name}/{level}": layout.replicate_intervals.level(table.name, form, level)
+            for level in table.levels(census)
         }
     if plan.output.replicates is not None:
         numbers = range(1, plan.output.replicates.runs + 1)
@@ -241,14 +244,13 @@ def _counted(
             found[name] = count_rows(layout.level(table, rest))
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    written, repeated = (
-        [(table.name, form) for table, form in each] for each in (intervals_of(plan), replicate_intervals_of(plan))
-    )
+    of_run = {table.name: table for table in plan.product.tables_on(plan.spine)}
+    written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
     return (
         found
-        | table_rows(layout.tables, manifest.tables, census.names)
-        | table_rows(layout.intervals, written, _interval_levels(plan), INTERVALS)
-        | table_rows(layout.replicate_intervals, repeated, census.names, REPLICATES)
+        | table_rows(layout.tables, written, census)
+        | table_rows(layout.intervals, intervals_of(plan), census, _interval_levels(plan), place=INTERVALS)
+        | table_rows(layout.replicate_intervals, replicate_intervals_of(plan), census, place=REPLICATES)
     )
 
 

@@ -151,20 +151,21 @@ def tabulated_geounits(plan: RunPlan) -> SyntheticGeounits:
 
 def rehearse_table(plan: RunPlan, table: Table, folder: Path, geounits: Callable[[], SyntheticGeounits]) -> None:
     """Make a published table of synthetic geounits, in every format of the run, and look at what is in it."""
-    leaf, made = plan.product.census(plan.spine).leaf, geounits()
+    census, made = plan.product.census(plan.spine), geounits()
+    lowest = table.levels(census)[-1]
     layout = TablesLayout(folder / "tables")
     staging = Staging((folder / "staging").absolute())
     facts = notices_of(plan, insecure=False)
-    writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.output.tables), facts)
+    writing = TablesWriting(layout, staging, census, tuple(plan.output.tables), facts, (lowest,))
     task, writer = TabulateTask(incidence([table]), (GEOCODE,)), writing.writer(table)
-    file = f"{level_folder(leaf.name)}/part-00000"
+    file = f"{level_folder(lowest)}/part-00000"
     batches = list(task(iter([made.batch(units=False)])))
     reports = writer((table.name, file, batch) for batch in batches)
     writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])
     total = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
     right = total == made.counts[:, table.total.mask(plan.product.schema)].sum(axis=1).tolist()
     for format in plan.output.tables:
-        level = layout.level(table.name, format, leaf.name)
+        level = layout.level(table.name, format, lowest)
         right &= rows_of(level, format) == len(made.geocodes)
         right &= format != CSV or csv_header(level) == (GEOCODE, *table.names)
     if not right:

@@ -63,6 +63,11 @@ def levels_together(frames: Iterable[tuple[str, DataFrame]]) -> DataFrame:
     return union(frame.select(F.lit(level).alias("level"), "*") for level, frame in frames)
 
 
+def at_levels(frame: DataFrame, levels: Sequence[str]) -> DataFrame:
+    """The rows of some geolevels."""
+    return frame.where(F.col("level").isin(*levels))
+
+
 def first_rows(frame: DataFrame, number: int, *order: str) -> list[Row]:
     """Some rows for a message, the first ones by columns."""
     return frame.orderBy(*order).limit(number).collect()

@@ -222,8 +222,9 @@ def schema_check(run: Verified) -> Check:
         folders[blocks_of(layout.spine)] = tables.BLOCKS
     for name, format in run.manifest.tables:
         if format == PARQUET:
-            schema = table_schema([each for each in run.plan.product.tables if each.name == name])
-            folders |= {layout.tables.level(name, format, level): schema for level in run.census.names}
+            (table,) = (each for each in run.plan.product.tables if each.name == name)
+            schema = table_schema([table])
+            folders |= {layout.tables.level(name, format, level): schema for level in table.levels(run.census)}
     expected = {folder: to_arrow_schema(schema) for folder, schema in folders.items()} | _uncertainty(run)
     failing, compared = [], 0
     for folder, schema in expected.items():
@@ -250,11 +251,12 @@ def _uncertainty(run: Verified) -> dict[Path, pa.Schema]:
         return found
     if output.replicates is not None:
         for name in output.replicates.tables:
-            schema, levels = replicate_schema(tables_by_name[name]), run.census.names
+            schema, levels = replicate_schema(tables_by_name[name]), tables_by_name[name].levels(run.census)
             found |= {layout.replicate_intervals.level(name, PARQUET, level): schema for level in levels}
     if output.intervals is not None:
         for name in output.intervals.tables:
-            schema, levels = interval_schema(tables_by_name[name]), output.intervals.geolevels
+            schema = interval_schema(tables_by_name[name])
+            levels = tables_by_name[name].levels(run.census, output.intervals.geolevels)
             found |= {layout.intervals.level(name, PARQUET, level): schema for level in levels}
     return found
 
