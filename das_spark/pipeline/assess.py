@@ -33,7 +33,7 @@ from das_spark.spark.replicates import read_replicates, replicate_schema
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tables import LEVEL_TABLES
-from das_spark.spark.tabulate import misnamed, read_published
+from das_spark.spark.tabulate import misnamed, published_tables
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
@@ -122,7 +122,7 @@ def _judged(run: Verified) -> list[Check]:
         microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
-        published = read_published(spark, layout.tables, product.tables, formats_of_tables, census)
+        published = published_tables(layout.tables, product.tables, formats_of_tables, census)
         by_census = run.published(read)
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)

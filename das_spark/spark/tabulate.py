@@ -21,12 +21,16 @@ from das_spark.errors import without_values
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
 from das_spark.spark.arranged import FILE, file_starts, level_files, written_files
 from das_spark.spark.lists import cut, flat_lists, slices
+from das_spark.spark.published_rows import TableFile
 from das_spark.spark.tables import with_level
 from das_spark.spark.verify_tables import PublishedTable
+from das_spark.store import part_files
 from das_spark.store.parquet import REPORT
 from das_spark.tabulation import Incidence, incidence, tabulate
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
@@ -75,17 +79,22 @@ class TabulateTask:
         return pa.RecordBatch.from_arrays([*texts, *numbers], [*self.kept, *self.matrix.names])
 
 
-def read_published(
-    spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], formats: Sequence[str], census: Spine
+def published_tables(
+    layout: TablesLayout[Path], tables: Sequence[Table], formats: Sequence[str], census: Spine
 ) -> tuple[PublishedTable, ...]:
-    """The tables of a run as their files hold them, for verification."""
+    """The files of the tables of a run, for verification."""
     return tuple(
         PublishedTable(
             table,
             format,
-            read_files(spark, layout, table.name, format, levels, table_schema([table])),
+            None,
             misnamed(layout, table, format, levels, (GEOCODE, *table.names)),
             levels,
+            tuple(
+                TableFile(table.name, format, level, path)
+                for level in levels
+                for path in part_files(layout.level(table.name, format, level))
+            ),
         )
         for table in tables
         if (levels := table.levels(census))

@@ -25,6 +25,7 @@ from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
 from das_spark.spark.lists import cut, flat_lists, list_total, slices
+from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, pairs_of, published_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
 HEADERS: Final = "headers of tables"
-#: What stands for a value that is not there: a sum of people is never negative.
-_MISSING: Final = -1
-_PAIRS: Final = "array<struct<item: int, value: bigint>>"
-_SUMS: Final = f"level string, geocode string, pairs {_PAIRS}"
+_SUMS: Final = f"level string, geocode string, pairs {PAIRS}"
 #: Sums that a task holds at once: bounds its memory.
 _SUMS_AT_ONCE: Final = 1 << 20
 
@@ -51,10 +49,11 @@ class PublishedTable:
 
     table: Table  # what it shall hold
     format: str  # such as `csv`
-    frame: DataFrame  # level, geocode and the published columns (long)
+    frame: DataFrame | None  # level, geocode and the published columns (long); None where the files are named
     # levels whose files call their columns otherwise; None for files whose columns are read by name
     misnamed: tuple[str, ...] | None = None
     levels: tuple[str, ...] | None = None  # geolevels that it is published for, from the root; None for all
+    files: tuple[TableFile, ...] = ()  # where there is no frame
 
 
 class _Items:
@@ -98,7 +97,7 @@ class _Items:
         if min(self.reached) == len(self.levels):
             return pairs
         depth = F.coalesce(F.array_position(F.lit(list(self.levels)), F.col("level")), F.lit(0))
-        return F.filter(pairs.cast(_PAIRS), lambda pair: F.get(F.lit(self.reached), pair["item"]) >= depth)
+        return F.filter(pairs.cast(PAIRS), lambda pair: F.get(F.lit(self.reached), pair["item"]) >= depth)
 
 
 def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[Rule]:
@@ -114,7 +113,10 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     formats = tuple(dict.fromkeys(each.format for each in published))
     notes = {format: f"{format} files" if len(formats) > 1 else "" for format in formats}
     rows = [_of_geounits(tables.geounits, items), *_of_estimates(tables.estimates, items)]
-    rows += [_of_files(each, items.first[each.table.name]) for each in published]
+    rows += [_of_frame(each.table, each.format, each.frame, items) for each in published if each.frame is not None]
+    if files := [file for each in published for file in each.files]:
+        columns = {table.name: (items.first[table.name], table.names) for table in items.tables}
+        rows.append(published_rows(tables.geounits.sparkSession, files, columns))
     # The rows of a geounit are brought together as they are, before they grow into a row an item. (An outer explode,
     # because Spark would filter for empty arrays first and compute every array twice.)
     together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode")
@@ -168,7 +170,7 @@ def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) ->
 
 def _side(frame: DataFrame, format: str, pairs: Column) -> DataFrame:
     """What one side says of each geounit: items and values; no format is the side of the estimates."""
-    return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(_PAIRS).alias("pairs"))
+    return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(PAIRS).alias("pairs"))
 
 
 def _pair(item: int, value: Column) -> Column:
@@ -208,13 +210,12 @@ def _universe(table: Table) -> Column:
     return list_total(inside.getField("counts"))
 
 
-def _of_files(published: PublishedTable, row: int) -> DataFrame:
-    """The rows of a table, their totals, and their values that are not zero; items from that of the row on."""
-    names = (published.table.total.name, *published.table.names)
-    values = ", ".join(["1L", *(f"coalesce(`{name}`, {_MISSING}L)" for name in names)])
-    every = F.expr(f"transform(array({values}), (value, item) -> struct(item + {row}, value))")
-    some = F.filter(every.cast(_PAIRS), lambda pair: pair["value"] != 0)
-    return _side(published.frame, published.format, some)
+def _of_frame(table: Table, format: str, frame: DataFrame, items: _Items) -> DataFrame:
+    """The rows of a table, their totals, and their values that are not zero."""
+    values = ", ".join(["1L", *(f"coalesce(`{name}`, {MISSING}L)" for name in (table.total.name, *table.names))])
+    every = F.expr(f"transform(array({values}), (value, item) -> struct(item + {items.first[table.name]}, value))")
+    some = F.filter(every.cast(PAIRS), lambda pair: pair["value"] != 0)
+    return _side(frame, format, some)
 
 
 def _difference(format: str) -> Column:
@@ -251,12 +252,9 @@ class _ColumnSums:
         for place, (_, column) in enumerate(columns):
             before = np.concatenate([[0], np.cumsum(np.where(self._counted(column, levels), counts, 0))])
             sums[:, place] = before[offsets[1:]] - before[offsets[:-1]]
-        geounit, counted = np.nonzero(sums)
-        items = np.array([item for item, _ in columns], dtype=np.int32)[counted]
-        pairs = pa.StructArray.from_arrays([pa.array(items), pa.array(sums[geounit, counted])], ["item", "value"])
-        ends = np.searchsorted(geounit, np.arange(batch.num_rows + 1)).astype(np.int32)
-        columns = [batch.column("level"), batch.column("geocode"), pa.ListArray.from_arrays(pa.array(ends), pairs)]
-        return pa.RecordBatch.from_arrays(columns, ["level", "geocode", "pairs"])
+        pairs = pairs_of(sums, np.array([item for item, _ in columns], dtype=np.int32))
+        arrays = [batch.column("level"), batch.column("geocode"), pairs]
+        return pa.RecordBatch.from_arrays(arrays, ["level", "geocode", "pairs"])
 
     def _counted(self, column: TableColumn, levels: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
         """Whether a column counts each cell, by its levels of every attribute."""
