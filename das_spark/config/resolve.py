@@ -290,11 +290,15 @@ def check_estimation(section: EstimationSection, rows: MeasurementRows, problems
 
 
 def check_sites(estimator: str, product: Product, queries: Collection[Query], problems: Problems) -> None:
-    """Refuse an estimator that works with covariances where the measured queries leave them too large."""
-    most = ESTIMATORS[estimator].needs.most_sites if estimator in ESTIMATORS else None
-    wrong = too_many_sites(product, queries, most) if most is not None else ""
-    if wrong:
-        fix = f'measure fewer queries that group levels (budget.queries), or set it to "{DEFAULT_ESTIMATOR}"'
+    """Refuse an estimator whose solvers take fewer cells, or whose covariances the measured queries leave too large."""
+    if estimator not in ESTIMATORS:
+        return
+    needs, other = ESTIMATORS[estimator].needs, f'set it to "{DEFAULT_ESTIMATOR}"'
+    if needs.most_cells is not None and product.schema.size > needs.most_cells:
+        sentence = f"takes {needs.most_cells:,} cells at most, and {product.name} has {product.schema.size:,}; {other}"
+        problems.add("estimation.estimator", f"'{estimator}' {sentence}")
+    elif needs.most_sites is not None and (wrong := too_many_sites(product, queries, needs.most_sites)):
+        fix = f"measure fewer queries that group levels (budget.queries), or {other}"
         problems.add("estimation.estimator", f"'{estimator}' {wrong}; {fix}")
 
 

@@ -32,7 +32,9 @@ from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, P
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.ddp_2010_household import DDP_2010_HOUSEHOLD
 from das_spark.products.ddp_2010_person import DDP_2010_PERSON
+from das_spark.products.dhc_2020_household import DHC_2020_HOUSEHOLD
 from das_spark.products.dhc_2020_person import DHC_2020_PERSON
+from das_spark.products.dhc_2020_unit import DHC_2020_UNIT
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
 from das_spark.products.pl94_2020_person import PL94_2020_PERSON
@@ -76,6 +78,8 @@ _REGISTRY: Final[dict[str, Product]] = {
         PL94_2020_PERSON,
         PL94_2020_UNIT,
         DHC_2020_PERSON,
+        DHC_2020_UNIT,
+        DHC_2020_HOUSEHOLD,
     )
 }
 PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(_REGISTRY)

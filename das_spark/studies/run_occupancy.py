@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.evaluation import Frequencies
+from das_spark.geography import ROOT_GEOCODE
 from das_spark.pipeline.accuracy import pairs
 from das_spark.products import PRODUCTS
 from das_spark.spark.finished_runs import FinishedRun, Pair, require_truths
@@ -209,8 +211,11 @@ def _households(pair: Pair, run: FinishedRun, spark: SparkSession) -> DataFrame:
     occupied = occupied_cells(run.product)
     if occupied is not None:
         return geounits(pair.truth, pair.estimate, occupied)
-    invariants = read_table(spark, "invariants", run.public.level("invariants", pair.geolevel))
-    units = invariants.where("name = 'units'").selectExpr("geocode", "values[0] AS units")
+    leaf = run.spine.leaf.name  # where units are declared; the housing units of other geounits are the sums
+    declared = read_table(spark, "invariants", run.public.level("invariants", leaf)).where("name = 'units'")
+    length = run.spine.level(pair.geolevel).length
+    around = f"left(geocode, {length})" if length else f"'{ROOT_GEOCODE}'"
+    units = declared.groupBy(F.expr(around).alias("geocode")).agg(F.expr("sum(values[0]) AS units"))
     return geounits(pair.truth, pair.estimate, None, units)
 
 

@@ -83,6 +83,21 @@ def test_queries_that_tell_too_much_apart_are_refused_with_the_key_and_the_fix()
     assert planned("blue_down", {"hhgq": "1/4", "detailed": "3/4"}).queries
 
 
+def test_a_product_of_more_cells_than_an_estimator_takes_is_refused_with_the_other_one():
+    tables = {
+        "config_version": 1,
+        "run": {"product": "ddp_2010_person"},
+        "input": {"reader": "tidy_counts", "path": "population"},
+        "budget": {"strategy": "ddp_2010"},
+        "estimation": {"estimator": "blue_down"},
+    }
+    said = r"'blue_down' takes 262,144 cells at most, and ddp_2010_person has 467,712; set it to \"top_down\""
+    with pytest.raises(ConfigurationError, match=said):
+        plan_of(tables, "test", files=False)
+    tables["estimation"] = {"estimator": "top_down"}
+    assert plan_of(tables, "test", files=False).product.schema.size == 467_712
+
+
 def test_a_schema_of_more_than_a_million_cells_is_looked_at_at_once():
     made = product_from(many_cells_run.product(55))
     assert made.schema.size > 1_600_000
