@@ -24,9 +24,8 @@ DELIMITER: Final = "|"
 
 STATES: Final = "01-02,04-06,08-13,15-42,44-51,53-56,72"
 _MAFID: Final = "100000001-899999999"
-_QUARTERS: Final = (
-    "101-106,201-203,301,401-405,501,601-602,701-702,704,706,801-802,900-901,903-904,blank"  # types of group quarters
-)
+_TYPES_OF_QUARTERS: Final = "101-106,201-203,301,401-405,501,601-602,701-702,704,706,801-802,900-901,903-904"
+_QUARTERS: Final = f"{_TYPES_OF_QUARTERS},{BLANK}"
 _RACE: Final = "1000-8999,9000,9500,9900"
 _OTHER_RACE: Final = f"{_RACE},{BLANK}"
 
@@ -99,6 +98,15 @@ PERSON: Final = _record(
     ("LIVE_ALONE", 1, "0-2"),
 )
 """A person in a household (RTYPE 3) or in group quarters (5): 91 characters."""
+
+RELGQ: Final = "RELGQ"
+"""Field that readers derive: relationship of people in households, type of group quarters of all others."""
+
+ALONE, HOUSEHOLDER, LAST_RELATIONSHIP = 19, 20, 36
+"""Codes of RELGQ: a householder who lives alone and one who does not; the last RELSHIP of people in households."""
+
+PERSON_CODES: Final = {**PERSON.codes, RELGQ: f"{ALONE}-{LAST_RELATIONSHIP},{_TYPES_OF_QUARTERS}"}
+"""Codes of what a person record tells, its own fields and the derived one."""
 
 GEOCODE_PARTS: Final = (("TABBLKST", 2), ("TABBLKCOU", 3), ("TABTRACTCE", 6), ("TABBLKGRPCE", 1), ("TABBLK", 4))
 """Columns of the geographic reference file (GRF-C), and digits of each, that together are a block's geocode of 16."""

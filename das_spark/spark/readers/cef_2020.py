@@ -13,6 +13,10 @@ Where the release drops records silently, this reader refuses: persons without a
 what persons and units say of each other must agree: the type of group quarters, and their numbers state by state. A
 facility without persons breaks the bounds that facilities put on persons; it is refused too, unless
 ``input.unit_conflicts`` takes the units from the people.
+
+A product may read the derived field RELGQ: RELSHIP in households, the type of group quarters of all others, and 19 for
+a householder without anybody else in the unit. For such a product RELSHIP must fit to where a person lives, and
+FINAL_POP of a unit must be 1 where one person lives in it and there alone.
 """
 
 from __future__ import annotations
@@ -27,7 +31,19 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
-from das_spark.io.cef import BLOCK_KEY, DELIMITER, ENDINGS, FILES, PERSON, UNIT
+from das_spark.io.cef import (
+    ALONE,
+    BLOCK_KEY,
+    DELIMITER,
+    ENDINGS,
+    FILES,
+    HOUSEHOLDER,
+    LAST_RELATIONSHIP,
+    PERSON,
+    PERSON_CODES,
+    RELGQ,
+    UNIT,
+)
 from das_spark.io.input_files import look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
 from das_spark.spark.problems import (
@@ -78,7 +94,12 @@ class _RecordLines:
             return row_problems(self.frame.withColumn(FAULTS, faults(checks)), checks)
 
 
-def _rules(record: Record) -> list[tuple[str, str, Column]]:
+def _relgq(target: Target) -> bool:
+    """Whether a product reads who is alone, and other relationships."""
+    return any(each.name == RELGQ for each in target.recodes.attributes.values())
+
+
+def _rules(record: Record, *, relgq: bool) -> list[tuple[str, str, Column]]:
     """Fields, what is expected of them together, and where a line is not so whose fields are right one by one."""
     quarters, home = ("4", "2") if record is UNIT else ("5", "3")
     in_quarters = F.trim(text(record, "QGQTYP")) != ""
@@ -88,6 +109,10 @@ def _rules(record: Record) -> list[tuple[str, str, Column]]:
         vacant = text(UNIT, "VACS") != "0"
         rules.append(("VACS", "0 in group quarters", in_quarters & vacant))
         rules.append(("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (number(UNIT, "FINAL_POP") > 0)))
+    elif relgq:
+        expected = f"{HOUSEHOLDER} to {LAST_RELATIONSHIP} in housing units and there alone"
+        at_home = number(PERSON, "RELSHIP") <= LAST_RELATIONSHIP
+        rules.append(("RTYPE, RELSHIP", expected, ~in_quarters != at_home))
     return rules
 
 
@@ -106,9 +131,9 @@ def _form(record: Record) -> str:
     return f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
 
 
-def _open(spark: SparkSession, file: str, record: Record) -> _RecordLines:
+def _open(spark: SparkSession, file: str, record: Record, *, relgq: bool = False) -> _RecordLines:
     require_path(file)
-    rules = _rules(record)
+    rules = _rules(record, relgq=relgq)
     good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
     across = tuple(RowCheck(file, field, expected, good & fails) for field, expected, fails in rules)
     with reading(file):
@@ -129,8 +154,9 @@ def _fixed(record: Record) -> Column:
     return F.expr(f"CASE WHEN size({parts}) = {len(fields)} THEN concat({padded}) END")
 
 
-_NOBODY, _OTHER_CLASS = 1, 2
-"""What is odd about a row: a facility without persons, a person of another class than her unit."""
+_NOBODY, _OTHER_CLASS, _OTHER_SIZE = 1, 2, 3
+"""What is odd about a row: a facility without persons, a person of another class than her unit, a householder who is
+alone by her unit and not by the persons, or the reverse."""
 
 
 def _with_unit(lines: _RecordLines) -> DataFrame:
@@ -145,6 +171,7 @@ def _unit_block() -> Column:
 
 def _count_lines(units: _RecordLines, persons: _RecordLines | None, target: Target) -> DataFrame:
     """Count lines by block, cell and kind; a faulty line has none of these."""
+    relgq = persons is not None and _relgq(target)
     rows = _unit_rows(units, target)
     if persons is not None:
         rows = rows.unionByName(_person_rows(persons, target), allowMissingColumns=True)
@@ -154,16 +181,22 @@ def _count_lines(units: _RecordLines, persons: _RecordLines | None, target: Targ
         F.max("home").over(home).alias("home_of_unit"),
         F.count("home").over(home).alias("units"),
         F.count("level").over(home).alias("persons"),
+        *((F.max("population").over(home).alias("said"), "alone_cell") if relgq else ()),
         "of_unit", _IS_GOOD, "home", "vacant", "population", "level", "cell",
     )  # fmt: skip
     is_unit, good = F.col("of_unit"), F.col(_IS_GOOD)
     vacant, orphan, repeated = further_kinds(target)
     unit = F.when(F.col("units") > 1, repeated).when(F.col("vacant"), vacant).otherwise(F.col("home"))
     kind = F.when(is_unit, unit).when(F.col("units") == 0, orphan).otherwise(F.col("level"))
-    alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
-    odd = F.when(alone, _NOBODY).when(F.col("home_of_unit") != F.col("level"), _OTHER_CLASS).otherwise(0)
-    counted = [each.alias(name) for name, each in (("kind", F.when(good, kind).cast("int")), ("odd", odd))]
-    grouped = joined.groupBy(KEY, "cell", *counted, "of_unit", _IS_GOOD)
+    nobody = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
+    odd = F.when(nobody, _NOBODY).when(F.col("home_of_unit") != F.col("level"), _OTHER_CLASS)
+    cell = F.col("cell")
+    if relgq:
+        alone = F.col("persons") == 1
+        cell = F.when(alone, F.col("alone_cell")).otherwise(cell)
+        odd = odd.when((F.col("level") == 0) & (alone != (F.col("said") == 1)), _OTHER_SIZE)
+    counted = {"kind": F.when(good, kind).cast("int"), "odd": odd.otherwise(0), "cell": cell}
+    grouped = joined.groupBy(KEY, *(each.alias(name) for name, each in counted.items()), "of_unit", _IS_GOOD)
     return grouped.agg(F.count(F.lit(1)).alias("count"), zero_if_null(F.sum("population")).alias("population"))
 
 
@@ -197,11 +230,24 @@ def _person_rows(persons: _RecordLines, target: Target) -> DataFrame:
         _unit_number(persons),
         F.when(good, _unit_class(PERSON, target)).alias("level"),
         F.when(good, _cell(PERSON, target)).alias("cell"),
+        *((F.when(good, _cell(PERSON, target, alone=True)).alias("alone_cell"),) if _relgq(target) else ()),
     )
 
 
-def _cell(record: Record, target: Target) -> Column:
-    return target.cell(lambda field: number(record, field))
+def _cell(record: Record, target: Target, *, alone: bool = False) -> Column:
+    """Cell of a record; of one person in a unit, where nobody else lives there."""
+
+    def code(field: str) -> Column:
+        return _relationship(alone=alone) if field == RELGQ else number(record, field)
+
+    return target.cell(code)
+
+
+def _relationship(*, alone: bool) -> Column:
+    """Code of RELGQ (long): type of group quarters, or relationship; another one of householders who are alone."""
+    relationship, quarters = number(PERSON, "RELSHIP"), number(PERSON, "QGQTYP")
+    at_home = F.when(relationship == HOUSEHOLDER, ALONE).otherwise(relationship) if alone else relationship
+    return F.coalesce(quarters, at_home)
 
 
 def _unit_number(lines: _RecordLines) -> Column:
@@ -274,6 +320,9 @@ class _Census:
         found += self._without_facility()
         others = self._lines(lambda row: row.odd == _OTHER_CLASS)
         found += _problem(others, persons, "QGQTYP", "the type of group quarters that the unit has", self._others)
+        sizes = self._lines(lambda row: row.odd == _OTHER_SIZE)
+        expected = f"a FINAL_POP of 1 in {units.file} where nobody else lives in the unit, and there alone"
+        found += _problem(sizes, persons, "MAFID", expected, self._other_sizes)
         return found or self._states()
 
     def empty_facilities(self) -> list[Problem]:
@@ -306,6 +355,12 @@ class _Census:
         homes = _with_unit(self.units).select("unit", _unit_class(UNIT, self.target).alias("home"))
         level = _unit_class(PERSON, self.target)
         return _with_unit(persons).withColumn("level", level).join(homes, "unit").where("home <> level")
+
+    def _other_sizes(self, persons: _RecordLines) -> DataFrame:
+        said = _with_unit(self.units).select("unit", number(UNIT, "FINAL_POP").alias("said"))
+        found = F.count("unit").over(Window.partitionBy("unit")).alias("found")
+        living = _with_unit(persons).where(_unit_class(PERSON, self.target) == 0).select("*", found)
+        return living.join(said, "unit").where("(said = 1) <> (found = 1)")
 
     def _empty(self, units: _RecordLines) -> DataFrame:
         facilities = _with_unit(units).where(_unit_class(UNIT, self.target) > 0)
@@ -363,7 +418,8 @@ class Cef2020:
     def _paths(self, settings: InputSettings, target: Target) -> tuple[str, str, str]:
         """Paths of persons (empty where units are counted), units and geography."""
         counted = UNIT if target.counts_units else PERSON
-        target.require_codes(self.name, counted.codes, target.recodes.attributes.values())
+        codes = UNIT.codes if target.counts_units else PERSON_CODES
+        target.require_codes(self.name, codes, target.recodes.attributes.values())
         for record in {UNIT.name: UNIT, counted.name: counted}.values():
             target.require_codes(self.name, record.codes, [target.unit_class])
         target.require_geocodes(self.name)
@@ -380,7 +436,7 @@ class Cef2020:
         reference = open_geography(spark, geography)
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
-            of_persons = _open(spark, persons, PERSON) if persons else None
+            of_persons = _open(spark, persons, PERSON, relgq=_relgq(target)) if persons else None
             census = _Census.of(_open(spark, units, UNIT), of_persons, reference, target)
             with released_if_refused(census.counted):
                 refuse([*of_geography, *census.line_problems()])

@@ -90,10 +90,18 @@ class Cef:
 
     @classmethod
     def person(
-        cls, mafid: int, number: int, *, age: int = 30, hisp: str = "1", race: str = "01", gq: str = "   "
+        cls,
+        mafid: int,
+        number: int,
+        *,
+        age: int = 30,
+        hisp: str = "1",
+        race: str = "01",
+        gq: str = "   ",
+        relship: str = "20",
     ) -> str:
         line = "3" + f"{mafid:09d}" + f"{number:>5d}" + "44" + "00001" + "1" + f"{age:>3d}" + "19900101"
-        line += " 1 1" + "1990" + "1000" + "1" + hisp + "1000" + "    " * 7 + "1" + race + "01" + "20" + gq + "0"
+        line += " 1 1" + "1990" + "1000" + "1" + hisp + "1000" + "    " * 7 + "1" + race + "01" + relship + gq + "0"
         assert len(line) == 91
         return line if gq == "   " else "5" + line[1:]
 
