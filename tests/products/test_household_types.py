@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement, product
+from math import prod
 
-from das_spark.products._household_types import BOTH, COUPLES, FROM_6, TYPES, UNDER_6, HouseholdType, crossed
+from das_spark.products._household_types import (
+    BOTH,
+    COUPLES,
+    FROM_6,
+    PLACE_VALUES,
+    TYPES,
+    UNDER_6,
+    HouseholdType,
+    crossed,
+)
 
 
 def first(couple: int) -> int:
@@ -19,8 +29,8 @@ def test_there_are_522_types_in_blocks_by_couple():
 def test_labels_and_codes_tell_types_apart():
     assert len({each.label for each in TYPES}) == 522
     assert len({each.code for each in TYPES}) == 522
-    assert all(1_000_000 < each.code < 6_000_000 for each in TYPES)
-    assert TYPES[0].code == 1_111_103
+    assert TYPES[0].code == 0 * 896 + 1 * 224 + 1 * 56 + 28 + 14 + 3
+    assert PLACE_VALUES == tuple(prod((4, 4, 2, 2, 2, 7)[place:]) for place in range(7))
 
 
 def test_types_at_some_places_are_the_released_ones():
