@@ -30,7 +30,7 @@ def test_labels_and_codes_tell_types_apart():
     assert len({each.label for each in TYPES}) == 522
     assert len({each.code for each in TYPES}) == 522
     assert TYPES[0].code == 0 * 896 + 1 * 224 + 1 * 56 + 28 + 14 + 3
-    assert PLACE_VALUES == tuple(prod((4, 4, 2, 2, 2, 7)[place:]) for place in range(7))
+    assert tuple(prod((4, 4, 2, 2, 2, 7)[place:]) for place in range(7)) == PLACE_VALUES
 
 
 def test_types_at_some_places_are_the_released_ones():

@@ -263,7 +263,8 @@ def level_of(coded: CodedField, code: Column) -> Column:
     if len(ranges) > _MANY_RANGES:
         first, end = min(low for low, _, _ in ranges), max(high for _, high, _ in ranges) + 1
         levels = coded.level_of(np.arange(first, end))
-        table = F.array(*(F.lit(level if level >= 0 else None).cast("int") for level in levels.tolist()))
+        # One literal text: a column for each code would cost a call each.
+        table = F.expr(f"array({', '.join(str(level) if level >= 0 else 'null' for level in levels.tolist())})")
         found = F.when(code.between(first, end - 1), F.get(table, (code - first).cast("int")))
         return F.when(code.isNull(), F.lit(coded.blank_level).cast("int")).otherwise(found)
     level = F.when(code.isNull(), F.lit(coded.blank_level).cast("int"))
