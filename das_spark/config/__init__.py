@@ -47,6 +47,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
+from das_spark.config.published import held_counts
 from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries
 from das_spark.config.run_files import load_parts, load_plan, load_run, plan_of
@@ -56,6 +57,7 @@ from das_spark.config.stages import (
     PREPARING,
     Stage,
     StageKind,
+    is_preparing,
     names_until,
     part_of,
     stage_names,
@@ -102,7 +104,9 @@ __all__ = [
     "extent_of_loss",
     "geounit_sentences",
     "holding_losses",
+    "held_counts",
     "interval_settings",
+    "is_preparing",
     "known_levels",
     "lazy_levels",
     "level_plan",

@@ -161,6 +161,19 @@ MEASUREMENTS: Final = TableDeclaration(
 )
 #: Integer, nonnegative, summing to the parent cell by cell.
 ESTIMATES: Final = TableDeclaration("estimates", "a geounit: its protected histogram", _HISTOGRAM)
+#: Of the leaves, the estimates of another product's run; of all others, their sums. Cells are those of that product.
+PUBLISHED: Final = TableDeclaration(
+    "published",
+    "a geounit: its histogram as another product has published it, to which its estimate is held",
+    pa.schema(
+        [
+            _GEOCODE,
+            _PARENT,
+            _column("cells", _INTEGERS, "occupied cells: flat indices of the schema of that product, ascending"),
+            _column("counts", _LONGS, "records of that product in these cells", "records"),
+        ]
+    ),
+)
 DIAGNOSTICS: Final = TableDeclaration(
     "diagnostics",
     "a family: a parent and its children",
@@ -302,6 +315,8 @@ OF_EVERY_RUN: Final = (HISTOGRAMS, GEOUNITS, INVARIANTS, BOUNDS, MEASUREMENTS, E
 OF_OPTIMIZED_SPINES: Final = (BLOCKS, SHARES, CENSUS_ESTIMATES)
 #: What estimators add that give arrays with their estimates, or go upwards first.
 OF_ESTIMATORS: Final = (ESTIMATE_ARRAYS, UPWARD, UPWARD_SUMS)
+#: What a run has whose product is held to what another one has published.
+OF_PUBLISHED: Final = (PUBLISHED,)
 #: What a run has that is repeated on its own output.
 OF_REPLICATES: Final = (REPLICATE_ERRORS, REPLICATE_OFFSETS)
 
@@ -325,6 +340,6 @@ SCRATCH: Final = (SECONDS, LINEAR, MOMENTS, UNION_MOMENTS)
 TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
     {
         each.name: each
-        for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, *OF_REPLICATES, *SCRATCH)
+        for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, *OF_PUBLISHED, *OF_REPLICATES, *SCRATCH)
     }
 )
