@@ -117,9 +117,7 @@ def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
         )
 
 
-def check_published(
-    section: InputSettings, product: Product, part: str, problems: Problems, *, files: bool
-) -> None:
+def check_published(section: InputSettings, product: Product, part: str, problems: Problems, *, files: bool) -> None:
     """Demand the run whose published counts the estimates are held to, exactly where the product says so.
 
     Args:

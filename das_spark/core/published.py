@@ -80,7 +80,9 @@ def held_bounds(held: HeldCounts, children: tuple[str, ...], published: Publishe
     if published is None or published.geocodes != children:
         known = () if published is None else published.geocodes
         missing = sorted(set(children) ^ set(known))
-        raise EstimationError(f"{held.name}: no published counts, or several, of {', '.join(missing[:1]) or children[0]}")
+        raise EstimationError(
+            f"{held.name}: no published counts, or several, of {', '.join(missing[:1]) or children[0]}"
+        )
     answer = held.of.row_of(published.cells)
     counted = answer >= 0
     child = np.repeat(np.arange(len(children)), np.diff(published.offsets))[counted]

@@ -159,6 +159,27 @@ def take_published(context: RunContext) -> None:
     context.published_run = run.record
 
 
+def load_published(context: RunContext) -> None:
+    """Let a run say which run it is held to, where its tables were taken over from an earlier one."""
+    if context.plan.product.published is not None:
+        known = _recorded(context.layout.public.published_source)
+        if known is None:
+            raise OutputError(f"{context.layout.public.published_source}: is not there", hint="restore the file")
+        context.published_run = known
+
+
+def copy_record(context: RunContext, source: PublicLayout[Path]) -> None:
+    """Give a run the record of the run that its measurements' run is held to, unless it has one."""
+    place = context.layout.public.published_source
+    if not place.is_file():
+        require_held(context.layout)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write_durably(place, source.published_source.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise OutputError(f"{source.published_source}: is not there", hint="restore the file") from error
+
+
 def _write(context: RunContext, run: PublishedRun) -> None:
     """Sum the estimates of the leaves up along the spine, after both runs are found to have the same leaves."""
     table, folder = run.leaves()
@@ -166,9 +187,7 @@ def _write(context: RunContext, run: PublishedRun) -> None:
     staging = staging_of(context.layout, context.layout.public) / "published_leaves"
     try:
         leaves = write_and_read(
-            same_leaves(
-                context.tables.read("geounits", leaf), read_table(context.spark, table, folder), context.spine
-            ),
+            same_leaves(context.tables.read("geounits", leaf), read_table(context.spark, table, folder), context.spine),
             staging,
         )
         _refuse_other_leaves(run, leaves, context.plan)

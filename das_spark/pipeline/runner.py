@@ -117,7 +117,9 @@ def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     stages = stages_until(context.plan, until)
     read_input(context, until)
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
-    later = [stage for stage in stages if stage.kind is StageKind.PUBLISHED and not is_preparing(context.plan, stage.name)]
+    later = [
+        stage for stage in stages if stage.kind is StageKind.PUBLISHED and not is_preparing(context.plan, stage.name)
+    ]
     if not levels and not later:
         return stopped(context, stages)
     entry, ledger = charge(context)  # a run that stops before it measures has spent nothing

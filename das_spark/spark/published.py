@@ -125,7 +125,9 @@ def _impossible(
         bad = np.zeros(rows.num_rows, dtype=np.bool_)
         bad[row[~possible[published]]] = True
         return bad
-    lower, upper = (flat_lists(rows.column(side), np.int64)[0].reshape(rows.num_rows, -1) for side in ("lower", "upper"))
+    lower, upper = (
+        flat_lists(rows.column(side), np.int64)[0].reshape(rows.num_rows, -1) for side in ("lower", "upper")
+    )
     place, sums = answer[published], np.zeros(lower.shape, dtype=np.int64)
     inside = place >= 0
     np.add.at(sums, (row[inside], place[inside]), counts[inside])

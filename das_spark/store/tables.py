@@ -333,6 +333,16 @@ def of_estimator(needs: Needs, levels: Sequence[str]) -> dict[TableDeclaration, 
     return {table: of for table, of in found.items() if of}
 
 
+def of_published(*, held: bool, levels: Sequence[str]) -> dict[TableDeclaration, tuple[str, ...]]:
+    """The tables that a run has because its estimates are held to what another product has published.
+
+    Args:
+        held: Whether they are.
+        levels: All levels of the run, from the top.
+    """
+    return {table: tuple(levels) for table in OF_PUBLISHED} if held else {}
+
+
 #: Scratch of what is made from estimates and measurements; never part of a run's result.
 SCRATCH: Final = (SECONDS, LINEAR, MOMENTS, UNION_MOMENTS)
 
@@ -340,6 +350,14 @@ SCRATCH: Final = (SECONDS, LINEAR, MOMENTS, UNION_MOMENTS)
 TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
     {
         each.name: each
-        for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, *OF_PUBLISHED, *OF_REPLICATES, *SCRATCH)
+        for each in (
+            LEAVES,
+            *OF_EVERY_RUN,
+            *OF_OPTIMIZED_SPINES,
+            *OF_ESTIMATORS,
+            *OF_PUBLISHED,
+            *OF_REPLICATES,
+            *SCRATCH,
+        )
     }
 )
