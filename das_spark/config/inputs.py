@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.load import Problems, nearest
-from das_spark.config.published import held_counts
 from das_spark.config.model import SIMULATED
+from das_spark.config.published import held_counts
 
 if TYPE_CHECKING:
     from das_spark.config.model import InputSettings

@@ -22,6 +22,7 @@ def held_counts(product: Product) -> HeldCounts | None:
     query, of = product.schema.query(published.query), PRODUCTS[published.product].schema.query(published.of)
     if query.rows != of.rows:
         raise ConfigurationError(
-            f"{where}: {published.query!r} has {query.rows} answers, and {published.of!r} of {published.product} {of.rows}"
+            f"{where}: {published.query!r} has {query.rows} answers, and {published.of!r} of {published.product} has "
+            f"{of.rows}"
         )
     return HeldCounts(f"published:{published.name}", query, of)

@@ -101,9 +101,7 @@ class LevelPlan:
         # While nothing is estimated yet, the parent of a family below the top says nothing of its cells.
         if self.held is not None and (parent is not None or not declared.parent_geocode):
             name, relaxing = self.held.name, self.family.failsafe
-            bounds = tuple(
-                held_on(each, parent, everywhere=relaxing) if each.name == name else each for each in bounds
-            )
+            bounds = tuple(held_on(each, parent, everywhere=relaxing) if each.name == name else each for each in bounds)
         measurements = tuple(self._measurement(each) for each in answers)
         return replace(declared, parent=parent, measurements=measurements, bounds=bounds)
 

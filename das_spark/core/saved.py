@@ -70,7 +70,9 @@ def read_family(content: bytes, plan: LevelPlan) -> MeasuredFamily:
         measurements=tuple(
             FamilyMeasurement(plan.queries[name], rows[name], values[name], variance[name]) for name in rows
         ),
-        bounds=tuple(FamilyBounds(name, plan.queries[name], lower[name], upper[name], bounded.get(name)) for name in lower),
+        bounds=tuple(
+            FamilyBounds(name, plan.queries[name], lower[name], upper[name], bounded.get(name)) for name in lower
+        ),
         flows=FamilyFlows(
             plan.queries["class"], arrays["child"], arrays["flow lower"], arrays["flow upper"], arrays["total"]
         )

@@ -11,6 +11,7 @@ from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.replicates import replicate_intervals_of
+from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
@@ -172,9 +173,7 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     """Every public folder is marked as whole."""
     product = plan.product
     census = product.census(spine)
-    of_spine = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
-    if product.published is not None:
-        of_spine.append("published")
+    of_spine = [*imported_tables(plan), "estimates", "diagnostics"]
     if census is not spine:
         of_spine.append("shares")
     folders = {f"{table}/{level}": layout.level(table, level) for table in of_spine for level in spine.names}

@@ -205,8 +205,8 @@ def _refuse_other_leaves(run: PublishedRun, leaves: DataFrame, plan: RunPlan) ->
     missing = [row["geocode"] for row in first_rows(unpublished(leaves), NAMED, "geocode")]
     if missing:
         raise InputError(
-            f"{where}: run {run.manifest.run_id} has no estimate of {leaf} such as {', '.join(missing)}, which this run "
-            "has",
+            f"{where}: run {run.manifest.run_id} has no estimate of {leaf} such as {', '.join(missing)}, which this "
+            "run has",
             hint="both runs must be on the same geounits: name a run on the same input",
         )
     strange = [row["geocode"] for row in first_rows(unknown_leaves(leaves), NAMED, "geocode")]
@@ -229,8 +229,8 @@ def _refuse_contradictions(context: RunContext, run: PublishedRun, written: Data
     if rows:
         named = ", ".join(f"{row['geocode']} ({row['level']}: {row['name']})" for row in rows)
         raise InfeasibleError(
-            f"{KEY}: {run.public.path}: the counts that run {run.manifest.run_id} has published contradict what this run "
-            f"declares exact or impossible, in geounits such as {named}",
+            f"{KEY}: {run.public.path}: the counts that run {run.manifest.run_id} has published contradict what this "
+            f"run declares exact or impossible, in geounits such as {named}",
             hint="declare the same invariants of the same input in both runs ([invariants], [[constraints]])",
         )
 

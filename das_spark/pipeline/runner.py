@@ -30,8 +30,8 @@ from das_spark.pipeline.intervals import publish_intervals
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.published import take_published
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
+from das_spark.pipeline.published import take_published
 from das_spark.pipeline.replicates import publish_replicates
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of

@@ -117,8 +117,8 @@ def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
         []
         if held is None
         else [
-            f"Every estimate is held to the counts of {held.query!r} that a run of {held.product} has published: public "
-            "estimates, not exact counts."
+            f"Every estimate is held to the counts of {held.query!r} that a run of {held.product} has published: "
+            "public estimates, not exact counts."
         ]
     )
     return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added, *published)

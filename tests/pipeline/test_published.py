@@ -10,7 +10,7 @@ import pytest
 from das_spark.config import load_plan
 from das_spark.histogram import Histogram
 from das_spark.pipeline import run_stages
-from das_spark.store import PublicManifest, open_public
+from das_spark.store import open_public
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
