@@ -209,18 +209,21 @@ def _records(
     place[order] = np.arange(len(order))
     unit = place[np.concatenate([people.home, homes + empty + resident])]
     by_unit = np.argsort(unit, kind="stable")
-    everybody = (
-        np.concatenate(pair)[by_unit]
-        for pair in (
-            (people.relationship, relationship),
-            (people.woman, woman),
-            (people.age, age),
-            (people.hispanic, hispanic),
-            (people.race, race),
-        )
+    own = (people.relationship, people.woman, people.age, people.hispanic, people.race)
+    others = (relationship, woman, age, hispanic, race)
+    everybody = [np.concatenate(pair)[by_unit] for pair in zip(own, others, strict=True)]
+    return Records(
+        block=start + block[order],
+        quarters=of_quarters[order],
+        tenure=of_tenure[order],
+        vacancy=of_vacancy[order],
+        unit=unit[by_unit],
+        relationship=everybody[0],
+        woman=everybody[1],
+        age=everybody[2],
+        hispanic=everybody[3],
+        race=everybody[4],
     )
-    of_units = (each[order] for each in (of_quarters, of_tenure, of_vacancy))
-    return Records(start + block[order], *of_units, unit[by_unit], *everybody)
 
 
 def _tenure(people: Households, numbers: np.random.Generator) -> Counts:
