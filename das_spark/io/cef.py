@@ -18,6 +18,8 @@ from das_spark.simulation.entities_2020 import entities
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from das_spark.simulation import Population
 
 
@@ -193,17 +195,23 @@ HEADER = f"{DELIMITER.join(_HEADER)}\n".encode()
 """First line of the geographic reference file: the columns that readers need, those of entities among them."""
 
 
-def block_lines(population: Population, first_block: int) -> bytes:
-    """The blocks of a population as rows of the geographic reference file."""
+def race_of_2010(race: Integers) -> Integers:
+    """RACE2010, 1 to 31, of races of 63, 0 to 62."""
+    found: Integers = _RACE2010[race]
+    return found
+
+
+def block_lines(geocodes: NDArray[np.str_], first_block: int) -> bytes:
+    """Blocks as rows of the geographic reference file."""
     ends = np.cumsum([digits for _, digits in GEOCODE_PARTS]).tolist()
     starts = [0, *ends[:-1]]
-    codes = entities(population.geocodes)
+    codes = entities(geocodes)
     of_blocks = zip(*(codes[name].tolist() for name, _ in ENTITY_PARTS), strict=True)
     rows = [
         DELIMITER.join(
             [*(code[start:end] for start, end in zip(starts, ends, strict=True)), *own, str(first_block + place)]
         )
-        for place, (code, own) in enumerate(zip(population.geocodes.tolist(), of_blocks, strict=True))
+        for place, (code, own) in enumerate(zip(geocodes.tolist(), of_blocks, strict=True))
     ]
     return "".join(f"{row}\n" for row in rows).encode()
 
@@ -271,7 +279,7 @@ def _person_lines(made: Homes, number: Integers, states: Integers) -> Bytes:
     lines.put(BCUSTATEFP=states[made.place[made.unit]], VERSION=1, QSEX=1 + made.rank % 2, QAGE=age)
     lines.put(QDB=year * 10_000 + 101, QDOB_MONTH=1, QDOB_DAY=1, QDOB_YEAR=year)
     lines.put(QSPAN=np.where(hispanic == 1, 2000, 1000), QSPANX=1 + hispanic, CENHISP=1 + hispanic)
-    lines.put(QRACE1=1000, QRACEX=1 + np.minimum(race, 5), CENRACE=1 + race, RACE2010=_RACE2010[race])
+    lines.put(QRACE1=1000, QRACEX=1 + np.minimum(race, 5), CENRACE=1 + race, RACE2010=race_of_2010(race))
     at_home = np.where(made.rank == 0, 20, 33)
     lines.put(RELSHIP=np.where(level == 0, at_home, np.where(level <= _LAST_INSTITUTION, 37, 38)))
     lines.put(QGQTYP=_types(made)[made.unit])
