@@ -310,7 +310,62 @@ def sweep_nested(  # noqa: PLR0913, PLR0915, PLR0917, C901, PLR0912 - one fused 
 
 
 @_compiled
-def raked_classes(  # noqa: PLR0913, PLR0917, C901
+def _scaled_to_classes(wanted: Floats, cells: int, points: Floats, sums: Floats) -> float:
+    """Scale one class's points to its sums; the worst violation before, relative to max(1, size)."""
+    width, worst = wanted.size, 0.0
+    sums[:width] = 0.0
+    for position in range(cells):
+        for place in range(width):
+            sums[place] += points[position * width + place]
+    for place in range(width):
+        worst = max(worst, abs(sums[place] - wanted[place]) / max(1.0, wanted[place]))
+        sums[place] = wanted[place] / sums[place] if sums[place] > 0.0 else 1.0
+    for position in range(cells):
+        for place in range(width):
+            points[position * width + place] *= sums[place]
+    return worst
+
+
+@_compiled
+def _scaled_to_cells(needed: Floats, width: int, points: Floats) -> None:
+    """Scale one class's points to its cells' sums."""
+    for position in range(needed.size):
+        total = 0.0
+        for place in range(width):
+            total += points[position * width + place]
+        if total > 0.0:
+            for place in range(width):
+                points[position * width + place] *= needed[position] / total
+
+
+@_compiled
+def _moved(wanted: Floats, cells: int, points: Floats, sums: Floats) -> None:
+    """Move what children have too much to those that have too little, each time out of the fullest cell."""
+    width = wanted.size
+    for place in range(width):
+        sums[place] = -wanted[place]
+    for position in range(cells):
+        for place in range(width):
+            sums[place] += points[position * width + place]
+    for _ in range(4 * width):
+        most, least = 0, 0
+        for place in range(width):
+            most = place if sums[place] > sums[most] else most
+            least = place if sums[place] < sums[least] else least
+        amount, cell = min(sums[most], -sums[least]), 0
+        for position in range(cells):
+            cell = position if points[position * width + most] > points[cell * width + most] else cell
+        amount = min(amount, points[cell * width + most])
+        if amount <= 0.0:
+            break
+        points[cell * width + most] -= amount
+        points[cell * width + least] += amount
+        sums[most] -= amount
+        sums[least] += amount
+
+
+@_compiled
+def raked_classes(  # noqa: PLR0913, PLR0917
     class_first: Integers,
     live_first: Integers,
     base: Integers,
@@ -322,36 +377,23 @@ def raked_classes(  # noqa: PLR0913, PLR0917, C901
     split: Floats,
     sums: Floats,
 ) -> None:
-    """Scale points to their class sums and their cells' sums in turn until both hold; changes `split` (E-82)."""
+    """Bring points to their class sums and their cells' sums, by scaling in turn and by moving the rest (E-82)."""
     for kind in range(base.size):
+        if not known[kind]:
+            continue
         first, last = class_first[kind], class_first[kind + 1]
-        width, start = live_first[kind + 1] - live_first[kind], base[kind]
         wanted = targets[live_first[kind] : live_first[kind + 1]]
+        points = split[base[kind] : base[kind] + (last - first) * wanted.size]
+        if needed[first] < 0.0:  # the root, where no cell has a sum
+            _scaled_to_classes(wanted, last - first, points, sums)
+            continue
         for _ in range(most):
-            worst = 0.0
-            sums[:width] = 0.0
-            for position in range(first, last):
-                origin = start + (position - first) * width
-                for place in range(width):
-                    sums[place] += split[origin + place]
-            if known[kind]:
-                for place in range(width):
-                    worst = max(worst, abs(sums[place] - wanted[place]) / max(1.0, wanted[place]))
-                    sums[place] = wanted[place] / sums[place] if sums[place] > 0.0 else 1.0
-            else:
-                sums[:width] = 1.0
-            for position in range(first, last):
-                origin, total = start + (position - first) * width, 0.0
-                for place in range(width):
-                    split[origin + place] *= sums[place]
-                    total += split[origin + place]
-                if needed[position] >= 0.0:
-                    worst = max(worst, abs(total - needed[position]) / max(1.0, needed[position]))
-                    if total > 0.0:
-                        for place in range(width):
-                            split[origin + place] *= needed[position] / total
+            worst = _scaled_to_classes(wanted, last - first, points, sums)
+            _scaled_to_cells(needed[first:last], wanted.size, points)
             if worst <= exact:
                 break
+        if worst > exact:
+            _moved(wanted, last - first, points, sums)
 
 
 @_compiled

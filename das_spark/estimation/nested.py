@@ -685,9 +685,9 @@ NEXT_LOOK: Final = 8
 SAFETY: Final = 0.5
 """Share of the tolerance that our own gap must reach before the certificate is asked for."""
 MOST_ITERATIONS: Final = 1500
-RAKINGS: Final = 300
-EXACT: Final = 1e-13
-"""Violation at which raking ends, relative to max(1, what is violated)."""
+RAKINGS: Final = 30
+EXACT: Final = 1e-12
+"""Violation at which raking ends, relative to max(1, what is violated); beyond, what is left is moved."""
 
 
 def solve_nested(support: Support, proof: Proof, tolerance: float) -> Proposal | None:
