@@ -134,9 +134,7 @@ def _told_apart(posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner:
     return needed
 
 
-def _supported(
-    support: Support, posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int
-) -> Support:
+def _supported(support: Support, posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int) -> Support:
     """The support of one inner pass: of a root with very many cells, the first of those that it does not tell apart."""
     if posed.parent is None and posed.prior is None and posed.size >= COARSE_ROOT:
         place = _places(support.cells, _told_apart(posed, plan, outer, inner))
