@@ -40,13 +40,21 @@ class Classes:
     row: Integers  # row of that partition, -1 for the others, shape (C,)
 
 
+def exact_classes(support: Support) -> int:
+    """Number of classes in the finest known sums of a family."""
+    return max((each.rows for each in _exact(support)), default=0)
+
+
+def _exact(support: Support) -> list[Partition]:
+    return [each for each in support.partitions if each.limits and np.array_equal(each.lower, each.upper)]
+
+
 def classes_of(support: Support) -> Classes | None:
     """The finest known sums of a family; None where they are not the same for cells that a child can and cannot have.
 
     Cells that none of them counts are in classes of their own, one for each set of children that can have them.
     """
-    exact = [each for each in support.partitions if each.limits and np.array_equal(each.lower, each.upper)]
-    partition = max(exact, key=lambda each: each.rows, default=None)
+    partition = max(_exact(support), key=lambda each: each.rows, default=None)
     live = support.most > 0
     if support.parent is not None:
         live = live & (support.parent > 0)

@@ -113,7 +113,7 @@ ROOT = Shape("root", 1, 4e6, 11.7, root=True)
 def _who(generator: np.random.Generator) -> np.ndarray:
     """Chance of each level of relgq, sex and age: shape (42, 2, 116); householders, partners, children, others."""
     ages = np.arange(OLDEST + 1)
-    everybody = np.where(ages < 65, 1.0, np.exp(-((ages - 65) / 14.0) ** 2 * 0.5 - (ages > 100) * (ages - 100) * 0.5))
+    everybody = np.where(ages < 65, 1.0, np.exp(-(((ages - 65) / 14.0) ** 2) * 0.5 - (ages > 100) * (ages - 100) * 0.5))
     windows = np.zeros((42, OLDEST + 1))
     adult = 1.0 / (1.0 + np.exp(-(ages - 26) / 4.0)) * (ages >= 15)
     windows[:6] = adult
@@ -209,7 +209,5 @@ def family(shape: Shape, seed: int) -> tuple[FamilyProblem, FamilyPlan]:
         measurements=tuple(measured),
         bounds=(FamilyBounds("published", classes, known, known, rows),),
     )
-    plan = FamilyPlan(
-        "child", zero_cells=zeros, classes=PERSONS.query("eight"), passes=PASSES, queries=queries
-    )
+    plan = FamilyPlan("child", zero_cells=zeros, classes=PERSONS.query("eight"), passes=PASSES, queries=queries)
     return problem, plan
