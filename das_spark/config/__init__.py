@@ -2,7 +2,8 @@
 
 `load` reads run files into the sections of `model`; `resolve` (with `inputs`, `geography`, `acknowledgements`) makes a
 `RunPlan` of them, or reports all that is wrong at once; `run_files` and `sweep` go from files to plans. A plan is
-what every stage is given; `stages` says in which order they come, and `levels` what `das_spark.core` is given of it.
+what every stage is given; `stages` says in which order they come, and `levels` what `das_spark.core` is given of it;
+`published` which counts of another product its estimates are held to.
 """
 
 from das_spark.config.acknowledgements import (

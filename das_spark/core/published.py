@@ -15,11 +15,14 @@ import numpy as np
 
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyBounds
+from das_spark.histogram import Histogram
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from das_spark.histogram import Histogram, Query
+    from das_spark.histogram import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,11 @@ class HeldCounts:
     name: str
     query: Query
     of: Query
+
+    def cells(self) -> NDArray[np.int64]:
+        """For each answer the first cell of the product that published that counts in it, shape ``(answers,)``."""
+        answers, first = np.unique(self.of.row_of(np.arange(self.of.size)), return_index=True)
+        return np.asarray(first[answers >= 0], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +62,7 @@ class PublishedFamily:
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, histograms: dict[str, Histogram]) -> PublishedFamily:
+    def of(cls, histograms: Mapping[str, Histogram]) -> PublishedFamily:
         """Children from their published histograms, by geocode."""
         codes = tuple(sorted(histograms))
         lengths = [len(histograms[code].cells) for code in codes]
@@ -64,6 +72,22 @@ class PublishedFamily:
             np.concatenate([histograms[code].counts for code in codes]),
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         )
+
+    @classmethod
+    def answering(cls, held: HeldCounts, records: Mapping[str, NDArray[np.int64]]) -> PublishedFamily:
+        """Children of which the answers of given records were published: each in one cell that counts in it.
+
+        Args:
+            held: What is held.
+            records: Geocode -> records of this product by cell, dense, shape ``(cells,)``.
+        """
+        cell_of = held.cells()
+        found = {}
+        for code, counts in records.items():
+            dense = np.zeros(held.of.size, dtype=np.int64)
+            dense[cell_of] = held.query.answer_dense(counts)
+            found[code] = Histogram.from_dense(dense)
+        return cls.of(found)
 
 
 def held_bounds(held: HeldCounts, children: tuple[str, ...], published: PublishedFamily | None) -> FamilyBounds:

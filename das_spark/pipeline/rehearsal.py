@@ -18,7 +18,6 @@ from das_spark.config import lazy_levels, level_plan, plan_from_config
 from das_spark.core import (
     DeclaredBounds,
     GeounitArrays,
-    HeldCounts,
     LevelPlan,
     MeasuredFamily,
     NoisyAnswers,
@@ -258,7 +257,9 @@ def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False, b
     made = SyntheticGeounits.of(product, length, counts.sum(0, keepdims=True) if top else counts)
     parent = None if top else Histogram.from_dense(made.counts.sum(axis=0))
     bounds = {name: rows for name, rows in _bounded(plan, geolevel, made, demanding=demanding)}
-    declared = level.declared(made.parent, made.geocodes, bounds, _published(level.held, made))
+    records = dict(zip(made.geocodes, made.counts, strict=True))
+    published = None if level.held is None else PublishedFamily.answering(level.held, records)
+    declared = level.declared(made.parent, made.geocodes, bounds, published)
     problem = level.measured(declared, parent, _measured(plan, geolevel, made, parent))
     given = None if top else _given_with_the_parent(plan, spine.names[spine.index(geolevel) - 1])
     family = MeasuredFamily(problem, parent=given)
@@ -352,20 +353,6 @@ def _added(rule: AddedConstraint, query: Query, made: SyntheticGeounits) -> Decl
     right = rule.right_hand_sides(query.rows)
     answers = np.stack([query.answer_dense(counts) for counts in made.counts])
     return _bounds(made, np.minimum(right, answers), np.maximum(right, answers))
-
-
-def _published(held: HeldCounts | None, made: SyntheticGeounits) -> PublishedFamily | None:
-    """Counts of the other product that have the answers of the synthetic ones: all of an answer in one of its cells."""
-    if held is None:
-        return None
-    answers, first = np.unique(held.of.row_of(np.arange(held.of.size)), return_index=True)
-    cell_of = first[answers >= 0]
-    found = {}
-    for code, counts in zip(made.geocodes, made.counts, strict=True):
-        dense = np.zeros(held.of.size, dtype=np.int64)
-        dense[cell_of] = held.query.answer_dense(counts)
-        found[code] = Histogram.from_dense(dense)
-    return PublishedFamily.of(found)
 
 
 def _require_estimated(
