@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
-from das_spark.config.inputs import check_dataset, check_input
+from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
     Problems,
@@ -54,12 +54,21 @@ if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
+#: What a run by itself has before it in its joint run.
+NO_PARTS: Mapping[str, str] = MappingProxyType({})
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 
 
-def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
-    """Look everything up and check it together."""
+def resolve(
+    run_file: RunFile,
+    problems: Problems,
+    *,
+    files: bool = True,
+    named: bool = False,
+    earlier: Mapping[str, str] = NO_PARTS,
+) -> RunPlan | None:
+    """Look everything up and check it together; `earlier` has the parts before it in a joint run: product -> record."""
     run_file = absolute_places(run_file, problems)
     section = run_file.estimation
     product = PRODUCTS.get(run_file.run.product)
@@ -77,6 +86,10 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
             "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
         )
         return None
+    part = ""
+    if product.published is not None and run_file.input.published is None:
+        part = earlier.get(product.published.product, "")
+    check_published(run_file.input, product, part, problems, files=files)
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
     output = resolve_output(run_file.output, product, problems)
@@ -112,6 +125,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         evaluation=run_file.evaluation,
         acknowledged=acknowledged,
         ledger=ledger,
+        published_part=part,
     )
     return replace(plan, output=with_uncertainty(run_file.output, plan, problems))
 

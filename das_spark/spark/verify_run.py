@@ -44,7 +44,7 @@ from das_spark.spark.verify_columns import (
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
-from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator
+from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator, of_published
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -212,7 +212,9 @@ def schema_check(run: Verified) -> Check:
     """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others."""
     layout, spine = run.layout, run.spine
     of_levels: dict[str, Sequence[str]] = {name: spine.names for name in _OF_EVERY_LEVEL}
-    of_levels |= {added.name: levels for added, levels in of_estimator(needs_of(run.plan), spine.names).items()}
+    held = run.plan.product.published is not None
+    more = of_estimator(needs_of(run.plan), spine.names) | of_published(held=held, levels=spine.names)
+    of_levels |= {added.name: levels for added, levels in more.items()}
     if not spine.is_census:
         of_levels |= {"shares": spine.names, published_estimates(spine): run.census.names}
     folders = {
