@@ -99,7 +99,7 @@ class FileForm:
 
 
 @dataclass(frozen=True, slots=True)
-class _CodedColumn:
+class CodedColumn:
     """A column whose text depends on the cell."""
 
     name: str
@@ -142,7 +142,7 @@ class MicrodataCodes:
     person_columns: tuple[str, ...]
     unit_columns: tuple[str, ...]
     schema: Schema
-    coded: tuple[_CodedColumn, ...]
+    coded: tuple[CodedColumn, ...]
     kinds: Mapping[str, int]
     class_query: Query | None
     listed: tuple[int, ...]
@@ -287,7 +287,7 @@ def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
     return tuple(column.name for column in parts)
 
 
-def _person_codes(product: Product) -> tuple[_CodedColumn, ...]:
+def _person_codes(product: Product) -> tuple[CodedColumn, ...]:
     """The columns of what is counted whose texts depend on the cell."""
     others = len(product.unit_classes) - 1
     by_kind = _texts_by_kind(product)
@@ -297,18 +297,18 @@ def _person_codes(product: Product) -> tuple[_CodedColumn, ...]:
     for column in product.microdata.columns(product.record):
         source, *codes = column.source.split(":", 2)
         if source == "vacancy" and codes:
-            coded.append(_CodedColumn(column.name, (), (*["0"] * (others + 1), *codes[0].split(","))))
+            coded.append(CodedColumn(column.name, (), (*["0"] * (others + 1), *codes[0].split(","))))
         elif source == "divided":
             *texts, own, last = codes[1].split(",")
-            coded.append(_CodedColumn(column.name, (codes[0],), (*texts, last), own))
+            coded.append(CodedColumn(column.name, (codes[0],), (*texts, last), own))
         elif source in by_kind:
-            coded.append(_CodedColumn(column.name, (), tuple(by_kind[source])))
+            coded.append(CodedColumn(column.name, (), tuple(by_kind[source])))
         elif source == "recode":
             texts = codes[1].split(",")
             if codes[0] == "unit_class":
                 texts += texts[-1:] * (product.vacant_kinds - 1)
             attributes = () if codes[0] == "unit_class" else tuple(codes[0].split("*"))
-            coded.append(_CodedColumn(column.name, attributes, tuple(texts)))
+            coded.append(CodedColumn(column.name, attributes, tuple(texts)))
     return tuple(coded)
 
 
