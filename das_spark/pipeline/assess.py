@@ -124,7 +124,9 @@ def _judged(run: Verified) -> list[Check]:
         parts = microdata_parts(layout, formats, units=assigned, record=product.record, form=form)
         digest = write_digest(spark, parts, codes, run.scratch)
         of_units = digest.units if assigned else None
-        microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
+        microdata = MicrodataTables(
+            digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes, run.told_apart()
+        )
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
         published = published_tables(layout.tables, product.tables, formats_of_tables, census)

@@ -33,6 +33,8 @@ from das_spark.store import (
 from das_spark.telemetry import logged_stages, read_log
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from das_spark.config import Stage
     from das_spark.evaluation import StageRow
     from das_spark.pipeline.context import RunContext
@@ -67,10 +69,19 @@ def publish_microdata(context: RunContext) -> None:
         writing,
         context.tables.read(context.published, leaf),
         on_census(declared) if declared is not None and context.has_shares else declared,
+        _published(context),
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))
     context.microdata_rows = rows
+
+
+def _published(context: RunContext) -> DataFrame | None:
+    """What another product has published of the leaves, by geocodes of the census; None where that is nothing."""
+    if context.plan.product.published is None:
+        return None
+    leaves = context.tables.read("published", context.spine.leaf.name)
+    return on_census(leaves) if context.has_shares else leaves
 
 
 def publish_census(context: RunContext) -> None:

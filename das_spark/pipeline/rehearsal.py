@@ -74,7 +74,7 @@ class SyntheticGeounits:
     geocodes: tuple[str, ...]  # theirs, sorted
     parent: str  # that of their parent; empty where there is none
     counts: Counts  # shape (2, cells of the schema)
-    units: Counts  # by class, vacant ones last, shape (2, classes + 1)
+    units: Counts  # by class, vacant ones last, shape (2, classes + kinds of vacant units)
 
     @classmethod
     def of(cls, product: Product, length: int, counts: Counts) -> SyntheticGeounits:
@@ -85,7 +85,7 @@ class SyntheticGeounits:
         return cls(codes, codes[0][:-1], counts, _units(product, counts))
 
     def batch(self, *, units: bool) -> pa.RecordBatch:
-        """Columns geocode, parent, cells, counts and units."""
+        """Columns geocode, parent, cells, counts, units and divided (in which no record is told apart)."""
         occupied = [np.flatnonzero(row) for row in self.counts]
         held = [row[cells].tolist() for row, cells in zip(self.counts, occupied, strict=True)]
         known = self.units.tolist() if units else [None] * len(self.geocodes)
@@ -96,6 +96,7 @@ class SyntheticGeounits:
                 "cells": pa.array([cells.tolist() for cells in occupied], pa.list_(pa.int32())),
                 "counts": pa.array(held, pa.list_(pa.int64())),
                 "units": pa.array(known, pa.list_(pa.int64())),
+                "divided": pa.array([0] * len(self.geocodes), pa.int64()),
             }
         )
 
@@ -397,10 +398,12 @@ def _few(product: Product) -> Counts:
 def _units(product: Product, counts: Counts) -> Counts:
     """As few units of each class as hold its people, and one vacant unit in every geounit."""
     classes = len(product.unit_classes)
-    units = np.zeros((len(counts), classes + 1), dtype=np.int64)
+    units = np.zeros((len(counts), classes + product.vacant_kinds), dtype=np.int64)
     units[:, -1] = 1
     if product.listed:  # what is counted are units of the first class; the others are listed besides
-        units[:, 0], units[:, 1:-1] = counts.sum(axis=1), 1
+        units[:, 0], units[:, 1:] = counts.sum(axis=1), 1
+        if product.vacant_kinds > 1:  # vacant ones of kinds that are told apart are counted among all
+            units[:, 0] += product.vacant_kinds
     elif product.class_query:
         query, bounds = product.schema.query(product.class_query), product.unit_bounds
         margins = np.stack([query.answer_dense(row) for row in counts])

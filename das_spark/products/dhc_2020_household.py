@@ -287,8 +287,8 @@ MICRODATA: Final = MicrodataLayout(
         *first_columns("MUD"),
         MicrodataColumn("RTYPE", "record_type", "CHAR1"),
         MicrodataColumn("GQTYPE", f"recode:unit_class:{','.join(('000', *FACILITY_TYPES, '000'))}", "CHAR3"),
-        MicrodataColumn("TEN", _recode("hhtenshort_3lev", ["1", "2", "3"]), "CHAR1"),
-        MicrodataColumn("VACS", "vacancy", "CHAR1"),
+        MicrodataColumn("TEN", "divided:hhtenshort_3lev:1,2,3,4,0", "CHAR1"),
+        MicrodataColumn("VACS", "vacancy:1,2,3,4,5,6,7", "CHAR1"),
         MicrodataColumn("HHSIZE", _recode(_OF_TYPE, [str(each.size) for each in TYPES]), "CHAR1"),
         MicrodataColumn("HHT", _recode(_BY_SEX, [_household_type(*each) for each in _SEXES_AND_TYPES]), "CHAR1"),
         MicrodataColumn(
@@ -351,5 +351,8 @@ DHC_2020_HOUSEHOLD: Final = Product(
     record="household",
     vacant_counted=True,
     file_recodes={"cef_2020": _CEF},
-    published=PublishedCounts("tenure", "dhc_2020_unit", "hhtenshort_3lev", "tenure_3lev"),
+    # Which of the households that do not own are charged no rent is arbitrary; how many in each block is published.
+    published=PublishedCounts(
+        "tenure", "dhc_2020_unit", "hhtenshort_3lev", "tenure_3lev", vacancies="vacs", kinds=7, divided="no_rent"
+    ),
 )

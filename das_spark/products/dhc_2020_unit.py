@@ -46,6 +46,7 @@ SCHEMA: Final = Schema(
                 Recode("tenure_2lev", (("Owned", (0, 1)), ("Not owned", (2, 3)))),
                 Recode("tenure_3lev", ((_TENURES[0], (0,)), (_TENURES[1], (1,)), ("Not owned", (2, 3)))),
                 Recode("tenure_owned", (("Owned", (0, 1)),)),
+                Recode("no_rent", ((_TENURES[3], (3,)),)),
                 Recode("vacs", tuple((label, (level,)) for level, label in enumerate(_VACANCIES, start=4))),
             ),
         ),

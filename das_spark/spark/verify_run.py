@@ -29,6 +29,7 @@ from das_spark.spark.replicates import replicate_schema
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import read_folders, read_levels
 from das_spark.spark.tabulate import table_schema
+from das_spark.spark.told_apart import told_apart
 from das_spark.spark.verify import RunTables, present
 from das_spark.spark.verify_columns import (
     MeasuredQuery,
@@ -108,6 +109,14 @@ class Verified:
         if declared is not None:
             declared = on_census(declared.where(F.col("level") == self.spine.leaf.name))
         return RunTables(levels, estimates, estimates, declared)
+
+    def told_apart(self) -> DataFrame | None:
+        """What microdata take from counts of another product, by blocks of the census; None where that is nothing."""
+        if self.plan.product.published is None:
+            return None
+        published, leaf = self.read("published"), self.spine.leaf.name
+        leaves = published.where(F.col("level") == leaf)
+        return told_apart(leaves if self.spine.is_census else on_census(leaves), self.plan.product)
 
 
 def column_rules(run: Verified, read: RunTables, published: RunTables) -> list[Rule]:

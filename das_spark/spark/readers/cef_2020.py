@@ -134,7 +134,8 @@ def _rules_of_counted(target: Target, housing: Column, vacant: Column) -> Iterat
         return
     for coded in target.recodes.attributes.values():
         fields = DERIVED.get(coded.name, (coded.name,))
-        known = level_of(coded, _unit_code(coded.name)).isNotNull()
+        level = level_of(coded, _unit_code(coded.name))
+        known = F.coalesce(level.between(0, len(coded.levels) - 1), F.lit(False))
         if coded.name == TENVAC:
             expected = "tenure 1 to 4 of an occupied housing unit, and 0 of a vacant one"
             yield ", ".join(fields), expected, housing & ((text(UNIT, "TEN") == "0") != vacant)
