@@ -286,7 +286,7 @@ def _intervals(plan: RunPlan, counts: Mapping[str, int]) -> list[dict[str, Any]]
     expected = expected_errors(plan, counts, tables)
     first = 0
     for each in tables:
-        for errors in expected:
+        for errors in (one for one in expected if one.geolevel in each.levels(plan.spine)):
             widths = reach * errors.everywhere[first : first + len(each.names)]
             alone = reach * errors.first_class[first : first + len(each.names)]
             found.append(

@@ -47,6 +47,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
+from das_spark.config.published import held_counts
 from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries
 from das_spark.config.run_files import load_parts, load_plan, load_run, plan_of
@@ -56,6 +57,7 @@ from das_spark.config.stages import (
     PREPARING,
     Stage,
     StageKind,
+    is_preparing,
     names_until,
     part_of,
     stage_names,
@@ -101,8 +103,10 @@ __all__ = [
     "expected_errors",
     "extent_of_loss",
     "geounit_sentences",
+    "held_counts",
     "holding_losses",
     "interval_settings",
+    "is_preparing",
     "known_levels",
     "lazy_levels",
     "level_plan",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
-from das_spark.config.inputs import check_dataset, check_input
+from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
     Problems,
@@ -54,12 +54,21 @@ if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
+#: What a run by itself has before it in its joint run.
+NO_PARTS: Mapping[str, str] = MappingProxyType({})
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 
 
-def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
-    """Look everything up and check it together."""
+def resolve(
+    run_file: RunFile,
+    problems: Problems,
+    *,
+    files: bool = True,
+    named: bool = False,
+    earlier: Mapping[str, str] = NO_PARTS,
+) -> RunPlan | None:
+    """Look everything up and check it together; `earlier` has the parts before it in a joint run: product -> record."""
     run_file = absolute_places(run_file, problems)
     section = run_file.estimation
     product = PRODUCTS.get(run_file.run.product)
@@ -77,6 +86,10 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
             "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
         )
         return None
+    part = ""
+    if product.published is not None and run_file.input.published is None:
+        part = earlier.get(product.published.product, "")
+    check_published(run_file.input, product, part, problems, files=files)
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
     output = resolve_output(run_file.output, product, problems)
@@ -112,6 +125,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         evaluation=run_file.evaluation,
         acknowledged=acknowledged,
         ledger=ledger,
+        published_part=part,
     )
     return replace(plan, output=with_uncertainty(run_file.output, plan, problems))
 
@@ -190,19 +204,25 @@ def _resolve_replicates(
 ) -> ReplicateSettings | None:
     if section is None:
         return None
-    tables = _chosen_tables("output.replicates", section.tables, plan.product, problems)
+    tables = _chosen_tables("output.replicates", section.tables, plan, None, problems)
     return ReplicateSettings(section.runs, section.level, tables)
 
 
-def _chosen_tables(key: str, names: Sequence[str] | None, of: Product, problems: Problems) -> tuple[str, ...]:
-    """Tables of a product by their names; all of them where none are named."""
-    known = tuple(table.name for table in of.tables)
+def _chosen_tables(
+    key: str, names: Sequence[str] | None, plan: RunPlan, geolevels: Sequence[str] | None, problems: Problems
+) -> tuple[str, ...]:
+    """Tables of a product by their names that some geolevel has; all such tables where none are named."""
+    known = {table.name: table for table in plan.product.tables}
     if not known:
-        problems.add(key, f"product '{of.name}' has no tables; leave the section out")
+        problems.add(key, f"product '{plan.product.name}' has no tables; leave the section out")
+    census = plan.product.census(plan.spine)
+    there = [name for name, table in known.items() if table.levels(census, geolevels)]
     for name in names or ():
         if name not in known:
-            problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, known)}")
-    return tuple(name for name in known if name in (names or known))
+            problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, tuple(known))}")
+        elif name not in there:
+            problems.add(f"{key}.tables", f"'{name}' is published for none of the geolevels that are wanted")
+    return tuple(name for name in there if name in (names or known))
 
 
 def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems: Problems) -> IntervalSettings | None:
@@ -215,7 +235,6 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     """
     if section is None:
         return None
-    tables = _chosen_tables("output.intervals", section.tables, plan.product, problems)
     if wrong := too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
         problems.add(
             "output.intervals", f"{wrong}; measure fewer queries that group levels (budget.queries), or leave it out"
@@ -239,11 +258,9 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     if len(complete) <= 1 < len(census) and section.geolevels is None:
         sentence = "need all answers, and the run keeps those that its estimates need"
         problems.add("output.intervals", f'{sentence}; set measurement.rows = "all"')
-    return IntervalSettings(
-        section.level,
-        tables,
-        tuple(name for name in census if name in (section.geolevels or complete)),
-    )
+    geolevels = tuple(name for name in census if name in (section.geolevels or complete))
+    tables = _chosen_tables("output.intervals", section.tables, plan, geolevels or None, problems)
+    return IntervalSettings(section.level, tables, geolevels)
 
 
 def _added(

@@ -13,6 +13,7 @@ from das_spark.errors import ConfigurationError
 from das_spark.estimation.batched import solve_batched
 from das_spark.estimation.certify import Certificate, Proof, certify
 from das_spark.estimation.interior import solve_interior
+from das_spark.estimation.nested import solve_nested
 from das_spark.estimation.problem import FamilyPlan, Integers, SolverAttempt
 from das_spark.estimation.program import Assembly, assemble, constraints, read_back, recentred
 from das_spark.estimation.solvers import (
@@ -44,6 +45,7 @@ class PosedFamily:
     """A family as solvers get it; the program is written only when one asks for it."""
 
     presolved: Presolved  # the family
+    tolerance: float = 1e-6  # relative gap that is asked for
 
     @cached_property
     def assembly(self) -> Assembly:
@@ -72,6 +74,16 @@ class BatchedSolver:
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Iterate until the family's certificate holds."""
         return solve_batched(family.presolved.support, proof)
+
+
+class NestedSolver:
+    """Families of very many cells with known sums of classes, and few sums across them."""
+
+    name = "nested"
+
+    def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
+        """Iterate until the family's certificate holds."""
+        return solve_nested(family.presolved.support, proof, family.tolerance)
 
 
 class StructuredSolver:
@@ -177,6 +189,7 @@ def _named(presolved: Presolved, aggregates: Integers) -> str:
 
 
 _SERVING: Final[tuple[FamilySolver, ...]] = (
+    NestedSolver(),
     BatchedSolver(),
     StructuredSolver(),
     InteriorSolver(),
@@ -218,7 +231,7 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
     def proof(candidate: Candidate) -> Certificate:
         return certify(support.problem, plan, support.cells, candidate, support.relaxation)
 
-    posed = PosedFamily(presolved)
+    posed = PosedFamily(presolved, plan.gap_tolerance)
     solvers = _ordered(plan.solvers, presolved)
     if not presolved.variables and not posed.assembly.program.size:  # flows may be open where no cell is
         solvers = []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from das_spark.io.record_text import BLANK, Bytes, Field, Homes, Integers, Record, RecordText, homes
+from das_spark.products import HOUSEHOLD_TYPES
 from das_spark.simulation.entities_2020 import entities
 
 if TYPE_CHECKING:
@@ -106,6 +107,32 @@ RELGQ: Final = "RELGQ"
 
 ALONE, HOUSEHOLDER, LAST_RELATIONSHIP = 19, 20, 36
 """Codes of RELGQ: a householder who lives alone and one who does not; the last RELSHIP of people in households."""
+
+TENVAC, ELDERLY, HHTYPE = "TENVAC", "ELDERLY", "HHTYPE"
+"""Fields that readers derive of housing units: tenure of occupied ones, 1 to 4, or kind of vacancy, from 5 on; and of
+households: age of the oldest member, from 60 on in three classes, and type, its code."""
+
+DERIVED: Final = {
+    TENVAC: ("TEN", "VACS"),
+    ELDERLY: ("P60", "P65", "P75"),
+    HHTYPE: ("CPLT", "PAOC", "PAC", "P18", "HHT", "MULTG", "FINAL_POP"),
+}
+"""Derived field of a unit record -> the fields that it is made of."""
+
+UNIT_CODES: Final = {**UNIT.codes, TENVAC: "1-11"}
+"""Codes of what the record of a housing unit tells."""
+
+HOUSEHOLD_CODES: Final = {
+    **UNIT.codes,
+    "HHLDRAGE": "15-115",
+    "HHSPAN": "1-2",
+    "HHRACE": "01-63",
+    "TEN": "1-4",
+    "HHSEX": "1-2",
+    ELDERLY: "0-3",
+    HHTYPE: ",".join(str(each.code) for each in HOUSEHOLD_TYPES),
+}
+"""Codes of what the record of an occupied housing unit tells, of the household that lives there."""
 
 PERSON_CODES: Final = {**PERSON.codes, RELGQ: f"{ALONE}-{LAST_RELATIONSHIP},{_TYPES_OF_QUARTERS}"}
 """Codes of what a person record tells, its own fields and the derived one."""

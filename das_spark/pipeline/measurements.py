@@ -100,6 +100,12 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
             f"{plan.spine.kind!r}) cannot be published as a folder of their own yet",
             hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
         )
+    if plan.product.published is not None:
+        raise ConfigurationError(
+            f"{run_folder}: the estimates of product {plan.product.name!r} are held to counts of "
+            f"{plan.product.published.product}, which a folder of measurements does not hold",
+            hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
+        )
     require_finished(public, _NEEDED, plan.spine.names)
 
 

@@ -12,6 +12,7 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.io.microdata_files import MicrodataWriting, records_of
+from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry
@@ -105,6 +106,7 @@ def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicM
     return replace(
         planned,
         all_runs=all_runs,
+        published=dict(context.published_run),
         stages=_stages(context),
         rows=_rows(context),
         solver_status=solver_status,
@@ -142,7 +144,8 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
     outputs = {
         StageKind.SPINE: spine,
         StageKind.INGEST: made,
-        StageKind.IMPORT: (*spine, *made, "measurements"),
+        StageKind.PUBLISHED: ("published",),
+        StageKind.IMPORT: (*spine, *imported_tables(context.plan)),
         StageKind.MEASURE: ("measurements",),
         StageKind.ESTIMATE: ("estimates", "diagnostics"),
         StageKind.CENSUS: (context.published,),
@@ -166,6 +169,8 @@ def _output(name: str, stage: Stage) -> str:
 
 def _rows(context: RunContext) -> dict[str, int]:
     places = [(table, name) for table in _COUNTED for name in context.spine.names]
+    if context.plan.product.published is not None:
+        places += [("published", name) for name in context.spine.names]
     if context.has_shares:
         places += [("shares", name) for name in context.spine.names]
         places += [(context.published, name) for name in context.census.names]

@@ -15,7 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from das_spark.config import lazy_levels, level_plan, plan_from_config
-from das_spark.core import DeclaredBounds, GeounitArrays, LevelPlan, MeasuredFamily, NoisyAnswers
+from das_spark.core import (
+    DeclaredBounds,
+    GeounitArrays,
+    HeldCounts,
+    LevelPlan,
+    MeasuredFamily,
+    NoisyAnswers,
+    PublishedFamily,
+)
 from das_spark.core.linear import Statistics, downward, upward, whole_intervals
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
@@ -99,7 +107,8 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
     # The failsafe keeps what is known of classes: of a single one there is no family that it could help.
     classes = plan.product.class_query and plan.product.schema.query(plan.product.class_query).rows > 1
-    if plan.estimation.failsafe and classes and plan.spine.index(geolevel):
+    # Nor where classes are sums of counts that are held.
+    if plan.estimation.failsafe and classes and level.held is None and plan.spine.index(geolevel):
         impossible = synthetic_family(plan, geolevel, demanding=True)
         _require_estimated(plan, level, impossible, {FamilyStatus.RELAXED})
 
@@ -151,20 +160,21 @@ def tabulated_geounits(plan: RunPlan) -> SyntheticGeounits:
 
 def rehearse_table(plan: RunPlan, table: Table, folder: Path, geounits: Callable[[], SyntheticGeounits]) -> None:
     """Make a published table of synthetic geounits, in every format of the run, and look at what is in it."""
-    leaf, made = plan.product.census(plan.spine).leaf, geounits()
+    census, made = plan.product.census(plan.spine), geounits()
+    lowest = table.levels(census)[-1]
     layout = TablesLayout(folder / "tables")
     staging = Staging((folder / "staging").absolute())
     facts = notices_of(plan, insecure=False)
-    writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.output.tables), facts)
+    writing = TablesWriting(layout, staging, census, tuple(plan.output.tables), facts, (lowest,))
     task, writer = TabulateTask(incidence([table]), (GEOCODE,)), writing.writer(table)
-    file = f"{level_folder(leaf.name)}/part-00000"
+    file = f"{level_folder(lowest)}/part-00000"
     batches = list(task(iter([made.batch(units=False)])))
     reports = writer((table.name, file, batch) for batch in batches)
     writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])
     total = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
     right = total == made.counts[:, table.total.mask(plan.product.schema)].sum(axis=1).tolist()
     for format in plan.output.tables:
-        level = layout.level(table.name, format, leaf.name)
+        level = layout.level(table.name, format, lowest)
         right &= rows_of(level, format) == len(made.geocodes)
         right &= format != CSV or csv_header(level) == (GEOCODE, *table.names)
     if not right:
@@ -248,7 +258,7 @@ def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False, b
     made = SyntheticGeounits.of(product, length, counts.sum(0, keepdims=True) if top else counts)
     parent = None if top else Histogram.from_dense(made.counts.sum(axis=0))
     bounds = {name: rows for name, rows in _bounded(plan, geolevel, made, demanding=demanding)}
-    declared = level.declared(made.parent, made.geocodes, bounds)
+    declared = level.declared(made.parent, made.geocodes, bounds, _published(level.held, made))
     problem = level.measured(declared, parent, _measured(plan, geolevel, made, parent))
     given = None if top else _given_with_the_parent(plan, spine.names[spine.index(geolevel) - 1])
     family = MeasuredFamily(problem, parent=given)
@@ -342,6 +352,20 @@ def _added(rule: AddedConstraint, query: Query, made: SyntheticGeounits) -> Decl
     right = rule.right_hand_sides(query.rows)
     answers = np.stack([query.answer_dense(counts) for counts in made.counts])
     return _bounds(made, np.minimum(right, answers), np.maximum(right, answers))
+
+
+def _published(held: HeldCounts | None, made: SyntheticGeounits) -> PublishedFamily | None:
+    """Counts of the other product that have the answers of the synthetic ones: all of an answer in one of its cells."""
+    if held is None:
+        return None
+    answers, first = np.unique(held.of.row_of(np.arange(held.of.size)), return_index=True)
+    cell_of = first[answers >= 0]
+    found = {}
+    for code, counts in zip(made.geocodes, made.counts, strict=True):
+        dense = np.zeros(held.of.size, dtype=np.int64)
+        dense[cell_of] = held.query.answer_dense(counts)
+        found[code] = Histogram.from_dense(dense)
+    return PublishedFamily.of(found)
 
 
 def _require_estimated(

@@ -14,6 +14,9 @@ from typing import Final
 from das_spark.errors import ConfigurationError
 from das_spark.products._file_recodes import CodedField, FileRecodes, code_ranges
 from das_spark.products._from_data import product_from
+from das_spark.products._household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
+from das_spark.products._household_types import TYPES as HOUSEHOLD_TYPES
+from das_spark.products._household_types import HouseholdType
 from das_spark.products._microdata_codes import (
     CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
@@ -43,6 +46,8 @@ from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
 __all__ = [
     "CODE_SEPARATOR",
     "COLUMNS_AS_DECLARED",
+    "HOUSEHOLD_PLACE_VALUES",
+    "HOUSEHOLD_TYPES",
     "PART_RULES",
     "PERSONS_EQUAL",
     "PERSONS_IN_UNITS",
@@ -53,6 +58,7 @@ __all__ = [
     "ColumnRule",
     "FileForm",
     "FileRecodes",
+    "HouseholdType",
     "MicrodataCodes",
     "MicrodataColumn",
     "MicrodataLayout",

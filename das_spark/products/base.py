@@ -188,7 +188,8 @@ class Product:
         record: What is counted; one record of the microdata file of that kind.
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
-        tables: Published tables: sums over the cells of the schema, made for every geolevel of a run.
+        tables: Published tables: sums over the cells of the schema, made for every geolevel of a run down to their
+            lowest one.
         ppmf: Layout of the public copy of the microdata files (format "ppmf"): the same records of the same files, and
             the same columns with codes, fewer of the others; None where there is none.
         file_recodes: Reader -> how what it delivers is recoded to the schema; tidy files need none, whose columns are
@@ -305,6 +306,15 @@ class Product:
             return spine
         names = [level.name for level in self.geolevels]
         return Spine(self.geolevels[names.index(spine.names[0]) : names.index(spine.leaf.name) + 1])
+
+    def tables_on(self, spine: Spine) -> tuple[Table, ...]:
+        """The tables of a run on a spine: those that have a geolevel of it, in order.
+
+        Args:
+            spine: The spine of the run.
+        """
+        census = self.census(spine)
+        return tuple(table for table in self.tables if table.levels(census))
 
     def spine(self, levels: Sequence[str] | None = None) -> Spine:
         """The spine of a run.

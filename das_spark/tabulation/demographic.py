@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Schema
 from das_spark.tabulation.redistricting import quarters_by_type
-from das_spark.tabulation.table import Line, Table
+from das_spark.tabulation.table import COUNTY, TRACT, Line, Table
 
 #: Attribute -> levels that count.
 _Levels = Mapping[str, tuple[int, ...]]
@@ -80,6 +81,15 @@ def age_label(first: int, last: int) -> str:
     return f"{first} {'and' if last == first + 1 else 'to'} {last} years"
 
 
+def lowest_of(name: str) -> Geolevel | None:
+    """The lowest geolevel of a table of a summary file by the letters of its name: all, tracts, or counties.
+
+    Args:
+        name: Such as PCT12; P and H are published for blocks, PCT and HCT for tracts, PCO for counties.
+    """
+    return {"PCT": TRACT, "HCT": TRACT, "PCO": COUNTY}.get(name[:3])
+
+
 def demographic_tables(schema: Schema) -> tuple[Table, ...]:
     """The tables of persons.
 
@@ -94,7 +104,16 @@ def demographic_tables(schema: Schema) -> tuple[Table, ...]:
         QueryError: The schema lacks an attribute, or some of its levels.
     """
     return tuple(
-        Table.of(name=name, title=title, universe=universe, schema=schema, prefix=prefix, lines=lines, digits=digits)
+        Table.of(
+            name=name,
+            title=title,
+            universe=universe,
+            schema=schema,
+            prefix=prefix,
+            lines=lines,
+            digits=digits,
+            lowest=lowest_of(name),
+        )
         for name, title, universe, prefix, lines, digits in _declared(schema)
     )
 
