@@ -425,7 +425,7 @@ def begin(family: NestedFamily, rho: float) -> Iterates:
         shift=np.zeros((rows, children)),
         pulled=np.zeros(rows),
         work=np.zeros(largest),
-        sums=np.zeros(int((np.diff(family.group_first) * widths).max(initial=0)) + int(widths.max(initial=0))),
+        sums=np.zeros(int(((np.diff(family.group_first) + 1) * widths).max(initial=0))),
     )
     if family.support.parent is not None:
         _warm(state)
@@ -587,8 +587,6 @@ def _inverses(state: Iterates, block: Block, typical: list[int]) -> Inverses:
     family, size = state.family, len(block.rows)
     local = np.full(family.stacked.rows, -1, dtype=np.int64)
     local[block.rows] = np.arange(size)
-    columns = family.stacked.sums[:, block.rows]
-    columns = columns[np.diff(columns.indptr) > 0] if columns.shape[1] else columns
     middle = np.stack([_middle(family, block.rows, child) for child in typical])
     overlap = np.zeros((len(block.members), size, size))
     for each in np.unique(block.weighting):
@@ -603,7 +601,7 @@ def _inverses(state: Iterates, block: Block, typical: list[int]) -> Inverses:
             local,
             float(state.scale[each]),
             state.coupling[each],
-            state.share[each],
+            np.repeat(state.share[each], np.diff(family.cell_first)),
             state.inverse_sum[each],
             found,
         )
