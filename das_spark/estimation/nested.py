@@ -101,8 +101,8 @@ class Block:
 
     rows: Integers  # the stacked rows, shape (r,)
     classes: Integers  # the classes whose cells they count
-    children: Integers  # children that have any of them
-    kind: Integers  # kind of each of these children
+    children: Integers  # children that have any of them, by kind
+    kind: Integers  # kind of each of these children, sorted
     members: Booleans  # whether a class is live in a kind, shape (kinds, classes)
     weighting: Integers  # set of weights of each kind
 
@@ -132,6 +132,8 @@ class NestedFamily:
     needed: Floats  # people of the parent in each open cell, -1 at the root
     stacked: Stack  # the crossing sums
     rows: Integers  # stacked rows of each open cell, shape (P, N); P is 0 where nothing crosses
+    joint: Integers  # the same in fewer parts: combinations of rows, shape (Q, N)
+    parts: sp.csr_matrix  # rows that each combination has, shape (r, combinations)
     blocks: tuple[Block, ...]  # those that hang together
     weighting: Integers  # set of weights of each child, shape (K,)
     weight: Floats  # weight of the answers to single cells, shape (K,)
@@ -258,7 +260,8 @@ def _laid_out(
     weights = crossing[stacked.owner]
     _, weighting = np.unique(np.vstack([weight, group_weight, crossing]), axis=1, return_inverse=True)
     weighting = weighting.ravel() - weighting.min(initial=0)
-    rows = stacked.index if found.crossing else np.zeros((0, len(cell)), dtype=np.int64)
+    rows = stacked.index if found.crossing and len(cell) else np.zeros((0, len(cell)), dtype=np.int64)
+    joint, parts = _joined(rows, stacked.rows)
     live_of_open = classes.live[:, number]
     blocks = _blocks(rows, np.repeat(np.arange(len(number)), np.diff(class_first)), live_of_open, weighting, stacked)
     inverses = sum(len(each.members) * len(each.rows) ** 2 for each in blocks)
@@ -284,12 +287,12 @@ def _laid_out(
         live_first,
         live,
         base,
-        rows,
+        joint,
         weight,
         np.ascontiguousarray(left[id(found.own)]),
         np.ascontiguousarray(group_pull),
         group[cell],
-        pull,
+        np.ascontiguousarray(parts.T @ pull),
         linear,
     )
     return NestedFamily(
@@ -311,6 +314,8 @@ def _laid_out(
         needed=needed,
         stacked=stacked,
         rows=np.ascontiguousarray(rows),
+        joint=joint,
+        parts=parts,
         blocks=blocks,
         weighting=weighting,
         weight=weight,
@@ -346,8 +351,40 @@ def _blocks(
         (children,) = np.nonzero(live[:, classes].any(axis=1))
         described = np.column_stack([weighting[children], live[np.ix_(children, classes)]])
         kinds, kind = np.unique(described, axis=0, return_inverse=True)
-        blocks.append(Block(own, classes, children, kind.ravel(), kinds[:, 1:].astype(np.bool_), kinds[:, 0]))
+        order = np.argsort(kind.ravel(), kind="stable")
+        members = kinds[:, 1:].astype(np.bool_)
+        blocks.append(Block(own, classes, children[order], kind.ravel()[order], members, kinds[:, 0]))
     return tuple(blocks)
+
+
+SPARSE: Final = 8
+"""Cells to a combination of stacked rows: with fewer, adding up combinations costs more than it saves."""
+
+
+def _joined(rows: Integers, width: int) -> tuple[Integers, sp.csr_matrix]:
+    """Combine stacked rows of cells, as long as combinations are few: combinations of each cell, rows of each."""
+    cells = rows.shape[1]
+    made: list[tuple[Integers, list[int]]] = []  # number of each cell's combination, parts that it combines
+    for part in sorted(range(len(rows)), key=lambda each: len(np.unique(rows[each]))):
+        _, own = np.unique(rows[part], return_inverse=True)
+        for place, (number, parts) in enumerate(made):
+            _, both = np.unique(number * (int(own.max()) + 1) + own, return_inverse=True)
+            if int(both.max()) + 1 <= cells // SPARSE:
+                made[place] = both, [*parts, part]
+                break
+        else:
+            made.append((own, [part]))
+    start, joint, row, column = 0, [], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for number, parts in made:
+        _, first = np.unique(number, return_index=True)
+        for part in parts:
+            row.append(rows[part, first])
+            column.append(start + np.arange(len(first)))
+        joint.append(start + number)
+        start += len(first)
+    places = np.concatenate(row), np.concatenate(column)
+    matrix = sp.csr_matrix((np.ones(len(places[0])), places), shape=(width, start))
+    return np.array(joint, dtype=np.int64).reshape(len(made), cells), matrix
 
 
 @dataclass(slots=True, eq=False)
@@ -355,8 +392,7 @@ class Inverses:
     """What turns stacked sums of the first step into corrections, for one block (E-79, E-80)."""
 
     middle: Floats  # M of each set of weights, shape (sets, r, r)
-    core: Floats  # N of each kind, shape (kinds, r, r)
-    rest: Floats  # 1 - O N of each kind, shape (kinds, r, r)
+    rest: Floats  # (1 + O M)^-1 of each kind, shape (kinds, r, r)
     mean: Floats | None  # inverse of the sum of `rest` over children; None where the mean's curvature is kept
 
 
@@ -376,7 +412,7 @@ class Iterates:
         dual: Their scaled multipliers.
         price: Multiplier of each cell's sum, shape ``(N,)``.
         step: Points before the correction by stacked sums.
-        stacked: Stacked sums of `step`, shape ``(r, K)``.
+        combined: Sums of `step` by combination of stacked rows, shape ``(combinations, K)``.
         shift: Corrections of stacked rows, shape ``(r, K)``.
         pulled: M times the mean of the stacked sums, shape ``(r,)``.
         work: Room for the largest class.
@@ -395,7 +431,7 @@ class Iterates:
     dual: Floats
     price: Floats
     step: Floats
-    stacked: Floats
+    combined: Floats
     shift: Floats
     pulled: Floats
     work: Floats
@@ -421,7 +457,7 @@ def begin(family: NestedFamily, rho: float) -> Iterates:
         dual=np.zeros(family.unknowns),
         price=np.zeros(len(family.cell)),
         step=np.zeros(family.unknowns),
-        stacked=np.zeros((rows, children)),
+        combined=np.zeros((family.parts.shape[1], children)),
         shift=np.zeros((rows, children)),
         pulled=np.zeros(rows),
         work=np.zeros(largest),
@@ -463,13 +499,11 @@ def _divided(free: Floats, people: float) -> Floats:
 
 def _summed(family: NestedFamily, points: Floats) -> Floats:
     """Stacked sums of points, shape ``(r, K)``."""
-    found = np.zeros((family.stacked.rows, family.support.children))
-    if not len(family.rows):
-        return found
     from das_spark.estimation._nested_sweep import stacked_sums  # noqa: PLC0415
 
-    stacked_sums(family.class_first, family.live_first, family.live, family.base, family.rows, points, found)
-    return found
+    found = np.zeros((family.parts.shape[1], family.support.children))
+    stacked_sums(family.class_first, family.live_first, family.live, family.base, family.joint, points, found)
+    return np.asarray(family.parts @ found, dtype=np.float64)
 
 
 def _pulled(family: NestedFamily, stacked: Floats) -> Floats:
@@ -488,12 +522,12 @@ def _gradient(family: NestedFamily, points: Floats, pulled: Floats) -> Floats:
         family.live_first,
         family.live,
         family.base,
-        family.rows,
+        family.joint,
         family.weight,
         family.group_weight,
         family.counted,
         family.linear,
-        pulled,
+        np.ascontiguousarray(family.parts.T @ pulled),
         points,
         found,
     )
@@ -563,7 +597,7 @@ def set_penalty(state: Iterates, rho: float) -> None:
         family.live_first,
         family.live,
         family.base,
-        family.rows,
+        family.joint,
         family.weighting,
         state.scale,
         state.coupling,
@@ -576,7 +610,7 @@ def set_penalty(state: Iterates, rho: float) -> None:
         state.dual,
         state.step,
         state.sums,
-        state.stacked,
+        state.combined,
     )
 
 
@@ -606,14 +640,13 @@ def _inverses(state: Iterates, block: Block, typical: list[int]) -> Inverses:
             found,
         )
         overlap[own] = found
-    matrix = middle[block.weighting] @ overlap
+    matrix = overlap @ (middle[0] if family.alike else middle[block.weighting])
     matrix += np.eye(size)
-    core = np.linalg.solve(matrix, middle[block.weighting])
-    rest = np.eye(size) - overlap @ core
+    rest = np.linalg.inv(matrix)
     mean = None
     if family.alike and family.support.parent is not None:
         mean = np.linalg.inv(np.tensordot(np.bincount(block.kind, minlength=len(rest)).astype(np.float64), rest, 1))
-    return Inverses(middle, core, rest, mean)
+    return Inverses(middle, rest, mean)
 
 
 def _middle(family: NestedFamily, rows: Integers, child: int) -> Floats:
@@ -631,15 +664,16 @@ def iterate(state: Iterates) -> None:
     from das_spark.estimation._nested_sweep import sweep_nested  # noqa: PLC0415
 
     family = state.family
+    stacked = np.asarray(family.parts @ state.combined, dtype=np.float64)
     for block, inverses in zip(family.blocks, state.inverses, strict=True):
-        _correct(state, block, inverses)
+        _correct(state, block, inverses, stacked)
     sweep_nested(
         family.group_first,
         family.cell_first,
         family.live_first,
         family.live,
         family.base,
-        family.rows,
+        family.joint,
         family.weighting,
         state.scale,
         state.coupling,
@@ -651,43 +685,54 @@ def iterate(state: Iterates) -> None:
         state.rho,
         RELAXATION,
         family.needed,
-        state.shift,
+        np.ascontiguousarray(family.parts.T @ state.shift),
         state.split,
         state.dual,
         state.price,
         state.step,
         state.work,
         state.sums,
-        state.stacked,
+        state.combined,
     )
     state.iterations += 1
 
 
-def _correct(state: Iterates, block: Block, inverses: Inverses) -> None:
+def _correct(state: Iterates, block: Block, inverses: Inverses, stacked: Floats) -> None:
     """Corrections of a block's rows from the stacked sums of the first step (E-80)."""
     place = np.ix_(block.rows, block.children)
-    given = state.stacked[place]
+    given = stacked[place]
     if inverses.mean is not None:
         together = np.zeros((len(inverses.rest), len(block.rows)))
         np.add.at(together, block.kind, given.T)
         mean = inverses.mean @ np.matmul(inverses.rest, together[:, :, None]).sum(axis=0)[:, 0]
         given = given - mean[:, None]
         state.pulled[block.rows] = inverses.middle[0] @ mean
-    if len(inverses.core) == 1:
-        found = inverses.core[0] @ given
+    weighting = block.weighting[block.kind]
+    if len(inverses.rest) == 1:
+        near = inverses.rest[0] @ given
+    elif len(inverses.rest) == len(block.children):
+        near = np.matmul(inverses.rest, given.T[:, :, None])[:, :, 0].T
+    else:
+        near = np.empty(given.shape)
+        for kind, rest in enumerate(inverses.rest):
+            own = slice(*np.searchsorted(block.kind, (kind, kind + 1)))
+            near[:, own] = rest @ given[:, own]
+    if state.family.alike:
+        found = inverses.middle[0] @ near
     else:
         found = np.empty(given.shape)
-        for kind, core in enumerate(inverses.core):
-            own = block.kind == kind
-            found[:, own] = core @ given[:, own]
+        for each in np.unique(weighting):
+            own = weighting == each
+            found[:, own] = inverses.middle[each] @ near[:, own]
     state.shift[place] = found
 
 
 PENALTIES: Final = ((0, 1.0), (20, 20.0), (70, 60.0))
 """Penalty from an iteration on, in units of the weight of single cells."""
 FIRST_LOOK: Final = 20
+DECADE: Final = 8
 NEXT_LOOK: Final = 8
-"""The gap is asked for after so many iterations, and then again after so many and a twentieth of those made."""
+"""The gap costs some iterations: it is asked for after 20 of them, then 8 for each power of 10 that it is too large."""
 SAFETY: Final = 0.5
 """Share of the tolerance that our own gap must reach before the certificate is asked for."""
 MOST_ITERATIONS: Final = 1500
@@ -723,7 +768,7 @@ def solve_nested(support: Support, proof: Proof, tolerance: float) -> Proposal |
                 proved = proof(found.candidate())
                 if proved.certified or last or _in_vain(family, proved, tolerance):
                     return _proposal(family, found.candidate(), proved, state.iterations)
-            look = state.iterations + NEXT_LOOK + state.iterations // 20
+            look = state.iterations + max(NEXT_LOOK, int(DECADE * np.log10(max(found.gap, 1.0e-300) / tolerance)))
         if state.iterations in penalties:
             set_penalty(state, penalties[state.iterations])
 
