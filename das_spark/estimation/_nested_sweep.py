@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @_compiled
-def linear_terms(  # noqa: PLR0913, PLR0917 - arrays of a family
+def linear_terms(
     cell_first: Integers,
     cell: Integers,
     live_first: Integers,
@@ -49,7 +49,7 @@ def linear_terms(  # noqa: PLR0913, PLR0917 - arrays of a family
 
 
 @_compiled
-def _group_overlap(  # noqa: PLR0913, PLR0917
+def _group_overlap(
     first: int,
     last: int,
     rows: Integers,
@@ -89,7 +89,7 @@ def _class_rows(first: int, last: int, rows: Integers, local: Integers, share: F
 
 
 @_compiled
-def overlaps(  # noqa: PLR0913, PLR0917
+def overlaps(
     classes: Integers,
     members: Booleans,
     group_first: Integers,
@@ -140,7 +140,7 @@ def overlaps(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def _steps(  # noqa: PLR0913, PLR0917
+def _steps(
     kind: int,
     group_first: Integers,
     cell_first: Integers,
@@ -197,7 +197,7 @@ def _add_rows(first: int, last: int, rows: Integers, children: Integers, values:
 
 
 @_compiled
-def begun(  # noqa: PLR0913, PLR0917
+def begun(
     group_first: Integers,
     cell_first: Integers,
     live_first: Integers,
@@ -229,14 +229,12 @@ def begun(  # noqa: PLR0913, PLR0917
             step[number] = linear[number] + rho * (split[number] - dual[number])
         own = step[base[kind] : base[kind] + size]
         wanted = targets[live_first[kind] : live_first[kind + 1]]
-        _steps(
-            kind, group_first, cell_first, sets, scale, coupling, share, inverse_sum, wanted, own, sums
-        )
+        _steps(kind, group_first, cell_first, sets, scale, coupling, share, inverse_sum, wanted, own, sums)
         _add_rows(first, last, rows, children, own, stacked)
 
 
 @_compiled
-def sweep_nested(  # noqa: PLR0913, PLR0915, PLR0917, C901, PLR0912 - one fused loop is what this module is for
+def sweep_nested(
     group_first: Integers,
     cell_first: Integers,
     live_first: Integers,
@@ -323,9 +321,7 @@ def sweep_nested(  # noqa: PLR0913, PLR0915, PLR0917, C901, PLR0912 - one fused 
             step[number] = linear[number] + rho * (split[number] - dual[number])
         own = step[start : start + size]
         wanted = targets[live_first[kind] : live_first[kind + 1]]
-        _steps(
-            kind, group_first, cell_first, sets, scale, coupling, share, inverse_sum, wanted, own, sums
-        )
+        _steps(kind, group_first, cell_first, sets, scale, coupling, share, inverse_sum, wanted, own, sums)
         _add_rows(first, last, rows, children, own, stacked)
 
 
@@ -385,7 +381,7 @@ def _moved(wanted: Floats, cells: int, points: Floats, sums: Floats) -> None:
 
 
 @_compiled
-def raked_classes(  # noqa: PLR0913, PLR0917
+def raked_classes(
     class_first: Integers,
     live_first: Integers,
     base: Integers,
@@ -417,7 +413,7 @@ def raked_classes(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def gradients(  # noqa: PLR0913, PLR0917
+def gradients(
     group_first: Integers,
     cell_first: Integers,
     live_first: Integers,
@@ -453,7 +449,7 @@ def gradients(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def class_means(  # noqa: PLR0913, PLR0917
+def class_means(
     class_first: Integers,
     live_first: Integers,
     base: Integers,
@@ -480,7 +476,7 @@ def class_means(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def cell_means(  # noqa: PLR0913, PLR0917
+def cell_means(
     class_first: Integers,
     live_first: Integers,
     base: Integers,
@@ -502,7 +498,7 @@ def cell_means(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def shortfall(  # noqa: PLR0913, PLR0917
+def shortfall(
     class_first: Integers,
     live_first: Integers,
     live: Integers,
@@ -535,7 +531,7 @@ def shortfall(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def spread_points(  # noqa: PLR0913, PLR0917
+def spread_points(
     class_first: Integers,
     cell: Integers,
     live_first: Integers,
@@ -554,7 +550,7 @@ def spread_points(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def stacked_sums(  # noqa: PLR0913, PLR0917
+def stacked_sums(
     class_first: Integers,
     live_first: Integers,
     live: Integers,
