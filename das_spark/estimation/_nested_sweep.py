@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @_compiled
-def linear_terms(
+def linear_terms(  # noqa: PLR0913, PLR0917
     cell_first: Integers,
     cell: Integers,
     live_first: Integers,
@@ -49,7 +49,7 @@ def linear_terms(
 
 
 @_compiled
-def _group_overlap(
+def _group_overlap(  # noqa: PLR0913, PLR0917
     first: int,
     last: int,
     rows: Integers,
@@ -89,7 +89,7 @@ def _class_rows(first: int, last: int, rows: Integers, local: Integers, share: F
 
 
 @_compiled
-def overlaps(
+def overlaps(  # noqa: PLR0913, PLR0917
     classes: Integers,
     members: Booleans,
     group_first: Integers,
@@ -140,7 +140,7 @@ def overlaps(
 
 
 @_compiled
-def _steps(
+def _steps(  # noqa: PLR0913, PLR0917
     kind: int,
     group_first: Integers,
     cell_first: Integers,
@@ -197,7 +197,7 @@ def _add_rows(first: int, last: int, rows: Integers, children: Integers, values:
 
 
 @_compiled
-def begun(
+def begun(  # noqa: PLR0913, PLR0917
     group_first: Integers,
     cell_first: Integers,
     live_first: Integers,
@@ -234,7 +234,7 @@ def begun(
 
 
 @_compiled
-def sweep_nested(
+def sweep_nested(  # noqa: C901, PLR0912, PLR0913, PLR0917
     group_first: Integers,
     cell_first: Integers,
     live_first: Integers,
@@ -381,7 +381,7 @@ def _moved(wanted: Floats, cells: int, points: Floats, sums: Floats) -> None:
 
 
 @_compiled
-def raked_classes(
+def raked_classes(  # noqa: PLR0913, PLR0917
     class_first: Integers,
     live_first: Integers,
     base: Integers,
@@ -413,7 +413,7 @@ def raked_classes(
 
 
 @_compiled
-def gradients(
+def gradients(  # noqa: PLR0913, PLR0917
     group_first: Integers,
     cell_first: Integers,
     live_first: Integers,
@@ -498,7 +498,7 @@ def cell_means(
 
 
 @_compiled
-def shortfall(
+def shortfall(  # noqa: PLR0913, PLR0917
     class_first: Integers,
     live_first: Integers,
     live: Integers,

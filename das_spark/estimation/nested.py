@@ -12,6 +12,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import scipy.sparse as sp
 
+from das_spark.estimation._nested_sweep import (
+    begun,
+    cell_means,
+    class_means,
+    gradients,
+    overlaps,
+    raked_classes,
+    shortfall,
+    spread_points,
+    stacked_sums,
+    sweep_nested,
+)
 from das_spark.estimation.nested_family import Block, NestedFamily, nested_family
 from das_spark.estimation.solvers import Status
 from das_spark.estimation.support import Candidate, Partition, Proposal, Support, hand_out, sums
@@ -133,8 +145,6 @@ def _divided(free: Floats, people: float) -> Floats:
 
 def _summed(family: NestedFamily, points: Floats) -> Floats:
     """Stacked sums of points, shape ``(r, K)``."""
-    from das_spark.estimation._nested_sweep import stacked_sums
-
     found = np.zeros((family.parts.shape[1], family.support.children))
     stacked_sums(
         family.places.class_first,
@@ -155,8 +165,6 @@ def _pulled(family: NestedFamily, stacked: Floats) -> Floats:
 
 
 def _gradient(family: NestedFamily, points: Floats, pulled: Floats) -> Floats:
-    from das_spark.estimation._nested_sweep import gradients
-
     found = np.empty(family.places.unknowns)
     gradients(
         family.places.group_first,
@@ -177,8 +185,6 @@ def _gradient(family: NestedFamily, points: Floats, pulled: Floats) -> Floats:
 
 
 def _class_means(family: NestedFamily, price: Floats, gradient: Floats, points: Floats) -> Floats:
-    from das_spark.estimation._nested_sweep import class_means
-
     found = np.empty(len(family.places.live))
     class_means(
         family.places.class_first,
@@ -194,8 +200,6 @@ def _class_means(family: NestedFamily, price: Floats, gradient: Floats, points: 
 
 
 def _cell_means(family: NestedFamily, multipliers: Floats, gradient: Floats, points: Floats) -> Floats:
-    from das_spark.estimation._nested_sweep import cell_means
-
     found = np.zeros(len(family.places.cell))
     cell_means(
         family.places.class_first, family.places.live_first, family.places.base, multipliers, gradient, points, found
@@ -227,8 +231,6 @@ def _mean_pull(family: NestedFamily, points: Floats) -> Floats:
 
 def set_penalty(state: Iterates, rho: float) -> None:
     """Change the penalty: multipliers keep their value in people's units, all inverses are made again."""
-    from das_spark.estimation._nested_sweep import begun
-
     family = state.family
     state.dual *= state.rho / rho
     state.price *= state.rho / rho
@@ -269,8 +271,6 @@ def set_penalty(state: Iterates, rho: float) -> None:
 
 def _inverses(state: Iterates, block: Block, typical: list[int]) -> Inverses:
     """Invert for every kind of children of a block (E-79), and for their mean (E-80)."""
-    from das_spark.estimation._nested_sweep import overlaps
-
     family, size = state.family, len(block.rows)
     local = np.full(family.stacked.rows, -1, dtype=np.int64)
     local[block.rows] = np.arange(size)
@@ -315,8 +315,6 @@ RELAXATION: Final = 1.6
 
 def iterate(state: Iterates) -> None:
     """Make one iteration."""
-    from das_spark.estimation._nested_sweep import sweep_nested
-
     family = state.family
     stacked = np.asarray(family.parts @ state.combined, dtype=np.float64)
     for block, inverses in zip(family.blocks, state.inverses, strict=True):
@@ -456,8 +454,6 @@ class Found:
         return self.made
 
     def _made(self) -> Candidate:
-        from das_spark.estimation._nested_sweep import spread_points
-
         family, problem = self.family, self.family.support.problem
         x = family.settled.copy()
         spread_points(
@@ -501,8 +497,6 @@ class Found:
 
 def _candidate(state: Iterates) -> Found:
     """The current point, raked, with its multipliers and gap (E-82, E-83)."""
-    from das_spark.estimation._nested_sweep import raked_classes, shortfall
-
     family = state.family
     points = state.split.copy()
     if not family.places.unknowns:
@@ -550,5 +544,5 @@ def _candidate(state: Iterates) -> Found:
         if best is None or found.gap < best.gap:
             best = found
         price = _cell_means(family, multipliers, gradient, points) if family.support.parent is not None else price
-    assert best is not None
+    assert best is not None  # noqa: S101
     return best

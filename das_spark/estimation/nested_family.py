@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from das_spark.estimation._nested_sweep import linear_terms
 from das_spark.estimation.batched import Grouping, Stack, stack
 from das_spark.estimation.support import Partition, Support, sums
 
@@ -222,8 +223,8 @@ def _consistent(support: Support, classes: Classes) -> bool:
     if support.parent is None:
         return not classes.people[~classes.live].any()
     people = np.bincount(classes.index, support.parent, minlength=len(classes.known))
-    same = np.asarray((classes.people * classes.live).sum(axis=0) == people)
-    return bool(same[classes.known].all() and classes.live.any(axis=0)[classes.index][support.parent > 0].all())
+    apart = np.abs((classes.people * classes.live).sum(axis=0) - people)
+    return not apart[classes.known].any() and bool(classes.live.any(axis=0)[classes.index][support.parent > 0].all())
 
 
 def _settled(support: Support, classes: Classes) -> tuple[Floats, Booleans]:
@@ -370,8 +371,6 @@ def _linear(
     joint: Integers,
     pull: Floats,
 ) -> Floats:
-    from das_spark.estimation._nested_sweep import linear_terms
-
     grouped = (group[places.cell] >= 0).any()
     of_group = weights.group[:, None] * left[1][1] if grouped else np.zeros((len(weights.alone), 1))
     linear = np.empty(places.unknowns)

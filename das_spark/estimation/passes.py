@@ -152,7 +152,7 @@ def _posed_with_prior(
     The last inner pass sees everything that is known. An earlier one sees what all that says of its own queries, as
     if these had been measured with its mean and variance.
     """
-    assert problem.prior is not None
+    assert problem.prior is not None  # noqa: S101
     bounds = (*problem.bounds, *further)
     if inner == len(outer.least_squares) - 1:
         return replace(problem, bounds=bounds)
