@@ -224,7 +224,8 @@ def _consistent(support: Support, classes: Classes) -> bool:
         return not classes.people[~classes.live].any()
     people = np.bincount(classes.index, support.parent, minlength=len(classes.known))
     apart = np.abs((classes.people * classes.live).sum(axis=0) - people)
-    return not apart[classes.known].any() and bool(classes.live.any(axis=0)[classes.index][support.parent > 0].all())
+    held = classes.live.sum(axis=0)[classes.index] > 0
+    return not apart[classes.known].any() and bool(held[support.parent > 0].all())
 
 
 def _settled(support: Support, classes: Classes) -> tuple[Floats, Booleans]:
