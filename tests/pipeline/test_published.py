@@ -120,9 +120,8 @@ def test_a_run_that_dies_goes_on_to_the_same_bytes(whole, place, spark, tools, t
     finally:
         shutil.move(place / "runs" / "elsewhere", place / "runs" / "coarse")
     tables = ("measurements", "published", "estimates", "bounds")
-    found, expected = (
-        tools.level_rows(public, tables, LEVELS) for public in (folder / "runs" / "fine" / "public", whole.layout.public.path)
-    )
+    roots = (folder / "runs" / "fine" / "public", whole.layout.public.path)
+    found, expected = (tools.level_rows(public, tables, LEVELS) for public in roots)
     assert found == expected
 
 
@@ -169,7 +168,8 @@ def test_a_run_on_a_block_that_the_other_does_not_have_is_refused(place, tmp_pat
     def more(census):
         with_table(census, "units", lambda rows: [*rows, {"geocode": "299", "units_0": 0, "units_1": 0}])
 
-    refused(place, tmp_path, spark, tools, place / "runs" / "coarse", InputError, "no estimate of Block such as 299", more)
+    coarse = place / "runs" / "coarse"
+    refused(place, tmp_path, spark, tools, coarse, InputError, "no estimate of Block such as 299", more)
 
 
 def test_a_run_without_a_block_where_the_other_counts_people_is_refused(place, tmp_path, spark, tools):
@@ -177,7 +177,8 @@ def test_a_run_without_a_block_where_the_other_counts_people_is_refused(place, t
         for name in ("persons", "units"):
             with_table(census, name, lambda rows: [row for row in rows if row["geocode"] != "102"])
 
-    said = refused(place, tmp_path, spark, tools, place / "runs" / "coarse", InputError, "which this run does not know", less)
+    coarse = place / "runs" / "coarse"
+    said = refused(place, tmp_path, spark, tools, coarse, InputError, "which this run does not know", less)
     assert "102" in said
 
 
