@@ -230,7 +230,7 @@ def write_joint(folder: Path) -> Path:
     households = [
         (block, (place + tenure) % 3, tenure, count)
         for place, (block, tenure, count) in enumerate(units)
-        if tenure < 2 and count  # noqa: PLR2004 - the vacant ones have no household
+        if tenure < 2 and count  # vacant ones have no household
     ]
     for place, rows, names in (
         (census[0], units, ("geocode", "tenure", "count")),

@@ -36,18 +36,18 @@ def test_the_later_part_takes_its_counts_when_the_earlier_one_is_done(plan, tmp_
 
 
 def test_by_itself_or_in_the_other_order_it_needs_a_run(plan, tmp_path):
-    with pytest.raises(ConfigurationError, match=r"input.published: is missing.*hamlet_units"):
+    with pytest.raises(ConfigurationError, match=r"input\.published: is missing.*hamlet_units"):
         load_plan(tmp_path / "households.toml", settings=["budget.strategy=usual", "invariants.units=false"])
     path = tmp_path / "joint.toml"
     path.write_text(path.read_text().replace('["units.toml", "households.toml"]', '["households.toml", "units.toml"]'))
-    with pytest.raises(ConfigurationError, match="input.published: is missing"):
+    with pytest.raises(ConfigurationError, match=r"input\.published: is missing"):
         load_parts(path)
     settings = ["budget.strategy=usual", "invariants.units=false", "input.published=x"]
     with pytest.raises(
-        ConfigurationError, match="input.published: product 'hamlet_units' is held to counts of no other"
+        ConfigurationError, match=r"input\.published: product 'hamlet_units' is held to counts of no other"
     ):
         load_plan(tmp_path / "units.toml", settings=settings)
-    with pytest.raises(ConfigurationError, match="input.published: there is no folder"):
+    with pytest.raises(ConfigurationError, match=r"input\.published: there is no folder"):
         load_plan(tmp_path / "households.toml", settings=settings)
 
 
