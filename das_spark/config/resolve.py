@@ -86,10 +86,10 @@ def resolve(
             "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
         )
         return None
-    part = ""
-    if product.published is not None and run_file.input.published is None:
-        part = earlier.get(product.published.product, "")
-    check_published(run_file.input, product, part, problems, files=files)
+    part = earlier.get(product.published.product, "") if product.published is not None else ""
+    # What the part of a joint run is held to is published by that run, whatever it names to be run by itself.
+    given = run_file.input.model_copy(update={"published": None}) if part else run_file.input
+    check_published(given, product, part, problems, files=files)
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
     output = resolve_output(run_file.output, product, problems)
@@ -118,7 +118,7 @@ def resolve(
         invariants=invariants,
         queries=MappingProxyType(budget[1]),
         added=added,
-        input=run_file.input,
+        input=given,
         output=output,
         estimation=estimation_settings(section, passes),
         measurement_rows=run_file.measurement.rows,
