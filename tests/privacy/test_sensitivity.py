@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from production_spine import geography_of
+from production_spine import geography_of, published_of
 
 from das_spark.audit import SmallPopulation
 from das_spark.audit.system import LocalSystem, declared_bounds
@@ -60,7 +60,7 @@ def plan(product: str, strategy: str) -> RunPlan:
     tables = {
         "config_version": 1,
         "run": {"product": product},
-        "input": {"reader": "tidy_counts", "path": "population"},
+        "input": {"reader": "tidy_counts", "path": "population", **published_of(product)},
         "geography": geography_of(product, strategy),
         "budget": {"strategy": strategy},
     }
