@@ -25,6 +25,7 @@ from das_spark.products._redistricting import first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
 from das_spark.products.ddp_2010_household import ELDERLY, HHAGE, HHRACE, HHSEX, HISP
 from das_spark.products.dhc_2020_unit import CEF_CLASS, CLASSES
+from das_spark.tabulation import dhc_household_tables
 from das_spark.tabulation.household_types import (
     BOTH,
     COUPLES,
@@ -352,6 +353,7 @@ DHC_2020_HOUSEHOLD: Final = Product(
     vacant_counted=True,
     file_recodes={"cef_2020": _CEF},
     # Which of the households that do not own are charged no rent is arbitrary; how many in each block is published.
+    tables=dhc_household_tables(SCHEMA),
     published=PublishedCounts(
         "tenure", "dhc_2020_unit", "hhtenshort_3lev", "tenure_3lev", vacancies="vacs", kinds=7, divided="no_rent"
     ),

@@ -305,7 +305,8 @@ def _unit_code(field: str) -> Column:
             (number(UNIT, "MULTG") == _GENERATIONS).cast("long"),
             F.when(number(UNIT, "FINAL_POP") > 0, F.least(number(UNIT, "FINAL_POP"), F.lit(_LARGEST))),
         )
-        return reduce(add, (field * value for field, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)))
+        code: Column = reduce(add, (each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)))
+        return code
     return number(UNIT, field)
 
 
