@@ -48,7 +48,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
-from das_spark.config.published import held_counts
+from das_spark.config.published import held_counts, held_sentence
 from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries
 from das_spark.config.run_files import load_parts, load_plan, load_run, plan_of
@@ -105,6 +105,7 @@ __all__ = [
     "extent_of_loss",
     "geounit_sentences",
     "held_counts",
+    "held_sentence",
     "holding_losses",
     "interval_settings",
     "is_preparing",

@@ -418,10 +418,11 @@ def config_hash(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
-#: What decides the distribution of a run's estimates, as key paths of the configuration. Nothing of [input]: its
+#: What decides the distribution of a run's estimates, as key paths of the configuration. Nothing else of [input]: its
 #: dataset is a name for the ledger, and runs on the same people may have it or, under a test key, not.
 _DECISIVE: Final = (
     "run.product",
+    "input.published",
     "geography.levels",
     "geography.spine",
     "geography.shape",

@@ -7,6 +7,17 @@ from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS, Product
 
 
+def held_sentence(product: Product) -> str:
+    """What estimates of a product are held to, as a sentence; empty where they are held to nothing."""
+    held = product.published
+    if held is None:
+        return ""
+    return (
+        f"Every estimate is held to the counts of {held.query!r} that a run of {held.product} has published: public "
+        "estimates, not exact counts."
+    )
+
+
 def held_counts(product: Product) -> HeldCounts | None:
     """The equality by which estimates of a product are held to what another one has published; None without one.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @_compiled
-def linear_terms(  # noqa: PLR0913, PLR0917 - arrays of a family
+def linear_terms(  # noqa: PLR0913, PLR0917
     cell_first: Integers,
     cell: Integers,
     live_first: Integers,
@@ -49,6 +49,46 @@ def linear_terms(  # noqa: PLR0913, PLR0917 - arrays of a family
 
 
 @_compiled
+def _group_overlap(  # noqa: PLR0913, PLR0917
+    first: int,
+    last: int,
+    rows: Integers,
+    local: Integers,
+    scale: float,
+    coupling: float,
+    near: Integers,
+    counts: Floats,
+    whole: Floats,
+) -> None:
+    """Add what one group has in common on each two rows; `counts` is zero before and after."""
+    few, single = 0, last - first == 1
+    own = scale - coupling if single else scale
+    for position in range(first, last):
+        for part in range(rows.shape[0]):
+            row = local[rows[part, position]]
+            for other in range(rows.shape[0]):
+                whole[row, local[rows[other, position]]] += own
+            if not single:
+                if counts[row] == 0.0:
+                    near[few] = row
+                    few += 1
+                counts[row] += 1.0
+    for i in range(few):
+        for j in range(few):
+            whole[near[i], near[j]] -= coupling * counts[near[i]] * counts[near[j]]
+    for i in range(few):
+        counts[near[i]] = 0.0
+
+
+@_compiled
+def _class_rows(first: int, last: int, rows: Integers, local: Integers, share: Floats, found: Floats) -> None:
+    """Add what a class's multiplier takes from each row; `share` is of each cell's group."""
+    for position in range(first, last):
+        for part in range(rows.shape[0]):
+            found[local[rows[part, position]]] += share[position]
+
+
+@_compiled
 def overlaps(  # noqa: PLR0913, PLR0917
     classes: Integers,
     members: Booleans,
@@ -62,64 +102,41 @@ def overlaps(  # noqa: PLR0913, PLR0917
     inverse_sum: Floats,
     found: Floats,
 ) -> None:
-    """B T B' on the rows of one block, for each of its kinds of children: shape ``(kinds, r, r)`` (E-79).
+    """B T B' on the rows of one block, for each of its kinds of children (E-79).
 
     Args:
         classes: Classes of the block.
         members: Whether a class is live in a kind of children, shape ``(kinds, classes)``.
         group_first: First group of each class.
         cell_first: First cell of each group.
-        rows: Stacked rows of each cell, shape ``(P, n)``.
+        rows: Stacked rows of each cell, shape ``(P, N)``.
         local: Place of each stacked row in the block.
         scale: a.
         coupling: What couples the cells of each group.
-        share: What a class's multiplier takes from each cell of each group.
+        share: What a class's multiplier takes from each cell, shape ``(N,)``.
         inverse_sum: Inverse of the sum of that over the class's cells; 0 where the class has no known sum.
-        found: Filled.
+        found: Filled, zero before, shape ``(kinds, r, r)``.
     """
-    kinds, size = found.shape[0], found.shape[1]
-    whole, of_group, of_class = np.zeros((size, size)), np.zeros(size), np.zeros(size)
-    touched, seen = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-    near, noted = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-    parts = rows.shape[0]
+    size = found.shape[1]
+    whole, counts, of_class = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    near = np.empty(size, dtype=np.int64)
     for number in range(classes.size):
-        kind, count = classes[number], 0
+        kind = classes[number]
+        whole[:] = 0.0
+        of_class[:] = 0.0
         for group in range(group_first[kind], group_first[kind + 1]):
-            few = 0
             first, last = cell_first[group], cell_first[group + 1]
-            single = last - first == 1
-            own = scale - coupling[group] if single else scale
-            for position in range(first, last):
-                for part in range(parts):
-                    row = local[rows[part, position]]
-                    if not seen[row]:
-                        seen[row] = True
-                        touched[count] = row
-                        count += 1
-                    of_class[row] += share[group]
-                    for other in range(parts):
-                        whole[row, local[rows[other, position]]] += own
-                    if not single:
-                        if not noted[row]:
-                            noted[row] = True
-                            near[few] = row
-                            few += 1
-                        of_group[row] += 1.0
-            for i in range(few):
-                for j in range(few):
-                    whole[near[i], near[j]] -= coupling[group] * of_group[near[i]] * of_group[near[j]]
-            for i in range(few):
-                of_group[near[i]], noted[near[i]] = 0.0, False
-        for i in range(count):
-            for j in range(count):
-                one, two = touched[i], touched[j]
-                value = whole[one, two] - inverse_sum[kind] * of_class[one] * of_class[two]
-                whole[one, two] = 0.0
-                for each in range(kinds):
-                    if members[each, number]:
-                        found[each, one, two] += value
-        for i in range(count):
-            of_class[touched[i]], seen[touched[i]] = 0.0, False
+            _group_overlap(first, last, rows, local, scale, coupling[group], near, counts, whole)
+        first, last = cell_first[group_first[kind]], cell_first[group_first[kind + 1]]
+        _class_rows(first, last, rows, local, share, of_class)
+        touched = np.flatnonzero(of_class)
+        for one in touched:
+            for two in touched:
+                whole[one, two] -= inverse_sum[kind] * of_class[one] * of_class[two]
+        for each in np.flatnonzero(members[:, number]):
+            for one in touched:
+                for two in touched:
+                    found[each, one, two] += whole[one, two]
 
 
 @_compiled
@@ -127,8 +144,7 @@ def _steps(  # noqa: PLR0913, PLR0917
     kind: int,
     group_first: Integers,
     cell_first: Integers,
-    children: Integers,
-    weighting: Integers,
+    sets: Integers,
     scale: Floats,
     coupling: Floats,
     share: Floats,
@@ -137,31 +153,35 @@ def _steps(  # noqa: PLR0913, PLR0917
     values: Floats,
     sums: Floats,
 ) -> None:
-    """T v + A P' (P A P')^-1 c in place, for one class: the class's sums reached, its groups coupled (E-78)."""
-    width = children.size
+    """T v + A P' (P A P')^-1 c in place, for one class: the class's sums reached, its groups coupled (E-78).
+
+    `sets` is the set of weights of each of the class's children; `sums` is room for groups by children.
+    """
+    width = sets.size
     groups = group_first[kind + 1] - group_first[kind]
     origin = cell_first[group_first[kind]]
-    for place in range(width):
-        w = weighting[children[place]]
-        total = 0.0
-        for number in range(groups):
-            group = group_first[kind] + number
-            reached = 0.0
-            for position in range(cell_first[group] - origin, cell_first[group + 1] - origin):
-                reached += values[position * width + place]
-            sums[number * width + place] = reached
-            total += share[w, group] * reached
-        multiplier = (total - targets[place]) * inverse_sum[w, kind]
-        for number in range(groups):
-            group = group_first[kind] + number
-            own, taken = number * width + place, share[w, group] * multiplier
-            sums[own] = coupling[w, group] * sums[own] + taken
+    sums[: (groups + 1) * width] = 0.0
+    multipliers = sums[groups * width : (groups + 1) * width]
     for number in range(groups):
         group = group_first[kind] + number
+        reached = sums[number * width : (number + 1) * width]
+        for position in range(cell_first[group] - origin, cell_first[group + 1] - origin):
+            for place in range(width):
+                reached[place] += values[position * width + place]
+        for place in range(width):
+            multipliers[place] += share[sets[place], group] * reached[place]
+    for place in range(width):
+        multipliers[place] = (multipliers[place] - targets[place]) * inverse_sum[sets[place], kind]
+    for number in range(groups):
+        group = group_first[kind] + number
+        taken = sums[number * width : (number + 1) * width]
+        for place in range(width):
+            w = sets[place]
+            taken[place] = coupling[w, group] * taken[place] + share[w, group] * multipliers[place]
         for position in range(cell_first[group] - origin, cell_first[group + 1] - origin):
             for place in range(width):
                 own = position * width + place
-                values[own] = scale[weighting[children[place]]] * values[own] - sums[number * width + place]
+                values[own] = scale[sets[place]] * values[own] - taken[place]
 
 
 @_compiled
@@ -202,20 +222,19 @@ def begun(  # noqa: PLR0913, PLR0917
     stacked[:] = 0.0
     for kind in range(base.size):
         children = live[live_first[kind] : live_first[kind + 1]]
+        sets = weighting[children]
         first, last = cell_first[group_first[kind]], cell_first[group_first[kind + 1]]
         size = (last - first) * children.size
         for number in range(base[kind], base[kind] + size):
             step[number] = linear[number] + rho * (split[number] - dual[number])
         own = step[base[kind] : base[kind] + size]
         wanted = targets[live_first[kind] : live_first[kind + 1]]
-        _steps(
-            kind, group_first, cell_first, children, weighting, scale, coupling, share, inverse_sum, wanted, own, sums
-        )
+        _steps(kind, group_first, cell_first, sets, scale, coupling, share, inverse_sum, wanted, own, sums)
         _add_rows(first, last, rows, children, own, stacked)
 
 
 @_compiled
-def sweep_nested(  # noqa: PLR0913, PLR0915, PLR0917, C901, PLR0912 - one fused loop is what this module is for
+def sweep_nested(  # noqa: C901, PLR0912, PLR0913, PLR0917
     group_first: Integers,
     cell_first: Integers,
     live_first: Integers,
@@ -247,7 +266,7 @@ def sweep_nested(  # noqa: PLR0913, PLR0915, PLR0917, C901, PLR0912 - one fused 
     parts = rows.shape[0]
     for kind in range(base.size):
         children = live[live_first[kind] : live_first[kind + 1]]
-        width = children.size
+        sets, width = weighting[children], children.size
         first, last = cell_first[group_first[kind]], cell_first[group_first[kind + 1]]
         size = (last - first) * width
         start = base[kind]
@@ -264,8 +283,7 @@ def sweep_nested(  # noqa: PLR0913, PLR0915, PLR0917, C901, PLR0912 - one fused 
                 kind,
                 group_first,
                 cell_first,
-                children,
-                weighting,
+                sets,
                 scale,
                 coupling,
                 share,
@@ -303,9 +321,7 @@ def sweep_nested(  # noqa: PLR0913, PLR0915, PLR0917, C901, PLR0912 - one fused 
             step[number] = linear[number] + rho * (split[number] - dual[number])
         own = step[start : start + size]
         wanted = targets[live_first[kind] : live_first[kind + 1]]
-        _steps(
-            kind, group_first, cell_first, children, weighting, scale, coupling, share, inverse_sum, wanted, own, sums
-        )
+        _steps(kind, group_first, cell_first, sets, scale, coupling, share, inverse_sum, wanted, own, sums)
         _add_rows(first, last, rows, children, own, stacked)
 
 
@@ -433,7 +449,7 @@ def gradients(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def class_means(  # noqa: PLR0913, PLR0917
+def class_means(
     class_first: Integers,
     live_first: Integers,
     base: Integers,
@@ -460,7 +476,7 @@ def class_means(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def cell_means(  # noqa: PLR0913, PLR0917
+def cell_means(
     class_first: Integers,
     live_first: Integers,
     base: Integers,
@@ -509,17 +525,13 @@ def shortfall(  # noqa: PLR0913, PLR0917
                 if known[kind]:
                     box = min(box, targets[own])
                 bend = weight[live[own]]
-                if bend > 0.0:
-                    move = -slope / bend
-                else:
-                    move = -np.inf if slope > 0.0 else (np.inf if slope < 0.0 else 0.0)
-                move = min(max(move, -points[number]), max(box - points[number], 0.0))
-                total -= slope * move + 0.5 * bend * move * move if move != 0.0 else 0.0
+                move = min(max(-slope / bend, -points[number]), max(box - points[number], 0.0))
+                total -= slope * move + 0.5 * bend * move * move
     return total
 
 
 @_compiled
-def spread_points(  # noqa: PLR0913, PLR0917
+def spread_points(
     class_first: Integers,
     cell: Integers,
     live_first: Integers,
@@ -538,7 +550,7 @@ def spread_points(  # noqa: PLR0913, PLR0917
 
 
 @_compiled
-def stacked_sums(  # noqa: PLR0913, PLR0917
+def stacked_sums(
     class_first: Integers,
     live_first: Integers,
     live: Integers,

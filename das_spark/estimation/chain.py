@@ -13,7 +13,8 @@ from das_spark.errors import ConfigurationError
 from das_spark.estimation.batched import solve_batched
 from das_spark.estimation.certify import Certificate, Proof, certify
 from das_spark.estimation.interior import solve_interior
-from das_spark.estimation.nested import exact_classes, solve_nested
+from das_spark.estimation.nested import solve_nested
+from das_spark.estimation.nested_family import exact_classes
 from das_spark.estimation.problem import FamilyPlan, Integers, SolverAttempt
 from das_spark.estimation.program import Assembly, assemble, constraints, read_back, recentred, unsolved
 from das_spark.estimation.solvers import (

@@ -88,6 +88,12 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
 
 
 def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
+    if plan.product.published is not None:
+        raise ConfigurationError(
+            f"{run_folder}: the estimates of product {plan.product.name!r} are held to counts of "
+            f"{plan.product.published.product}, which a folder of measurements does not hold",
+            hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
+        )
     if plan.measurement_rows != "all":
         raise ConfigurationError(
             f"{run_folder}: the run has kept only those noisy answers that its estimates need (measurement.rows = "
@@ -98,12 +104,6 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
         raise ConfigurationError(
             f"{run_folder}: the measurements of a run on a spine of areas (geography.spine = "
             f"{plan.spine.kind!r}) cannot be published as a folder of their own yet",
-            hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
-        )
-    if plan.product.published is not None:
-        raise ConfigurationError(
-            f"{run_folder}: the estimates of product {plan.product.name!r} are held to counts of "
-            f"{plan.product.published.product}, which a folder of measurements does not hold",
             hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
         )
     require_finished(public, _NEEDED, plan.spine.names)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark import __version__
 from das_spark.config import (
     geounit_sentences,
+    held_sentence,
     holding_losses,
     levels_together,
     needs_of,
@@ -112,16 +113,8 @@ def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
         f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense} {_constants(each.right)}."
         for each in plan.added
     ]
-    held = plan.product.published
-    published = (
-        []
-        if held is None
-        else [
-            f"Every estimate is held to the counts of {held.query!r} that a run of {held.product} has published: "
-            "public estimates, not exact counts."
-        ]
-    )
-    return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added, *published)
+    held = held_sentence(plan.product)
+    return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added, *([held] if held else []))
 
 
 def _constants(right: tuple[int, ...]) -> str:

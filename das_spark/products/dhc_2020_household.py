@@ -20,7 +20,12 @@ from das_spark.geography import DHC
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.products._dhc_2020 import COMMENT, FACILITY_TYPES, MDF, strategies
 from das_spark.products._file_recodes import CodedField, FileRecodes
-from das_spark.products._household_types import (
+from das_spark.products._pl94_2020 import GEOLEVELS, LEVELS
+from das_spark.products._redistricting import first_columns
+from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
+from das_spark.products.ddp_2010_household import ELDERLY, HHAGE, HHRACE, HHSEX, HISP
+from das_spark.products.dhc_2020_unit import CEF_CLASS, CLASSES
+from das_spark.tabulation.household_types import (
     BOTH,
     COUPLES,
     FROM_6,
@@ -31,11 +36,6 @@ from das_spark.products._household_types import (
     crossed,
     levels,
 )
-from das_spark.products._pl94_2020 import GEOLEVELS, LEVELS
-from das_spark.products._redistricting import first_columns
-from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
-from das_spark.products.ddp_2010_household import ELDERLY, HHAGE, HHRACE, HHSEX, HISP
-from das_spark.products.dhc_2020_unit import CEF_CLASS, CLASSES
 
 _GENERATIONS: Final = ("Not three or more generations", "Three or more generations")
 _SIZES: Final = tuple(

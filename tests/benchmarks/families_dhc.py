@@ -1,6 +1,7 @@
 """Families shaped like those of the demographic and housing characteristics, made from a seed.
 
-Persons by relationship or type of quarters, sex, age, ethnicity and race: 1,227,744 cells, answered in two passes, held
+Households by sex, age, ethnicity and race of the householder, older members, tenure and 522 types: 1,578,528 cells,
+held to three tenures. Persons by relationship or type of quarters, sex, age, ethnicity and race: 1,227,744 cells, answered in two passes, held
 to the people of 2,016 classes that were published before. Populations are drawn at random: what matters to a solver
 are the numbers of cells and of classes that a parent and its children occupy, and the noise beside the counts.
 """
@@ -81,10 +82,47 @@ PASSES = (
     ),
     OuterPass((("detailed",),), (("detailed",),)),
 )
+HOUSEHOLDS = Schema(
+    "dhc_household_like",
+    (
+        Attribute("sex", _levels("sex", 2)),
+        Attribute("hhage", _levels("hhage", 9)),
+        Attribute("hispanic", _levels("hispanic", 2)),
+        Attribute("race", _levels("race", 7)),
+        Attribute("elderly", _levels("elderly", 4)),
+        Attribute("tenure", _levels("tenure", 3), (_spans("owned", 3, 0, 2),)),
+        Attribute(
+            "hhtype",
+            _levels("hhtype", 522),
+            (
+                _spans("kinds183", 522, *(-(-522 * kind // 183) for kind in range(183))),
+                _spans("kinds12", 522, *(-(-522 * (183 * kind // 12) // 183) for kind in range(12))),
+                _spans("kinds5", 522, *(-(-522 * (183 * kind // 5) // 183) for kind in range(5))),
+                _spans("kinds2", 522, 0, 290),
+            ),
+        ),
+    ),
+)
+HOUSEHOLD_QUERIES = {
+    "q1": "kinds2 * hispanic * owned",
+    "q2": "hispanic * owned",
+    "q3": "hispanic * owned * race",
+    "q4": "kinds12 * sex * owned",
+    "q5": "kinds5 * hispanic * owned",
+    "q6": "sex * hispanic * tenure * race * kinds183",
+    "q7": "sex * hhage * hispanic * tenure * race * kinds183",
+    "q8": "tenure * hhage * kinds183",
+    "detailed": "detailed",
+}
+HOUSEHOLD_PASSES = (
+    OuterPass((("q1", "q2", "q3", "q4", "q5", "q6"),), (("t183", "q6"),)),
+    OuterPass((("q7", "q8", "detailed"),), (("detailed",),)),
+)
 _ROUNDED = {
     "c1": "hispanic * sex * voting * eight * race",
     "c2": "hispanic * sex * ages3 * eight * race",
 }
+_ROUNDED_HOUSEHOLDS = {"t183": "tenure * kinds183"}
 RACES = np.concatenate([[0.72, 0.12, 0.01, 0.05, 0.004, 0.06], 0.036 * 0.9 ** np.arange(57) * 0.1 / (1 - 0.9**57)])
 
 
@@ -100,6 +138,7 @@ class Shape:
     spread: float = 0.6  # unevenness of children
     quarters: float = 0.3  # chance of a child to have a given kind of quarters
     root: bool = False
+    households: bool = False
 
 
 BLOCKS = Shape("block group, 10 blocks", 10, 150.0, 30.15, (), spread=1.0, quarters=0.01)
@@ -108,6 +147,32 @@ TRACTS = Shape("county, 40 tracts", 40, 4000.0, 3.39, ("q6", "q7"), quarters=0.1
 COUNTIES = Shape("state, 60 counties", 60, 60_000.0, 5.68, ("q6", "q7"), spread=1.4, quarters=0.5)
 COUNTIES_100 = Shape("state, 100 counties", 100, 120_000.0, 5.68, ("q6", "q7"), spread=1.4, quarters=0.5)
 ROOT = Shape("root", 1, 4e6, 11.7, root=True)
+HOUSES_BLOCKS = Shape("households of a block group, 10 blocks", 10, 55.0, 26.0, (), spread=1.0, households=True)
+HOUSES_COUNTIES = Shape("households of a state, 60 counties", 60, 22_000.0, 2.7, (), spread=1.4, households=True)
+
+
+def _houses(shape: Shape, generator: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Cells and households of every child: types and ages go together, the rest does not."""
+    types = generator.lognormal(0.0, 2.0, 522)
+    ages = generator.dirichlet(np.full(9, 1.5), 522)
+    who = (types / types.sum())[:, None] * ages
+    rest = [
+        np.array([0.55, 0.45]),
+        np.array([0.85, 0.15]),
+        RACES[:7] / RACES[:7].sum(),
+        np.array([0.6, 0.2, 0.12, 0.08]),
+    ]
+    found = []
+    for size in shape.people * generator.lognormal(-(shape.spread**2) / 2, shape.spread, shape.children):
+        count = int(generator.poisson(size)) + 1
+        both = generator.choice(who.size, count, p=generator.dirichlet(400.0 * who.ravel() + 1e-4))
+        sex, hispanic, race, elderly = (
+            generator.choice(len(each), count, p=generator.dirichlet(40.0 * each)) for each in rest
+        )
+        tenure = generator.choice(3, count, p=generator.dirichlet([15.0, 8.0, 12.0]))
+        codes = np.column_stack([sex, both % 9, hispanic, race, elderly, tenure, both // 9])
+        found.append(np.unique(HOUSEHOLDS.ravel(codes), return_counts=True))
+    return found
 
 
 def _who(generator: np.random.Generator) -> np.ndarray:
@@ -178,36 +243,48 @@ def possible() -> np.ndarray:
 def family(shape: Shape, seed: int) -> tuple[FamilyProblem, FamilyPlan]:
     """One family of a shape, its parent being the true sum."""
     generator = np.random.default_rng([seed, sum(shape.name.encode())])
-    children = _drawn(shape, generator)
-    queries = {name: PERSONS.query(text) for name, text in {**QUERIES, **_ROUNDED}.items()}
+    schema, asked, exact, passes = PERSONS, QUERIES, CLASSES, PASSES
+    rounded, children = _ROUNDED, []
+    if shape.households:
+        schema, asked, exact, passes = HOUSEHOLDS, HOUSEHOLD_QUERIES, "tenure", HOUSEHOLD_PASSES
+        rounded, children = _ROUNDED_HOUSEHOLDS, _houses(shape, generator)
+    else:
+        children = _drawn(shape, generator)
+    queries = {name: schema.query(text) for name, text in {**asked, **rounded}.items()}
     zeros = np.zeros(0, dtype=np.int32)
     if shape.root:
         cells = np.union1d(possible(), children[0][0])
-        zeros = np.setdiff1d(np.arange(PERSONS.size), cells).astype(np.int32)
+        zeros = np.setdiff1d(np.arange(schema.size), cells).astype(np.int32)
         parent = None
     else:
         everybody = np.concatenate([each for each, _ in children]), np.concatenate([each for _, each in children])
         cells, place = np.unique(everybody[0], return_inverse=True)
         parent = Histogram.from_pairs(
-            PERSONS.size, cells.astype(np.int32), np.bincount(place, everybody[1]).astype(np.int64)
+            schema.size, cells.astype(np.int32), np.bincount(place, everybody[1]).astype(np.int64)
         )
     measured = []
-    for name in QUERIES:
+    for name in asked:
         rows = np.unique(queries[name].row_of(cells))
         deviation = shape.noise / (2.0 if name in shape.sharper else 1.0)
         values = _answers(queries[name], rows, children)
         values += np.rint(generator.normal(0.0, deviation, values.shape)).astype(np.int64)
         measured.append(FamilyMeasurement(queries[name], rows, values, np.full(len(children), deviation**2)))
-    classes = PERSONS.query(CLASSES)
+    classes = schema.query(exact)
     rows = np.unique(classes.row_of(cells))
     known = _answers(classes, rows, children)
     problem = FamilyProblem(
         parent_geocode="" if shape.root else "1",
         parent=parent,
         children=tuple(f"1{child:04d}" for child in range(len(children))),
-        size=PERSONS.size,
+        size=schema.size,
         measurements=tuple(measured),
         bounds=(FamilyBounds("published", classes, known, known, rows),),
     )
-    plan = FamilyPlan("child", zero_cells=zeros, classes=PERSONS.query("eight"), passes=PASSES, queries=queries)
+    plan = FamilyPlan(
+        "child",
+        zero_cells=zeros,
+        classes=None if shape.households else schema.query("eight"),
+        passes=passes,
+        queries=queries,
+    )
     return problem, plan

@@ -1,4 +1,4 @@
-"""The solver of nested families against dense algebra, an interior-point method and laws, and where it does not serve."""
+"""Nested families: dense algebra, an interior-point method, laws, and where their solver does not serve."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, chain, nested
+from das_spark.estimation import (
+    FamilyBounds,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    chain,
+    nested,
+)
+from das_spark.estimation import (
+    nested_family as layout,
+)
 from das_spark.estimation.certify import certify
 from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.failsafe import relaxed_family
-from das_spark.estimation.nested import nested_family
+from das_spark.estimation.nested_family import nested_family
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Recode, Schema
@@ -165,66 +175,68 @@ def test_a_class_that_one_child_has_is_its_own_and_a_class_of_one_cell_is_known(
     problem, _ = family(3, exact=("kind * role * age",))
     laid = nested_family(restrict(problem, PLAN))
     support = laid.support
-    row = support.partitions[0].index * 0 + laid.classes.index
-    sizes, live = np.bincount(row), laid.classes.live.sum(axis=0)
-    assert laid.unknowns == sum(
+    sizes, live = np.bincount(laid.classes.index), laid.classes.live.sum(axis=0)
+    assert laid.places.unknowns == sum(
         int(size * children) for size, children in zip(sizes, live, strict=True) if size > 1 and children > 1
     )
-    closed = np.setdiff1d(np.arange(len(support.cells)), laid.cell)
+    closed = np.setdiff1d(np.arange(len(support.cells)), laid.places.cell)
     np.testing.assert_allclose(laid.settled[:, closed].sum(axis=0), support.parent[closed])
+
+
+def numbered(laid):
+    """Number of each child's unknown in each cell, -1 where there is none, shape (K, n)."""
+    places, number, count = laid.places, np.full((laid.support.children, len(laid.support.cells)), -1), 0
+    for kind in range(len(places.base)):
+        for cell in places.cell[places.class_first[kind] : places.class_first[kind + 1]]:
+            for child in places.live[places.live_first[kind] : places.live_first[kind + 1]]:
+                number[child, cell] = count
+                count += 1
+    assert count == places.unknowns
+    return number
+
+
+def of_unknowns(laid, number, child, cells):
+    """1 for the unknowns of a child in some cells."""
+    found, own = np.zeros(laid.places.unknowns), number[child, cells]
+    found[own[own >= 0]] = 1.0
+    return found
+
+
+def dense_step(laid, number, rho, towards):
+    """The first step: least squares of all children with known sums, drawn towards a point (E-78 to E-80)."""
+    children, size = range(laid.support.children), laid.places.unknowns
+    hessian, linear, known = rho * np.eye(size), rho * towards, []
+    for child, each in ((child, each) for child in children for each in laid.support.partitions if each.weight.any()):
+        for row in range(each.rows):
+            cells = np.flatnonzero(each.index == row)
+            asked, weight = of_unknowns(laid, number, child, cells), each.weight[child] / laid.unit
+            hessian += weight * np.outer(asked, asked)
+            linear += weight * (each.values[child, row] - laid.settled[child, cells].sum()) * asked
+    for child, kind in ((child, kind) for child in children for kind in range(len(laid.classes.known))):
+        asked = of_unknowns(laid, number, child, laid.classes.index == kind)
+        known += [(asked, laid.classes.people[child, kind])] if asked.any() else []
+    for block in laid.blocks if laid.alike else ():  # what all children have in common costs nothing
+        sums = np.zeros((len(block.rows), size))
+        for place, row in enumerate(block.rows):
+            cells = laid.places.cell[(laid.rows == row).any(axis=0)]
+            sums[place] = sum(of_unknowns(laid, number, child, cells) for child in children)
+        hessian -= sums.T @ nested._middle(laid, block.rows, 0) @ sums / len(block.children)
+    matrix = np.array([asked for asked, _ in known])
+    system = np.block([[hessian, matrix.T], [matrix, np.zeros((len(known), len(known)))]])
+    return np.linalg.solve(system, np.concatenate([linear, [people for _, people in known]]))[:size]
 
 
 @pytest.mark.parametrize("unequal", [False, True])
 def test_one_step_is_that_of_dense_algebra(unequal):
-    """The first step solves the quadratic problem with known sums and penalties, child by child (E-78, E-79)."""
     problem, _ = family(5, unequal=unequal)
     laid = nested_family(restrict(problem, PLAN))
-    state = nested.begin(laid, 2.0)
-    generator = np.random.default_rng(1)
-    split, dual = generator.normal(size=laid.unknowns), generator.normal(size=laid.unknowns)
-    state.split[:], state.dual[:] = split, dual
+    assert laid.alike != unequal
+    state, generator = nested.begin(laid, 2.0), np.random.default_rng(1)
+    state.split[:], state.dual[:] = generator.normal(size=(2, laid.places.unknowns))
+    split, dual = state.split.copy(), state.dual.copy()
     nested.set_penalty(state, 2.0)
+    expected = dense_step(laid, numbered(laid), 2.0, split - dual)
     nested.iterate(state)
-    number = np.full((len(problem.children), len(laid.support.cells)), -1)
-    count = 0
-    for kind in range(len(laid.base)):
-        for cell in laid.cell[laid.class_first[kind] : laid.class_first[kind + 1]]:
-            for child in laid.live[laid.live_first[kind] : laid.live_first[kind + 1]]:
-                number[child, cell] = count
-                count += 1
-    assert count == laid.unknowns
-    answered = [each for each in laid.support.partitions if each.weight.any()]
-    size = count
-    hessian, linear, known = 2.0 * np.eye(size), 2.0 * (split - dual), []
-    for child in range(len(problem.children)):
-        for each in answered:
-            for row in range(each.rows):
-                cells = np.flatnonzero(each.index == row)
-                own = number[child, cells]
-                indicator = np.zeros(size)
-                indicator[own[own >= 0]] = 1.0
-                weight = each.weight[child] / laid.unit
-                hessian += weight * np.outer(indicator, indicator)
-                linear += weight * (each.values[child, row] - laid.settled[child, cells].sum()) * indicator
-        for kind in range(len(laid.classes.known)):
-            own = number[child, laid.classes.index == kind]
-            if (own >= 0).any():
-                known.append((own[own >= 0], laid.classes.people[child, kind]))
-    if not unequal:  # what all children have in common costs nothing (E-80)
-        for block in laid.blocks:
-            middle = nested._middle(laid, block.rows, 0)
-            sums = np.zeros((len(block.rows), size))
-            for place, row in enumerate(block.rows):
-                for part in range(len(laid.rows)):
-                    for cell in laid.cell[laid.rows[part] == row]:
-                        own = number[:, cell]
-                        sums[place, own[own >= 0]] += 1.0
-            hessian -= sums.T @ middle @ sums / len(block.children)
-    matrix = np.zeros((len(known), size))
-    for place, (own, _) in enumerate(known):
-        matrix[place, own] = 1.0
-    system = np.block([[hessian, matrix.T], [matrix, np.zeros((len(known), len(known)))]])
-    expected = np.linalg.solve(system, np.concatenate([linear, [people for _, people in known]]))[:size]
     free = nested.RELAXATION * expected + (1.0 - nested.RELAXATION) * split + dual
     np.testing.assert_allclose(state.split + state.dual, free, atol=1e-8)
 
@@ -264,7 +276,7 @@ def test_it_does_not_serve_where_cells_are_not_answered_or_the_parent_is_relaxed
     crossing = FamilyBounds("crossing", SCHEMA.query("age"), *[np.zeros((4, 4), dtype=np.int64)] * 2)
     relaxed = relaxed_family(replace(problem, bounds=(crossing,)), PLAN)
     assert isinstance(relaxed, str) or nested_family(relaxed.support) is None
-    monkeypatch.setattr(nested, "MOST_STACKED", 3)
+    monkeypatch.setattr(layout, "MOST_STACKED", 3)
     assert nested_family(restrict(problem, PLAN)) is None
 
 

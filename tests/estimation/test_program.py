@@ -1,4 +1,4 @@
-"""Divisibility of class margins against brute force and maximum flow; what is known of a family without a solver."""
+"""Divisibility of class margins against brute force and maximum flow; families that no solver takes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from das_spark.constraints import find_flows
-from das_spark.estimation import FamilyFlows
-from das_spark.estimation.check import divisible_margins
-from das_spark.estimation import chain
+from das_spark.estimation import FamilyFlows, chain
 from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.check import divisible_margins
 from das_spark.estimation.failsafe import relaxed_family
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.program import assemble, read_back, tightened, unsolved

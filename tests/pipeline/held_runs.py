@@ -124,3 +124,123 @@ def write_census(folder: Path) -> Path:
     columns = dict(zip(("geocode", "units_0", "units_1"), zip(*units, strict=True), strict=True))
     pq.write_table(pa.table(columns), folder / "units.parquet")
     return folder
+
+
+UNITS = "hamlet_units"
+HOUSEHOLDS = "hamlet_households"
+_OF_UNITS = """
+default_levels = ["County", "Tract", "Block"]
+unit_classes = ["House"]
+class_query = ""
+strata = "detailed"
+total_at = "{total_at}"
+record = "{record}"
+vacant_counted = true
+structural_zeros = []
+geolevels = [{{name = "County", length = 0}}, {{name = "Tract", length = 1}}, {{name = "Block", length = 3}}]
+[[strategies]]
+name = "usual"
+title = "All levels alike"
+framework = "pure_dp"
+total = "3"
+geolevels = {{County = "1/3", Tract = "1/3", Block = "1/3"}}
+queries = {{detailed = "1"}}
+[microdata]
+name = "hamlet"
+header = "beside"
+person = []
+unit = [
+    {{name = "BLOCK", source = "geocode[0:3]", type = "CHAR3"}},
+    {{name = "TEN", source = "recode:tenure:{codes}", type = "CHAR1"}},
+]
+"""
+_UNITS = """
+name = "hamlet_units"
+title = "Units of a hamlet by tenure"
+[[attributes]]
+name = "tenure"
+levels = ["Owned", "Rented", "Vacant"]
+recodes = [{name = "lived_in", groups = {"Owned" = [0], "Rented" = [1]}}]
+"""
+_HOUSEHOLDS = """
+name = "hamlet_households"
+title = "Households of a hamlet by size and tenure"
+published = {name = "tenure", product = "hamlet_units", query = "tenure", of = "lived_in"}
+[[attributes]]
+name = "size"
+levels = ["1", "2", "3 or more"]
+[[attributes]]
+name = "tenure"
+levels = ["Owned", "Rented"]
+"""
+_JOINT = """
+config_version = 1
+[run]
+name = "hamlet"
+parts = ["units.toml", "households.toml"]
+[input]
+reader = "tidy_counts"
+dataset = "hamlet"
+[output]
+root = "{root}"
+[budget]
+strategy = "usual"
+[invariants]
+units = false
+[evaluation]
+enabled = false
+"""
+_PART = """
+config_version = 1
+[run]
+product = "{product}"
+[input]
+reader = "tidy_counts"
+path = "{census}"
+"""
+
+
+def registered_units(monkeypatch) -> tuple[Product, Product]:
+    """Units, and households that are held to those that are lived in, until the test ends."""
+    texts = (
+        _UNITS.partition("[[")[0] + _OF_UNITS.format(total_at="County", record="unit", codes="O,R,V,G"),
+        _HOUSEHOLDS.partition("[[")[0] + _OF_UNITS.format(total_at="none", record="household", codes="O,R,N"),
+    )
+    attributes = ("[[" + text.partition("[[")[2] for text in (_UNITS, _HOUSEHOLDS))
+    found = tuple(
+        product_from({"unit_bounds": None, **tomllib.loads(text + more)})
+        for text, more in zip(texts, attributes, strict=True)
+    )
+    for each in found:
+        monkeypatch.setitem(_REGISTRY, each.name, each)
+        monkeypatch.delitem(_REGISTRY, each.name)
+        register(each)
+    return found
+
+
+def write_joint(folder: Path) -> Path:
+    """Units and households of all blocks, and the run file of both."""
+    census = (folder / "units", folder / "households")
+    units = [
+        (block, tenure, (3 + place + 2 * tenure) % 5)
+        for place, block in enumerate(blocks())
+        for tenure in (0, 1, 2)
+        if place != 5
+    ]
+    households = [
+        (block, (place + tenure) % 3, tenure, count)
+        for place, (block, tenure, count) in enumerate(units)
+        if tenure < 2 and count  # vacant ones have no household
+    ]
+    for place, rows, names in (
+        (census[0], units, ("geocode", "tenure", "count")),
+        (census[1], households, ("geocode", "size", "tenure", "count")),
+    ):
+        place.mkdir(parents=True)
+        pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), place / "persons.parquet")
+        pq.write_table(pa.table({"geocode": blocks()}), place / "geography.parquet")
+    (folder / "units.toml").write_text(_PART.format(product=UNITS, census=census[0]))
+    (folder / "households.toml").write_text(_PART.format(product=HOUSEHOLDS, census=census[1]))
+    path = folder / "joint.toml"
+    path.write_text(_JOINT.format(root=folder / "runs"))
+    return path

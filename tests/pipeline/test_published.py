@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import held_runs
 import pyarrow as pa
@@ -11,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.config import load_plan
-from das_spark.errors import ConfigurationError, InfeasibleError, InputError
+from das_spark.errors import ConfigurationError, InfeasibleError, InputError, PrivacyGuardError
 from das_spark.histogram import Histogram
 from das_spark.pipeline import estimate_from, levels, open_source, publish_measurements, run_stages, runner
 from das_spark.pipeline import published as published_stage
-from das_spark.store import PublicManifest, open_public
+from das_spark.pipeline.context import RunOptions
+from das_spark.store import PublicManifest, RunLayout, open_public
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
@@ -120,9 +122,8 @@ def test_a_run_that_dies_goes_on_to_the_same_bytes(whole, place, spark, tools, t
     finally:
         shutil.move(place / "runs" / "elsewhere", place / "runs" / "coarse")
     tables = ("measurements", "published", "estimates", "bounds")
-    found, expected = (
-        tools.level_rows(public, tables, LEVELS) for public in (folder / "runs" / "fine" / "public", whole.layout.public.path)
-    )
+    roots = (folder / "runs" / "fine" / "public", whole.layout.public.path)
+    found, expected = (tools.level_rows(public, tables, LEVELS) for public in roots)
     assert found == expected
 
 
@@ -138,6 +139,30 @@ def test_it_is_estimated_again_from_its_public_root_alone(whole, spark, tools, t
 def test_its_measurements_have_no_folder_of_their_own(whole, spark, tmp_path):
     with pytest.raises(ConfigurationError, match="held to counts of hamlet"):
         publish_measurements(whole.layout.public.path, tmp_path / "out", spark)
+
+
+def taking(plan, folder, *, insecure=True):
+    """A run that has come to the stage: no more of it than is asked before any table is read."""
+    layout = RunLayout.at(folder, "fine")
+    tables = SimpleNamespace(is_finished=lambda table: False)
+    options = RunOptions()
+    return SimpleNamespace(plan=plan, layout=layout, tables=tables, options=options, is_insecure=insecure)
+
+
+def test_counts_under_a_test_key_are_refused_by_a_run_under_a_real_one(place, tmp_path):
+    plan = plan_of(place, held_runs.FINE, place / "runs" / "coarse")
+    with pytest.raises(PrivacyGuardError, match="comes from a test key"):
+        published_stage.take_published(taking(plan, tmp_path, insecure=False))
+
+
+def test_a_run_goes_on_with_the_run_that_it_began_with_alone(place, tmp_path):
+    plan = plan_of(place, held_runs.FINE, place / "runs" / "coarse")
+    context = taking(plan, tmp_path)
+    noted = context.layout.public.published_source
+    noted.parent.mkdir(parents=True)
+    noted.write_text(json.dumps({"run_id": "coarse", "manifest": "0" * 64}))
+    with pytest.raises(InputError, match="is not the run that this one began with"):
+        published_stage.take_published(context)
 
 
 def charged(folder):
@@ -169,7 +194,8 @@ def test_a_run_on_a_block_that_the_other_does_not_have_is_refused(place, tmp_pat
     def more(census):
         with_table(census, "units", lambda rows: [*rows, {"geocode": "299", "units_0": 0, "units_1": 0}])
 
-    refused(place, tmp_path, spark, tools, place / "runs" / "coarse", InputError, "no estimate of Block such as 299", more)
+    coarse = place / "runs" / "coarse"
+    refused(place, tmp_path, spark, tools, coarse, InputError, "no estimate of Block such as 299", more)
 
 
 def test_a_run_without_a_block_where_the_other_counts_people_is_refused(place, tmp_path, spark, tools):
@@ -177,7 +203,8 @@ def test_a_run_without_a_block_where_the_other_counts_people_is_refused(place, t
         for name in ("persons", "units"):
             with_table(census, name, lambda rows: [row for row in rows if row["geocode"] != "102"])
 
-    said = refused(place, tmp_path, spark, tools, place / "runs" / "coarse", InputError, "which this run does not know", less)
+    coarse = place / "runs" / "coarse"
+    said = refused(place, tmp_path, spark, tools, coarse, InputError, "which this run does not know", less)
     assert "102" in said
 
 

@@ -22,7 +22,8 @@ THEIRS = Schema("theirs", (Attribute("a", ("0", "1", "2")),))
 HELD = HeldCounts("published:a", MINE.query("a"), THEIRS.query("a"))
 GEOUNITS = "geocode string, parent string, children bigint"
 HISTOGRAMS = "geocode string, parent string, cells array<int>, counts array<bigint>"
-BOUNDS = "level string, geocode string, parent string, name string, member string, lower array<bigint>, upper array<bigint>"
+KEYS = "level string, geocode string, parent string"
+BOUNDS = f"{KEYS}, name string, member string, lower array<bigint>, upper array<bigint>"
 BLOCKS = ["1440070001001000", "1440070001001001", "1440070002001000"]
 
 

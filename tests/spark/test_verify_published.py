@@ -22,7 +22,8 @@ RIGHT = {
     "2": ("Leaf", "0", {4: 2}, {2: 2}),
     "3": ("Leaf", "0", {}, {}),
 }
-COLUMNS = "level string, geocode string, parent string, cells array<int>, counts array<bigint>"
+KEYS = "level string, geocode string, parent string"
+COLUMNS = f"{KEYS}, cells array<int>, counts array<bigint>"
 
 
 def judged(spark, rows, published=None):
@@ -31,13 +32,14 @@ def judged(spark, rows, published=None):
         chosen = published if place == 3 and published is not None else given
         return spark.createDataFrame(
             [
-                (row[0], code.rstrip("'"), row[1], sorted(row[place]), [row[place][cell] for cell in sorted(row[place])])
+                (row[0], code.rstrip("'"), row[1], [cell for cell, _ in pairs], [count for _, count in pairs])
                 for code, row in chosen.items()
+                for pairs in [sorted(row[place].items())]
             ],
             COLUMNS,
         )
 
-    geounits = spark.createDataFrame([(row[0], code, row[1]) for code, row in RIGHT.items()], COLUMNS[:51])
+    geounits = spark.createDataFrame([(row[0], code, row[1]) for code, row in RIGHT.items()], KEYS)
     checks = judge(published_rules(RunTables(LEVELS, geounits, frame(2)), frame(3), QUERY, OF))
     return {(check.name, check.geolevel): check.failing for check in checks if not check.passed}, checks
 
