@@ -14,9 +14,6 @@ from typing import Final
 from das_spark.errors import ConfigurationError
 from das_spark.products._file_recodes import CodedField, FileRecodes, code_ranges
 from das_spark.products._from_data import product_from
-from das_spark.products._household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
-from das_spark.products._household_types import TYPES as HOUSEHOLD_TYPES
-from das_spark.products._household_types import HouseholdType
 from das_spark.products._microdata_codes import (
     CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
@@ -43,6 +40,9 @@ from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
 from das_spark.products.pl94_2020_person import PL94_2020_PERSON
 from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
+from das_spark.tabulation.household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
+from das_spark.tabulation.household_types import TYPES as HOUSEHOLD_TYPES
+from das_spark.tabulation.household_types import HouseholdType
 
 __all__ = [
     "CODE_SEPARATOR",

@@ -9,8 +9,8 @@ import pytest
 from das_spark.errors import OutputError
 from das_spark.io.microdata_files import Division, Geounits, MicrodataWriting, listed_units
 from das_spark.products import PRODUCTS
-from das_spark.products._household_types import TYPES
 from das_spark.store import PublicLayout, Staging
+from das_spark.tabulation.household_types import TYPES
 
 HOUSEHOLD = PRODUCTS["dhc_2020_household"]
 BLOCKS = ("4400700010011001", "4400700020022001")

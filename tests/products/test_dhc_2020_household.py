@@ -11,7 +11,7 @@ import pytest
 from das_spark.geography import DHC_SHARES
 from das_spark.products import PRODUCTS
 from das_spark.products._dhc_2020 import DHC_LEVELS
-from das_spark.products._household_types import TYPES
+from das_spark.tabulation.household_types import TYPES
 
 DHC, UNIT = PRODUCTS["dhc_2020_household"], PRODUCTS["dhc_2020_unit"]
 SUBSETS = ("Prim", "Tract_Subset_Group", "Tract_Subset")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations_with_replacement, product
 from math import prod
 
-from das_spark.products._household_types import (
+from das_spark.tabulation.household_types import (
     BOTH,
     COUPLES,
     FROM_6,
