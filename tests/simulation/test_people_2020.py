@@ -12,9 +12,9 @@ import pytest
 from das_spark.io.cef import UNIT
 from das_spark.products import PRODUCTS
 from das_spark.products import dhc_2020_household as household
-from das_spark.tabulation.household_types import TYPES, HouseholdType
 from das_spark.simulation import LIKES, People2020, Records, census_2020, household_fields
 from das_spark.simulation.people_2020 import QUARTERS
+from das_spark.tabulation.household_types import TYPES, HouseholdType
 
 SHARE = Fraction(1, 40)
 SEED = 11
