@@ -145,7 +145,7 @@ def _joined_again(persons: DataFrame, place: int, column: CodedColumn, keys: Seq
     """Records that are told apart with the codes of the others of their cells, and besides how many they are."""
     texts = F.split("codes", f"[{CODE_SEPARATOR}]")
     apart = F.get(texts, F.lit(place)) == column.divided
-    rest = F.slice(texts, place + 2, len(column.texts) + place)
+    rest = F.slice(texts, F.lit(place + 2), F.size(texts))
     usual = F.concat(F.slice(texts, 1, place), F.array(F.lit(column.texts[-2])), rest)
     codes = F.when(apart, F.array_join(usual, CODE_SEPARATOR)).otherwise(F.col("codes")).alias("codes")
     others = [name for name in persons.columns if name != "codes"]
