@@ -10,7 +10,7 @@ have all tables.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.lists import cut, flat_lists, list_total, slices
+from das_spark.spark.lists import cut, flat_lists, slices
 from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, pairs_of, published_rows
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
     from das_spark.histogram import Schema
     from das_spark.spark.verify import RunTables
-    from das_spark.tabulation import Table, TableColumn
+    from das_spark.tabulation import Selection, Table, TableColumn
 
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
 HEADERS: Final = "headers of tables"
 _SUMS: Final = f"level string, geocode string, pairs {PAIRS}"
 #: Sums that a task holds at once: bounds its memory.
-_SUMS_AT_ONCE: Final = 1 << 20
+_SUMS_AT_ONCE: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,6 @@ class _Items:
             self.values += [len(table.columns), 1, *[0] * len(table.columns)]
 
     @property
-    def totals(self) -> list[int]:
-        return [self.first[table.name] + 1 for table in self.tables]
-
-    @property
     def columns(self) -> tuple[tuple[int, TableColumn], ...]:
         return tuple(
             (self.first[table.name] + 2 + place, column)
@@ -97,7 +93,7 @@ class _Items:
         if min(self.reached) == len(self.levels):
             return pairs
         depth = F.coalesce(F.array_position(F.lit(list(self.levels)), F.col("level")), F.lit(0))
-        return F.filter(pairs.cast(PAIRS), lambda pair: F.get(F.lit(self.reached), pair["item"]) >= depth)
+        return F.filter(pairs.cast(PAIRS), lambda pair: F.get(_constants(self.reached, "int"), pair["item"]) >= depth)
 
 
 def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[Rule]:
@@ -128,12 +124,13 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     }
     differences = [F.when(held[format], _difference(format)).otherwise(0).alias(format) for format in formats]
     summed = each_item.groupBy("level", "geocode", "item").agg(*differences)
-    rule = F.when(item.isin(*items.totals), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
-    values = F.coalesce(F.get(F.lit(items.values), item), F.lit(0))
+    totals = [first + 1 for first in items.first.values()]
+    rule = F.when(F.array_contains(_constants(totals, "int"), item), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
+    values = F.coalesce(F.get(_constants(items.values, "int"), item), F.lit(0))
     # Most items agree and count for nothing by themselves: their rows stand for them. What fails is a geounit and a
     # column of it.
     differ = reduce(or_, [F.col(format) != 0 for format in formats])
-    name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(F.lit(items.names), item))
+    name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(_constants(items.names, "string"), item))
     named = summed.where(differ | (values > 0)).withColumn("geocode", name)
     reached = {
         format: max(items.reached[items.first[each.table.name]] for each in published if each.format == format)
@@ -173,19 +170,23 @@ def _side(frame: DataFrame, format: str, pairs: Column) -> DataFrame:
     return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(PAIRS).alias("pairs"))
 
 
-def _pair(item: int, value: Column) -> Column:
-    return F.struct(F.lit(item).alias("item"), value.cast("bigint").alias("value"))
+def _constants(values: Iterable[object], kind: str) -> Column:
+    """A constant array, as one text: thousands of values one by one take seconds to be told to Spark."""
+    return F.split(F.lit(",".join(map(str, values))), ",").cast(f"array<{kind}>")
+
+
+def _pair(item: Column, value: Column) -> Column:
+    return F.struct(item.alias("item"), value.cast("bigint").alias("value"))
 
 
 def _of_geounits(geounits: DataFrame, items: _Items) -> DataFrame:
     """Every geounit is expected to have one row in every table."""
-    rows = F.array(*[_pair(row, F.lit(1)) for row in items.first.values()])
+    rows = F.transform(_constants(items.first.values(), "int"), lambda item: _pair(item, F.lit(1)))
     return _side(geounits, "", items.published(rows))
 
 
 def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataFrame]:
     """Totals by sums in SQL, and the sums of all columns by tasks."""
-    totals = F.array(*[_pair(item, _universe(table)) for item, table in zip(items.totals, items.tables, strict=True)])
     schema = items.tables[0].schema
     # Of cells that cannot be other rules tell.
     possible = F.filter(
@@ -196,18 +197,33 @@ def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataF
     sums = estimates.select("level", "geocode", cells, counts).mapInArrow(
         without_values(_ColumnSums(schema, items.columns, {level: items.at(level) for level in items.levels})), _SUMS
     )
-    return _side(estimates, "", items.published(totals)), _side(sums, "", F.col("pairs"))
+    return _totals(estimates, items), _side(sums, "", F.col("pairs"))
 
 
-def _universe(table: Table) -> Column:
-    """Sum of the counts of the cells that the total counts."""
-    if any(not selection for selection in table.total.where):
-        return list_total("counts")
-    inside = F.filter(
-        F.arrays_zip("cells", "counts"),
-        lambda pair: reduce(or_, [selected(pair["cells"], each, table.schema) for each in table.total.where]),
+def _totals(estimates: DataFrame, items: _Items) -> DataFrame:
+    """What the totals of all tables count, one after the other in SQL; tables of one universe share a sum."""
+    universes: dict[tuple[Selection, ...], list[int]] = {}
+    for table in items.tables:
+        universes.setdefault(table.total.where, []).append(items.first[table.name] + 1)
+    # An outer explode: a geounit without anybody has totals of 0.
+    pairs = estimates.select("level", "geocode", F.explode_outer(F.arrays_zip("cells", "counts")).alias("pair"))
+    cells = pairs.select("level", "geocode", "pair.cells", "pair.counts")
+    schema, counts = items.tables[0].schema, F.col("counts").cast("bigint")
+    sums = []
+    for place, where in enumerate(universes):
+        inside = reduce(or_, [selected(F.col("cells").cast("bigint"), each, schema) for each in where])
+        sums.append(F.coalesce(F.sum(F.when(inside, counts)), F.lit(0)).alias(f"sum{place}"))
+    summed = cells.groupBy("level", "geocode").agg(*sums)
+    of_universe = _constants([" ".join(map(str, each)) for each in universes.values()], "string")
+    totals = F.flatten(
+        F.transform(
+            F.array(*[f"sum{place}" for place in range(len(universes))]),
+            lambda total, place: F.transform(
+                F.split(F.get(of_universe, place), " ").cast("array<int>"), lambda item: _pair(item, total)
+            ),
+        )
     )
-    return list_total(inside.getField("counts"))
+    return _side(summed, "", items.published(totals))
 
 
 def _of_frame(table: Table, format: str, frame: DataFrame, items: _Items) -> DataFrame:
@@ -227,7 +243,7 @@ def _difference(format: str) -> Column:
 def _held(names: Collection[str], items: _Items) -> Column:
     """Whether an item is of one of the tables that a format has."""
     held = [owner in names for owner in items.owners]
-    return F.lit(True) if all(held) else F.coalesce(F.get(F.lit(held), F.col("item")), F.lit(True))
+    return F.lit(True) if all(held) else F.coalesce(F.get(_constants(held, "boolean"), F.col("item")), F.lit(True))
 
 
 @dataclass(frozen=True, slots=True)
