@@ -58,6 +58,7 @@ def known_of_products() -> dict[str, Any]:
         product.name: {
             "record": product.record,
             "tables": bool(product.tables),
+            "published": product.published.product if product.published else "",
             "levels": list(product.default_levels),
             "dhc": [level.name for level in known_levels(product, "dhc")],
             "strategies": {name: list(strategy.geolevels) for name, strategy in product.strategies.items()},
