@@ -1,4 +1,4 @@
-"""The table of a run file that a strategy of a production spine needs, whose levels the census does not have."""
+"""What a run file needs of a product besides: a production spine for its strategy, and counts that it is held to."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def geography_of(product: str, strategy: str) -> dict[str, Any]:
     if levels.issuperset(PRODUCTS[product].strategies[strategy].geolevels):
         return {}
     return {"spine": "dhc", "reader": "tidy", "path": "areas.csv"}
+
+
+def published_of(product: str) -> dict[str, Any]:
+    """What `[input]` names of a run whose counts the product is held to; empty where there are none."""
+    return {} if PRODUCTS[product].published is None else {"published": "runs/before"}

@@ -24,6 +24,7 @@ from das_spark.config import (
     expected_errors,
     extent_of_loss,
     geounit_sentences,
+    held_sentence,
     holding_losses,
     levels_together,
     load_run,
@@ -209,6 +210,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
             *geounit_sentences(plan.input),
         ],
         "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
+        "held_to": _held_to(plan),
         "intervals": _intervals(plan, geounits.counts),
         "warnings": [each.sentence(plan.budget.framework.symbol) for each in unused_shares(plan, geounits.counts)],
     }
@@ -261,6 +263,16 @@ def _geolevel(plan: RunPlan, geolevel: str, geounits: GeounitCounts) -> dict[str
         if largest is None
         else largest * (answers + 4 * plan.product.schema.size) * _ANSWER_BYTES,
     }
+
+
+def _held_to(plan: RunPlan) -> str:
+    """Which published counts the estimates are held to, and from where they are taken; empty without any."""
+    sentence = held_sentence(plan.product)
+    if not sentence:
+        return ""
+    if plan.published_part:
+        return f"{sentence} They are taken from part {plan.published_part!r} of this joint run, when it is done."
+    return f"{sentence} They are taken from {plan.input.published}."
 
 
 def _conversions(plan: RunPlan) -> list[dict[str, Any]]:
@@ -441,6 +453,8 @@ def _print(record: dict[str, Any], out: Console) -> None:
     out.print("\nPublished exactly:")
     for sentence in record["invariants"]:
         out.print(f"  {sentence}")
+    if record["held_to"]:
+        out.print(f"\n{record['held_to']}")
     for warning in record["warnings"]:
         out.print(f"warning: {warning}", style="bold yellow")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
-from das_spark.config.inputs import check_dataset, check_input
+from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
     Problems,
@@ -54,12 +54,21 @@ if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
+#: What a run by itself has before it in its joint run.
+NO_PARTS: Mapping[str, str] = MappingProxyType({})
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 
 
-def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
-    """Look everything up and check it together."""
+def resolve(
+    run_file: RunFile,
+    problems: Problems,
+    *,
+    files: bool = True,
+    named: bool = False,
+    earlier: Mapping[str, str] = NO_PARTS,
+) -> RunPlan | None:
+    """Look everything up and check it together; `earlier` has the parts before it in a joint run: product -> record."""
     run_file = absolute_places(run_file, problems)
     section = run_file.estimation
     product = PRODUCTS.get(run_file.run.product)
@@ -77,6 +86,10 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
             "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
         )
         return None
+    part = earlier.get(product.published.product, "") if product.published is not None else ""
+    # What the part of a joint run is held to is published by that run, whatever it names to be run by itself.
+    given = run_file.input.model_copy(update={"published": None}) if part else run_file.input
+    check_published(given, product, part, problems, files=files)
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
     output = resolve_output(run_file.output, product, problems)
@@ -105,13 +118,14 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         invariants=invariants,
         queries=MappingProxyType(budget[1]),
         added=added,
-        input=run_file.input,
+        input=given,
         output=output,
         estimation=estimation_settings(section, passes),
         measurement_rows=run_file.measurement.rows,
         evaluation=run_file.evaluation,
         acknowledged=acknowledged,
         ledger=ledger,
+        published_part=part,
     )
     return replace(plan, output=with_uncertainty(run_file.output, plan, problems))
 

@@ -13,13 +13,14 @@ from das_spark.errors import ConfigurationError
 from das_spark.estimation.batched import solve_batched
 from das_spark.estimation.certify import Certificate, Proof, certify
 from das_spark.estimation.interior import solve_interior
+from das_spark.estimation.nested import solve_nested
+from das_spark.estimation.nested_family import exact_classes
 from das_spark.estimation.problem import FamilyPlan, Integers, SolverAttempt
-from das_spark.estimation.program import Assembly, assemble, constraints, read_back, recentred
+from das_spark.estimation.program import Assembly, assemble, constraints, read_back, recentred, unsolved
 from das_spark.estimation.solvers import (
     SOLVERS,
     Capability,
     Inequalities,
-    Solution,
     Solver,
     SolverOptions,
     Status,
@@ -44,6 +45,7 @@ class PosedFamily:
     """A family as solvers get it; the program is written only when one asks for it."""
 
     presolved: Presolved  # the family
+    tolerance: float = 1e-6  # relative gap that is asked for
 
     @cached_property
     def assembly(self) -> Assembly:
@@ -72,6 +74,16 @@ class BatchedSolver:
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Iterate until the family's certificate holds."""
         return solve_batched(family.presolved.support, proof)
+
+
+class NestedSolver:
+    """Families of very many cells with known sums of classes, and few sums across them."""
+
+    name = "nested"
+
+    def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
+        """Iterate until the family's certificate holds."""
+        return solve_nested(family.presolved.support, proof, family.tolerance)
 
 
 class StructuredSolver:
@@ -177,6 +189,7 @@ def _named(presolved: Presolved, aggregates: Integers) -> str:
 
 
 _SERVING: Final[tuple[FamilySolver, ...]] = (
+    NestedSolver(),
     BatchedSolver(),
     StructuredSolver(),
     InteriorSolver(),
@@ -193,6 +206,19 @@ NOISY: Final = 30.0
 
 LARGE_AND_NOISY: Final = 100_000
 """Variables from which it goes first even so."""
+
+
+MANY_CELLS: Final = 100_000
+"""Cells of a schema from which the nested solver goes first; those of smaller ones have few cells to a class."""
+
+MANY_CLASSES: Final = 12
+"""Classes of cells whose people are known, in all children, from which it goes first."""
+
+
+def _many_classes(presolved: Presolved) -> bool:
+    """Whether the nested solver costs less than the others."""
+    support = presolved.support
+    return support.problem.size >= MANY_CELLS and exact_classes(support) >= MANY_CLASSES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +244,7 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
     def proof(candidate: Candidate) -> Certificate:
         return certify(support.problem, plan, support.cells, candidate, support.relaxation)
 
-    posed = PosedFamily(presolved)
+    posed = PosedFamily(presolved, plan.gap_tolerance)
     solvers = _ordered(plan.solvers, presolved)
     if not presolved.variables and not posed.assembly.program.size:  # flows may be open where no cell is
         solvers = []
@@ -240,13 +266,13 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
             if contradiction:
                 return replace(best, contradiction=contradiction)
     if best is None:
-        candidate = read_back(posed.assembly, Solution(Status.FAILED))
+        candidate = unsolved(presolved)
         best = Solved(candidate, proof(candidate), "presolve", 0, ())
     return replace(best, tried=tried)
 
 
 def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]:
-    """The plan's solvers; where an interior point costs less than the batched one, that is asked last."""
+    """The plan's solvers; those that take many cells at once are asked last where an interior point costs less."""
     unknown = [name for name in names if name not in FAMILY_SOLVERS]
     if unknown:
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
@@ -256,7 +282,10 @@ def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]
     measured = presolved.weight[presolved.weight > 0]
     noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
     small = presolved.variables < (LARGE if noise <= NOISY else LARGE_AND_NOISY)
-    late = [name for name in names if name == BatchedSolver.name and small]
+    asked_last = {BatchedSolver.name} if small else set()
+    if not _many_classes(presolved):
+        asked_last.add(NestedSolver.name)
+    late = [name for name in names if name in asked_last]
     return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
 
 

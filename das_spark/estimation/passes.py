@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.chain import Solved, solve_chain
@@ -23,11 +24,15 @@ from das_spark.estimation.problem import (
     OuterPass,
 )
 from das_spark.estimation.rounding import Rounded, round_in_passes
-from das_spark.estimation.support import Support, restrict, sums
+from das_spark.estimation.support import Support, on_cells, restrict, sums
 from das_spark.histogram import Histogram, Query
 
 SLACK = 0.01
 """People by which the answers of an inner pass may move in later ones: what was in effect in 2020 (E-49)."""
+
+
+COARSE_ROOT = 100_000
+"""Cells of a schema from which a root, too, is posed on coarse cells; the last digits of smaller ones would change."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +62,8 @@ def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
             raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
         if len(outer.least_squares) > 1:  # the bands of the inner passes are not for the rounding
             bounds = (*support.problem.bounds, *fixed)
-            exact = presolve(restrict(replace(exact.support.problem, measurements=(), bounds=bounds), plan))
+            unmeasured = replace(exact.support.problem, measurements=(), bounds=bounds)
+            exact = presolve(on_cells(unmeasured, exact.support.cells, exact.support.parent))
         queries = [[_query(plan, name) for name in names] for names in outer.rounding]
         rounded = round_in_passes(exact, fitted.solved.candidate.x, queries, plan.rounding)
         if rounded is not None and passed is not None and passed.rounded is not None:
@@ -78,7 +84,7 @@ def _fitted(
     fitted: Passed | None = None
     for inner, names in enumerate(outer.least_squares):
         posed = _posed(support.problem, plan, outer, inner, (*fixed, *bands))
-        presolved = presolve(support if posed is support.problem else restrict(posed, plan))
+        presolved = presolve(_supported(support, posed, plan, outer, inner))
         if presolved.contradiction:
             return Passed(presolved, solved, None, count, presolved.contradiction)
         found = solve_chain(presolved, plan)
@@ -111,16 +117,31 @@ def _posed(
     missing = names - {each.query.name for each in measured}
     if missing and problem.measurements:
         raise ConfigurationError(f"a pass asks for {sorted(missing)[0]!r}, which is not measured")
-    bounds = (*problem.bounds, *further)
-    needed = [*(each.query for each in measured), *(each.query for each in bounds)]
-    if problem.flows is not None:
-        needed.append(problem.flows.query)
-    if inner == len(outer.least_squares) - 1:
-        needed += [_query(plan, name) for names in outer.rounding for name in names]
-    parent = _coarsened(problem, needed)
+    posed = replace(problem, measurements=measured, bounds=(*problem.bounds, *further))
+    parent = _coarsened(problem, _told_apart(posed, plan, outer, inner))
     if parent is problem.parent and not further and len(measured) == len(problem.measurements):
         return problem
-    return replace(problem, parent=parent, measurements=measured, bounds=bounds)
+    return replace(posed, parent=parent)
+
+
+def _told_apart(posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int) -> list[Query]:
+    """All queries that an inner pass asks, demands or rounds."""
+    needed = [*(each.query for each in posed.measurements), *(each.query for each in posed.bounds)]
+    if posed.flows is not None:
+        needed.append(posed.flows.query)
+    if inner == len(outer.least_squares) - 1:
+        needed += [_query(plan, name) for names in outer.rounding for name in names]
+    return needed
+
+
+def _supported(support: Support, posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int) -> Support:
+    """The support of one inner pass: of a root with very many cells, the first of those that it does not tell apart."""
+    if posed.parent is None and posed.prior is None and posed.size >= COARSE_ROOT:
+        place = _places(support.cells, _told_apart(posed, plan, outer, inner))
+        if place is not None:
+            _, first = np.unique(place, return_index=True)
+            return on_cells(posed, support.cells[np.sort(first)], None)
+    return support if posed is support.problem else restrict(posed, plan)
 
 
 def _posed_with_prior(
@@ -142,20 +163,27 @@ def _posed_with_prior(
 
 
 def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | None:
-    """The parent with all people of indistinguishable cells in the first of them; the root stays as it is."""
+    """The parent with all people of indistinguishable cells in the first of them; a root has none."""
     parent = problem.parent
     if parent is None or not len(parent.cells):
         return parent
-    place, count = np.zeros(len(parent.cells), dtype=np.int64), 1
-    for query in dict.fromkeys(queries):
-        _, place = np.unique(place * (query.rows + 1) + query.row_of(parent.cells) + 1, return_inverse=True)
-        count = int(place.max()) + 1
-        if count == len(parent.cells):
-            return parent
+    place = _places(parent.cells, queries)
+    if place is None:
+        return parent
     _, first = np.unique(place, return_index=True)
     order = np.argsort(first)
-    counts = np.bincount(place, parent.counts, minlength=count).astype(np.int64)
+    counts = np.bincount(place, parent.counts, minlength=len(first)).astype(np.int64)
     return Histogram(problem.size, parent.cells[first[order]], counts[order])
+
+
+def _places(cells: NDArray[np.int32], queries: Sequence[Query]) -> Integers | None:
+    """One number for all cells that no query tells apart; None where every cell is told apart from all others."""
+    place = np.zeros(len(cells), dtype=np.int64)
+    for query in dict.fromkeys(queries):
+        _, place = np.unique(place * (query.rows + 1) + query.row_of(cells) + 1, return_inverse=True)
+        if int(place.max(initial=-1)) + 1 == len(cells):
+            return None
+    return place
 
 
 def _bounds(

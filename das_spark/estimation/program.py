@@ -458,6 +458,30 @@ def read_back(assembly: Assembly, solution: Solution) -> Candidate:
     )
 
 
+def unsolved(presolved: Presolved) -> Candidate:
+    """What is known without a solver: fixed cells, and guesses of the others, with no multipliers.
+
+    No program is written, so that a family that no solver takes costs nothing more.
+    """
+    guess = initial_guess(presolved)
+    x = presolved.fixed.astype(np.float64)
+    x[presolved.child, presolved.cell] = _repaired(presolved, guess)
+    flows = flow_variables(presolved)
+    found, prices = None, None
+    if flows is not None:
+        found = flows.fixed.astype(np.float64)
+        values = guessed_flows(flows, guess)
+        found[flows.descendant, flows.kind] = np.clip(values, flows.lower, flows.upper)
+        prices = np.zeros(flows.link.shape)
+    return Candidate(
+        x=x,
+        flows=found,
+        parent_multipliers=np.zeros(len(presolved.support.cells)),
+        bound_multipliers=tuple(np.zeros(bound.lower.shape) for bound in presolved.support.problem.bounds),
+        flow_multipliers=prices,
+    )
+
+
 def _repaired(presolved: Presolved, point: Floats) -> Floats:
     """Remove a solver's rounding errors: nothing out of its own bounds, and each cell scaled to its sum (E-12)."""
     point = np.clip(point, presolved.lower, presolved.upper)

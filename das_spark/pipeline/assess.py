@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config import plan_from_config
+from das_spark.config import held_counts, plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.replicates import replicate_intervals_of
+from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
@@ -37,6 +38,7 @@ from das_spark.spark.tabulate import misnamed, published_tables
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.spark.verify_published import published_rules
 from das_spark.spark.verify_replicates import replicate_rules
 from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
@@ -112,6 +114,9 @@ def _judged(run: Verified) -> list[Check]:
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
     )
+    held = held_counts(product)
+    if held is not None:
+        rules += published_rules(read, run.read("published"), held.query, held.of)
     codes = microdata_codes(product, units=units)
     with adaptive(spark):
         assigned = len(product.files(units=units)) > 1
@@ -119,7 +124,9 @@ def _judged(run: Verified) -> list[Check]:
         parts = microdata_parts(layout, formats, units=assigned, record=product.record, form=form)
         digest = write_digest(spark, parts, codes, run.scratch)
         of_units = digest.units if assigned else None
-        microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
+        microdata = MicrodataTables(
+            digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes, run.told_apart()
+        )
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
         published = published_tables(layout.tables, product.tables, formats_of_tables, census)
@@ -169,7 +176,7 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     """Every public folder is marked as whole."""
     product = plan.product
     census = product.census(spine)
-    of_spine = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
+    of_spine = [*imported_tables(plan), "estimates", "diagnostics"]
     if census is not spine:
         of_spine.append("shares")
     folders = {f"{table}/{level}": layout.level(table, level) for table in of_spine for level in spine.names}

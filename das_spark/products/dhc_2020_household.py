@@ -25,6 +25,7 @@ from das_spark.products._redistricting import first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
 from das_spark.products.ddp_2010_household import ELDERLY, HHAGE, HHRACE, HHSEX, HISP
 from das_spark.products.dhc_2020_unit import CEF_CLASS, CLASSES
+from das_spark.tabulation import dhc_household_tables
 from das_spark.tabulation.household_types import (
     BOTH,
     COUPLES,
@@ -287,8 +288,8 @@ MICRODATA: Final = MicrodataLayout(
         *first_columns("MUD"),
         MicrodataColumn("RTYPE", "record_type", "CHAR1"),
         MicrodataColumn("GQTYPE", f"recode:unit_class:{','.join(('000', *FACILITY_TYPES, '000'))}", "CHAR3"),
-        MicrodataColumn("TEN", _recode("hhtenshort_3lev", ["1", "2", "3"]), "CHAR1"),
-        MicrodataColumn("VACS", "vacancy", "CHAR1"),
+        MicrodataColumn("TEN", "divided:hhtenshort_3lev:1,2,3,4,0", "CHAR1"),
+        MicrodataColumn("VACS", "vacancy:1,2,3,4,5,6,7", "CHAR1"),
         MicrodataColumn("HHSIZE", _recode(_OF_TYPE, [str(each.size) for each in TYPES]), "CHAR1"),
         MicrodataColumn("HHT", _recode(_BY_SEX, [_household_type(*each) for each in _SEXES_AND_TYPES]), "CHAR1"),
         MicrodataColumn(
@@ -351,5 +352,9 @@ DHC_2020_HOUSEHOLD: Final = Product(
     record="household",
     vacant_counted=True,
     file_recodes={"cef_2020": _CEF},
-    published=PublishedCounts("tenure", "dhc_2020_unit", "hhtenshort_3lev", "tenure_3lev"),
+    # Which of the households that do not own are charged no rent is arbitrary; how many in each block is published.
+    tables=dhc_household_tables(SCHEMA),
+    published=PublishedCounts(
+        "tenure", "dhc_2020_unit", "hhtenshort_3lev", "tenure_3lev", vacancies="vacs", kinds=7, divided="no_rent"
+    ),
 )

@@ -18,6 +18,7 @@ from das_spark.products._file_recodes import BLANK, CodedField, FileRecodes
 from das_spark.products._pl94_2020 import GEOLEVELS, LEVELS
 from das_spark.products._redistricting import UNIT_CLASSES, first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
+from das_spark.tabulation import dhc_unit_tables
 
 _TENURES: Final = ("Owned with a mortgage", "Owned without a mortgage", "Rented", "Occupied without payment of rent")
 _VACANCIES: Final = (
@@ -46,6 +47,7 @@ SCHEMA: Final = Schema(
                 Recode("tenure_2lev", (("Owned", (0, 1)), ("Not owned", (2, 3)))),
                 Recode("tenure_3lev", ((_TENURES[0], (0,)), (_TENURES[1], (1,)), ("Not owned", (2, 3)))),
                 Recode("tenure_owned", (("Owned", (0, 1)),)),
+                Recode("no_rent", ((_TENURES[3], (3,)),)),
                 Recode("vacs", tuple((label, (level,)) for level, label in enumerate(_VACANCIES, start=4))),
             ),
         ),
@@ -130,5 +132,6 @@ DHC_2020_UNIT: Final = Product(
     vacant_counted=True,
     # TENVAC is TEN of occupied units, 1 to 4, and 4 more than VACS of vacant ones.
     file_recodes={"cef_2020": FileRecodes({"tenvac": CodedField.numbered("TENVAC", 11, 1)}, CEF_CLASS)},
+    tables=dhc_unit_tables(SCHEMA),
     published=PublishedCounts("h1", "pl94_2020_unit", "vacantoccupied", _DETAILED),
 )

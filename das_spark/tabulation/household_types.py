@@ -34,6 +34,8 @@ _OF_AGES: Final = {
     BOTH: "under 6 and 6 to 17",
 }
 LARGEST: Final = 7
+#: Place values of the fields of a type, in their order, where they are put together to one number, the code.
+PLACE_VALUES: Final = (896, 224, 56, 28, 14, 7, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,10 @@ class HouseholdType:
 
     @property
     def code(self) -> int:
-        """The seven fields as digits, in their order, couples from 1 and 5 for none: of seven digits."""
-        digits = (self.couple + 1, self.own_children, self.children, self.minor, self.relatives, self.generations)
-        return sum(int(digit) * 10 ** (6 - place) for place, digit in enumerate((*digits, self.size)))
+        """The seven fields as one number, each times its place value in `PLACE_VALUES`."""
+        flags = self.minor, self.relatives, self.generations
+        fields = self.couple, self.own_children, self.children, *flags, self.size
+        return sum(field * value for field, value in zip(fields, PLACE_VALUES, strict=True))
 
     @property
     def label(self) -> str:

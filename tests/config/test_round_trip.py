@@ -70,7 +70,7 @@ def tables(name: str, strategy: str, spine: str) -> dict[str, Any]:
     return {
         "config_version": 1,
         "run": {"product": name},
-        "input": {"reader": "simulated"},
+        "input": {"reader": "simulated"} | ({"published": "/x/runs/before"} if PRODUCTS[name].published else {}),
         "geography": {"spine": spine, **own},
         "budget": {"strategy": strategy, chosen: "3/7"},
     }

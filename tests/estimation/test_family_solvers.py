@@ -133,7 +133,7 @@ def test_every_solver_of_families_is_registered():
     exec("class Planted:\n    name = 'planted'\n    def propose(self, family, proof): ...", vars(planted))
     planted.Planted.__module__ = "planted"
     assert unregistered([*modules, planted]) == ["Planted"]
-    assert set(FAMILY_SOLVERS) == {"batched", *FROM_BELOW} | {
+    assert set(FAMILY_SOLVERS) == {"nested", "batched", *FROM_BELOW} | {
         name for name, each in SOLVERS.items() if Capability.QUADRATIC in each.capabilities
     }
     assert all(name == each.name for name, each in FAMILY_SOLVERS.items())
@@ -167,6 +167,8 @@ def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(
             assert (name in FROM_BELOW) <= (proposal is None), (seed, name)
             if name in FROM_BELOW:
                 continue
+            if proposal is None and name == "nested":
+                continue  # bounds that are no equalities bind, or single cells are not answered
             if proposal is None:
                 assert name == "batched", (seed, name)
                 assert binding_on_single_cells(problem), seed
@@ -179,7 +181,7 @@ def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(
                 size = max(1.0, found)
                 assert found == pytest.approx(proved.objective, rel=1e-9, abs=1e-9), (seed, name)
                 assert lower - 2e-6 * size <= found <= upper + 2e-6 * size, (seed, name, found, upper, lower)
-    for name, least in {"batched": 0.5, "piqp": 0.85, "clarabel": 0.8, "osqp": 0.85}.items():
+    for name, least in {"nested": 0.9, "batched": 0.5, "piqp": 0.85, "clarabel": 0.8, "osqp": 0.85}.items():
         assert certified[name] >= least * asked[name], (certified, asked)
     assert unsettled <= 0.05 * FAMILIES / CHUNKS
 

@@ -340,3 +340,27 @@ def test_wild_families_are_estimated_in_passes(wild, seed):
         assert result.diagnostics.status in {FamilyStatus.OPTIMAL, FamilyStatus.UNROUNDED}, result.diagnostics
     else:
         assert result.diagnostics.status is FamilyStatus.OPTIMAL, result.diagnostics
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_root_of_very_many_cells_is_posed_on_coarse_ones_with_the_same_result(small, toy, monkeypatch, bounded):
+    plan = planned(
+        toy,
+        ((("kind",), ("kind", "kind * age")), (("kind * age",),)),
+        ((("detailed",),), (("detailed",),)),
+        zero_cells=np.array([1], dtype=np.int32),
+    )
+    sizes, posed = [], passes.on_cells
+    monkeypatch.setattr(passes, "on_cells", lambda *given: sizes.append(len(given[1])) or posed(*given))
+    for seed in range(8):
+        made = small(seed, root=True, bounded=bounded, queries=("detailed", "kind * age", "kind"))
+        expected = estimate_family(made.problem, plan)
+        sizes.clear()
+        monkeypatch.setattr(passes, "COARSE_ROOT", toy.size)
+        found = estimate_family(made.problem, plan)
+        monkeypatch.undo()
+        monkeypatch.setattr(passes, "on_cells", lambda *given: sizes.append(len(given[1])) or posed(*given))
+        if expected.diagnostics.status is not FamilyStatus.INFEASIBLE:
+            assert sizes == [3, 6, 6]  # what the first fit tells apart, the second, and the rounding of the latter
+            assert found.diagnostics.status is expected.diagnostics.status is FamilyStatus.OPTIMAL
+            np.testing.assert_array_equal(found.counts, expected.counts)

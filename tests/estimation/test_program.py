@@ -1,17 +1,23 @@
-"""Divisibility of class margins against brute force and maximum flow."""
+"""Divisibility of class margins against brute force and maximum flow; families that no solver takes."""
 
 from __future__ import annotations
 
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from das_spark.constraints import find_flows
-from das_spark.estimation import FamilyFlows
+from das_spark.estimation import FamilyFlows, chain
+from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.check import divisible_margins
-from das_spark.estimation.program import tightened
+from das_spark.estimation.failsafe import relaxed_family
+from das_spark.estimation.presolve import Presolved, presolve
+from das_spark.estimation.program import assemble, read_back, tightened, unsolved
+from das_spark.estimation.solvers import Solution, Status
+from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Schema
 
 QUERY = Schema("toy", (Attribute("kind", ("a", "b", "c")),)).query("kind")
@@ -77,3 +83,47 @@ def test_a_descendant_that_contradicts_itself_makes_its_child_indivisible():
     flows = FamilyFlows(QUERY, np.array([0]), np.array([[1, 1, 1]]), np.array([[2, 2, 2]]), np.array([9]))
     assert not divisible_margins(np.array([[3, 3, 3]]), flows)[0]
     assert not by_program(np.array([3, 3, 3]), flows, 0)
+
+
+def assert_same(found, expected):
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-9)
+    assert (found.flows is None) == (expected.flows is None)
+    if found.flows is not None:
+        np.testing.assert_allclose(found.flows, expected.flows, atol=1e-9)
+        np.testing.assert_array_equal(found.flow_multipliers, expected.flow_multipliers)
+    assert not found.parent_multipliers.any()
+    assert len(found.parent_multipliers) == len(expected.parent_multipliers)
+    shapes = [each.shape for each in found.bound_multipliers]
+    assert shapes == [each.shape for each in expected.bound_multipliers]
+    assert not any(each.any() for each in found.bound_multipliers)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"root": True}, {"totals": True}, {"flows": True}, {"root": True, "flows": True}]
+)
+def test_what_no_solver_takes_is_guessed_as_the_program_would_without_writing_it(small, options):
+    compared = 0
+    for seed in range(8):
+        presolved = presolve(restrict((made := small(seed, **options)).problem, made.plan))
+        if not presolved.contradiction:
+            assert_same(unsolved(presolved), read_back(assemble(presolved), Solution(Status.FAILED)))
+            compared += presolved.variables > 0
+    assert compared > 3
+
+
+def test_under_the_failsafe_too(small):
+    made = small(4)
+    relaxed = relaxed_family(made.problem, made.plan)
+    assert isinstance(relaxed, Presolved)
+    assert_same(unsolved(relaxed), read_back(assemble(relaxed), Solution(Status.FAILED)))
+
+
+def test_a_family_that_every_solver_declines_has_an_estimate_without_a_program(small, monkeypatch):
+    made = small(2)
+    presolved = presolve(restrict(made.problem, made.plan))
+    for solver in chain.FAMILY_SOLVERS.values():
+        monkeypatch.setattr(type(solver), "propose", lambda *_: None)
+    monkeypatch.setattr(chain, "assemble", None)
+    found = solve_chain(presolved, made.plan)
+    assert (found.name, found.iterations, found.tried) == ("presolve", 0, ())
+    np.testing.assert_array_equal(found.candidate.x, unsolved(presolved).x)

@@ -163,11 +163,15 @@ def check_source(each: Product, file: str, column: MicrodataColumn) -> list[str]
     if kind == "constant":
         assert rest
         return [rest]
-    if kind == "recode":
+    if kind in {"recode", "divided"}:
         attribute, _, codes = rest.partition(":")
         texts = codes.split(",")
-        assert len(texts) == codes_wanted(each, file, attribute)
+        assert (kind == "divided") <= (each.first_divided is not None)
+        assert len(texts) == codes_wanted(each, file, attribute) + (kind == "divided")
         return texts
+    if kind == "vacancy" and rest:
+        assert len(rest.split(",")) == each.vacant_kinds > 1
+        return ["0", *rest.split(",")]
     if part := re.fullmatch(r"geocode\[(\d+):(\d+)\]", column.source):
         return ["0" * (int(part[2]) - int(part[1]))]
     assert column.source in PLAIN["counted" if file == each.record and file != "household" else "assigned"]
@@ -237,7 +241,7 @@ def test_persons_in_different_cells_differ_in_the_file_but_for_the_kind_of_facil
     told = {
         name
         for column in each.microdata.columns(each.record)
-        if column.source.startswith("recode:") and len(set(check_source(each, each.record, column))) > 1
+        if column.source.startswith(("recode:", "divided:")) and len(set(check_source(each, each.record, column))) > 1
         for name in column.source.split(":")[1].split("*")
     } - ({"unit_class"} if each.listed else set())
     attributes = {attribute.name for attribute in each.schema.attributes}

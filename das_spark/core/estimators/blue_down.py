@@ -30,7 +30,7 @@ class BlueDown:
     needs: Final = Needs(
         upward="inner",
         reads_everything=True,
-        solvers=("batched", "structured", "interior", "piqp", "clarabel", "osqp"),
+        solvers=("nested", "batched", "structured", "interior", "piqp", "clarabel", "osqp"),
         most_sites=MOST_SITES,
         most_cells=_MOST_CELLS,
     )

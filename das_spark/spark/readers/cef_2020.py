@@ -14,6 +14,10 @@ what persons and units say of each other must agree: the type of group quarters,
 facility without persons breaks the bounds that facilities put on persons; it is refused too, unless
 ``input.unit_conflicts`` takes the units from the people.
 
+A product of units may read TENVAC, put together of tenure and vacancy; one of households, which are the occupied
+housing units, reads fields of these alone, and ELDERLY and HHTYPE, put together of what a record tells of the people.
+A record in which such a field has no code of a household is refused.
+
 A product may read the derived field RELGQ: RELSHIP in households, the type of group quarters of all others, and 19 for
 a householder without anybody else in the unit. For such a product RELSHIP must fit to where a person lives, and
 FINAL_POP of a unit must be 1 where one person lives in it and there alone.
@@ -21,11 +25,11 @@ FINAL_POP of a unit must be 1 where one person lives in it and there alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_, or_
-from typing import TYPE_CHECKING
+from operator import add, and_, or_
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -35,17 +39,24 @@ from das_spark.io.cef import (
     ALONE,
     BLOCK_KEY,
     DELIMITER,
+    DERIVED,
+    ELDERLY,
     ENDINGS,
     FILES,
+    HHTYPE,
+    HOUSEHOLD_CODES,
     HOUSEHOLDER,
     LAST_RELATIONSHIP,
     PERSON,
     PERSON_CODES,
     RELGQ,
+    TENVAC,
     UNIT,
+    UNIT_CODES,
 )
 from das_spark.io.input_files import look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
+from das_spark.products import HOUSEHOLD_PLACE_VALUES
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -99,7 +110,7 @@ def _relgq(target: Target) -> bool:
     return any(each.name == RELGQ for each in target.recodes.attributes.values())
 
 
-def _rules(record: Record, *, relgq: bool) -> list[tuple[str, str, Column]]:
+def _rules(record: Record, target: Target) -> list[tuple[str, str, Column]]:
     """Fields, what is expected of them together, and where a line is not so whose fields are right one by one."""
     quarters, home = ("4", "2") if record is UNIT else ("5", "3")
     in_quarters = F.trim(text(record, "QGQTYP")) != ""
@@ -109,11 +120,31 @@ def _rules(record: Record, *, relgq: bool) -> list[tuple[str, str, Column]]:
         vacant = text(UNIT, "VACS") != "0"
         rules.append(("VACS", "0 in group quarters", in_quarters & vacant))
         rules.append(("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (number(UNIT, "FINAL_POP") > 0)))
-    elif relgq:
+        rules += _rules_of_counted(target, ~in_quarters, vacant)
+    elif _relgq(target):
         expected = f"{HOUSEHOLDER} to {LAST_RELATIONSHIP} in housing units and there alone"
         at_home = number(PERSON, "RELSHIP") <= LAST_RELATIONSHIP
         rules.append(("RTYPE, RELSHIP", expected, ~in_quarters != at_home))
     return rules
+
+
+def _rules_of_counted(target: Target, housing: Column, vacant: Column) -> Iterator[tuple[str, str, Column]]:
+    """That what is counted has a level of every attribute, where units or households are."""
+    if not target.counts_units:
+        return
+    for coded in target.recodes.attributes.values():
+        fields = DERIVED.get(coded.name, (coded.name,))
+        level = level_of(coded, _unit_code(coded.name))
+        known = F.coalesce(level.between(0, len(coded.levels) - 1), F.lit(False))
+        if coded.name == TENVAC:
+            expected = "tenure 1 to 4 of an occupied housing unit, and 0 of a vacant one"
+            yield ", ".join(fields), expected, housing & ((text(UNIT, "TEN") == "0") != vacant)
+        elif target.product.record == "household":
+            expected = _EXPECTED.get(coded.name, f"one of {HOUSEHOLD_CODES[coded.name]}")
+            yield ", ".join(fields), f"{expected} in an occupied housing unit", housing & ~vacant & ~known
+
+
+_EXPECTED: Final = {HHTYPE: "what there can be together"}
 
 
 def _look_at_records(file: str, record: Record) -> None:
@@ -131,9 +162,9 @@ def _form(record: Record) -> str:
     return f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
 
 
-def _open(spark: SparkSession, file: str, record: Record, *, relgq: bool = False) -> _RecordLines:
+def _open(spark: SparkSession, file: str, record: Record, target: Target) -> _RecordLines:
     require_path(file)
-    rules = _rules(record, relgq=relgq)
+    rules = _rules(record, target)
     good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
     across = tuple(RowCheck(file, field, expected, good & fails) for field, expected, fails in rules)
     with reading(file):
@@ -207,15 +238,19 @@ def _unit_class(record: Record, target: Target) -> Column:
 
 def _unit_rows(units: _RecordLines, target: Target) -> DataFrame:
     good, home = F.col(_IS_GOOD), _unit_class(UNIT, target)
-    # Units of the first class are those that are counted where units are.
-    cell = F.when(good & (home == 0), _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
+    vacant = text(UNIT, "VACS") != "0"
+    # Units of the first class are those that are counted where units are, and occupied ones where households are.
+    is_counted = home == 0
+    if target.product.record == "household":
+        is_counted &= ~vacant
+    cell = F.when(good & is_counted, _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
     return units.frame.select(
         F.lit(True).alias("of_unit"),
         _IS_GOOD,
         _unit_number(units),
         F.when(good, _unit_block()).alias(KEY),
         F.when(good, home).alias("home"),
-        (text(UNIT, "VACS") != "0").alias("vacant"),
+        vacant.alias("vacant"),
         F.when(good, number(UNIT, "FINAL_POP")).otherwise(0).alias("population"),
         F.lit(None).cast("int").alias("level"),
         cell.alias("cell"),
@@ -238,9 +273,46 @@ def _cell(record: Record, target: Target, *, alone: bool = False) -> Column:
     """Cell of a record; of one person in a unit, where nobody else lives there."""
 
     def code(field: str) -> Column:
+        if record is UNIT:
+            return _unit_code(field)
         return _relationship(alone=alone) if field == RELGQ else number(record, field)
 
     return target.cell(code)
+
+
+def _unit_code(field: str) -> Column:
+    """Code (long) of a field of unit records, or of one that is put together of some."""
+
+    def some(name: str) -> Column:
+        return (number(UNIT, name) > 0).cast("long")
+
+    def ages(name: str) -> Column:
+        return F.when(number(UNIT, name).between(1, _LAST_AGES), number(UNIT, name)).otherwise(0)
+
+    if field == TENVAC:
+        return F.when(number(UNIT, "VACS") > 0, number(UNIT, "VACS") + _TENURES).otherwise(number(UNIT, "TEN"))
+    if field == ELDERLY:
+        oldest = F.when(some("P75") > 0, 3).when(some("P65") > 0, 2)
+        return oldest.otherwise(some("P60"))
+    if field == HHTYPE:
+        couple = number(UNIT, "CPLT")
+        fields = (
+            F.when(couple.between(1, _COUPLES), couple - 1).otherwise(_COUPLES),
+            ages("PAOC"),
+            ages("PAC"),
+            some("P18"),
+            number(UNIT, "HHT").between(1, _LAST_FAMILY).cast("long"),
+            (number(UNIT, "MULTG") == _GENERATIONS).cast("long"),
+            F.when(number(UNIT, "FINAL_POP") > 0, F.least(number(UNIT, "FINAL_POP"), F.lit(_LARGEST))),
+        )
+        code: Column = reduce(add, (each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)))
+        return code
+    return number(UNIT, field)
+
+
+_TENURES, _COUPLES, _LAST_AGES, _LAST_FAMILY, _GENERATIONS, _LARGEST = 4, 4, 3, 3, 2, 7
+"""Codes of unit records: the last of TEN, of CPLT of couples, of PAOC and PAC of children, and of HHT of families; that
+of MULTG for three generations; and the size from which on households are of one."""
 
 
 def _relationship(*, alone: bool) -> Column:
@@ -330,16 +402,17 @@ class _Census:
         expected = "a person line for every facility of group quarters (RTYPE 4)"
         return _problem(self._lines(lambda row: row.odd == _NOBODY), self.units, "MAFID", expected, self._empty)
 
-    def impossible_people(self, persons: _RecordLines) -> list[Problem]:
-        """Persons in cells that are structural zeros, without their row numbers."""
+    def impossible(self, lines: _RecordLines) -> list[Problem]:
+        """What is counted in cells that are structural zeros, without row numbers."""
         product, found = self.target.product, []
         for zero in product.structural_zeros:
             levels = {name: level_in_cell(product.schema, name) for name, _ in zero.selection}
             where = reduce(and_, (levels[name].isin(*chosen) for name, chosen in zero.selection))
-            number = self.counted.where(~F.col("of_unit") & where).agg(F.sum("count")).collect()[0][0]
+            # Only what is counted has a cell.
+            number = self.counted.where(where).agg(F.sum("count")).collect()[0][0]
             if number:
                 fields = sorted({self.target.recodes.attributes[name].name for name in levels})
-                found.append(Problem(persons.file, ", ".join(fields), zero.meaning, number))
+                found.append(Problem(lines.file, ", ".join(fields), zero.meaning, number))
         return found
 
     def _lines(self, condition: Callable[[_Tally], bool]) -> int:
@@ -418,7 +491,7 @@ class Cef2020:
     def _paths(self, settings: InputSettings, target: Target) -> tuple[str, str, str]:
         """Paths of persons (empty where units are counted), units and geography."""
         counted = UNIT if target.counts_units else PERSON
-        codes = UNIT.codes if target.counts_units else PERSON_CODES
+        codes = {"person": PERSON_CODES, "unit": UNIT_CODES, "household": HOUSEHOLD_CODES}[target.product.record]
         target.require_codes(self.name, codes, target.recodes.attributes.values())
         for record in {UNIT.name: UNIT, counted.name: counted}.values():
             target.require_codes(self.name, record.codes, [target.unit_class])
@@ -436,8 +509,8 @@ class Cef2020:
         reference = open_geography(spark, geography)
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
-            of_persons = _open(spark, persons, PERSON, relgq=_relgq(target)) if persons else None
-            census = _Census.of(_open(spark, units, UNIT), of_persons, reference, target)
+            of_persons = _open(spark, persons, PERSON, target) if persons else None
+            census = _Census.of(_open(spark, units, UNIT, target), of_persons, reference, target)
             with released_if_refused(census.counted):
                 refuse([*of_geography, *census.line_problems()])
                 passed = _relations(census, settings)
@@ -462,7 +535,7 @@ def _relations(census: _Census, settings: InputSettings) -> tuple[Problem, ...]:
     empty = census.empty_facilities()
     if settings.unit_conflicts == "fail":
         refuse(empty, hint='correct the files, or set input.unit_conflicts = "from_people"')
-    return (*empty, *(census.impossible_people(census.persons) if census.persons is not None else ()))
+    return (*empty, *census.impossible(census.persons or census.units))
 
 
 def _geounits(census: _Census) -> DataFrame:

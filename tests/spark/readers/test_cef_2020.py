@@ -14,7 +14,7 @@ import pytest
 from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import Spine
-from das_spark.products import PRODUCTS
+from das_spark.products import HOUSEHOLD_TYPES, PRODUCTS, HouseholdType
 from das_spark.spark.problems import BadInputError
 from das_spark.spark.readers import READERS
 
@@ -451,3 +451,73 @@ def test_ages_that_a_relationship_rules_out_are_told(read: Callable, cef: type, 
     related.persons[2] = cef.person(HOME, 3, age=95, relship="25")
     (problem,) = read(related, "dhc_2020_person").problems
     assert (problem.rows, problem.field) == (1, "QAGE, RELGQ")
+
+
+HOUSEHOLDS = PRODUCTS["dhc_2020_household"]
+
+
+@pytest.fixture
+def homes(cef: type, files: Files) -> Files:
+    """A man alone of 80, a couple with two young children and her mother, a vacant unit, a dormitory."""
+    couple = {"pop": 5, "head": " 402 07", "ten": "4", "hht": "1", "cplt": "1", "multg": "2", "paoc": "1", "pac": "1"}
+    files.units = [
+        cef.home(HOME, 11, head=" 801 01", ten="2", over=(1, 1, 1)),
+        cef.home(ALONE, 12, **couple, under_18=2, over=(1, 1, 0), sex="2"),
+        cef.unit(ALONE + 1, 12, vacs="5"),
+        cef.unit(GROUP, 12, pop=1, gq="904"),
+    ]
+    return files
+
+
+def test_occupied_units_are_households_by_what_is_told_of_their_people(
+    read: Callable, homes: Files, contents: Callable
+):
+    tables = read(homes, "dhc_2020_household")
+    counts, units = contents(tables)
+    found = {}
+    for (geocode, cell), count in counts.items():
+        *levels, kind = (int(each) for each in HOUSEHOLDS.schema.unravel(np.array(cell)))
+        found[geocode] = (*levels, HOUSEHOLD_TYPES[kind], count)
+    alone = HouseholdType(4, 0, 0, minor=False, relatives=False, generations=False, size=1)
+    family = HouseholdType(0, 1, 1, minor=True, relatives=True, generations=True, size=5)
+    assert found == {A: (0, 7, 0, 0, 3, 1, alone, 1), B: (1, 2, 1, 6, 2, 2, family, 1)}
+    quarters = [0] * 24
+    assert units[A] == ([1, *quarters], 0)
+    assert units[B] == ([1, *quarters[:-1], 1], 1)
+    assert units[C] == ([0, *quarters], 0)
+    assert tables.problems == ()
+
+
+def test_units_are_counted_by_tenure_and_by_kind_of_vacancy(
+    read: Callable, cef: type, homes: Files, contents: Callable
+):
+    homes.units[2] = cef.unit(ALONE + 1, 12, vacs="5")
+    counts, units = contents(read(homes, "dhc_2020_unit"))
+    assert counts == {(A, 1): 1, (B, 3): 1, (B, 8): 1}
+    assert units[B] == ([1, *[0] * 23, 1], 1)
+
+
+def test_a_tenure_that_does_not_fit_to_the_vacancy_is_refused(read: Callable, cef: type, homes: Files):
+    homes.units[0] = cef.home(HOME, 11, ten="0")
+    homes.units[2] = cef.set(cef.unit(ALONE + 1, 12, vacs="5"), 29, "3")
+    (problem,) = _refused(read, homes, product="dhc_2020_unit").problems
+    assert (problem.field, problem.rows, problem.examples) == ("TEN, VACS", 2, (1, 3))
+
+
+def test_a_household_that_there_cannot_be_is_refused(read: Callable, cef: type, homes: Files):
+    homes.units[0] = cef.home(HOME, 11, cplt="1")  # a couple of one
+    homes.units[1] = cef.home(ALONE, 12, sex="0")
+    problems = _refused(read, homes, product="dhc_2020_household").problems
+    assert {(each.field, each.rows, each.examples) for each in problems} == {
+        ("CPLT, PAOC, PAC, P18, HHT, MULTG, FINAL_POP", 1, (1,)),
+        ("HHSEX", 1, (2,)),
+    }
+    # Who reads units alone does not look at households.
+    read(homes, "pl94_2020_unit")
+
+
+def test_households_that_rules_exclude_are_told(read: Callable, cef: type, homes: Files):
+    homes.units[0] = cef.home(HOME, 11, head=" 801 01")  # of 80, and nobody of 75 or over
+    problems = read(homes, "dhc_2020_household").problems
+    assert {each.field for each in problems} == {"ELDERLY, HHLDRAGE", "ELDERLY, HHLDRAGE, HHTYPE"}
+    assert {each.rows for each in problems} == {1}
