@@ -19,7 +19,7 @@ from typing import Any
 PRODUCTS = Path(__file__).resolve().parent / "levels.json"
 #: Estimator -> the levels of its pass upwards: all but the lowest, which only all rows bring in, or all.
 UPWARD = {"blue_down": "inner"}
-PREPARING = ("spine", "ingest")
+PREPARING = ("spine", "ingest", "published counts")
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ def read_run_file(path: Path) -> RunFile:
     tables = _read(path)
     run = tables.get("run", {})
     if "parts" not in run:
-        return RunFile(path, run.get("name") or str(run.get("product")), _stages(tables, path)[1])
+        return RunFile(path, run.get("name") or str(run.get("product")), _part(tables, path).stages)
     shared = {key: table for key, table in tables.items() if key != "run"}
-    parts = [_stages(_merged(_read(path.parent / part), shared), path) for part in run["parts"]]
-    named = [(stage, f"{record}: {stage}") for record, stages in parts for stage in stages]
-    # Every part reads its input before any part draws.
-    first = [name for stage, name in named if stage in PREPARING]
-    return RunFile(path, str(run.get("name")), (*first, *(name for stage, name in named if stage not in PREPARING)))
+    parts = [_part(_merged(_read(path.parent / part), shared), path) for part in run["parts"]]
+    # Every part reads its input before any part draws; published counts of another part are there when it is done.
+    first = [f"{part.record}: {stage}" for part in parts for stage in part.stages if part.is_preparing(stage)]
+    later = [f"{part.record}: {stage}" for part in parts for stage in part.stages if not part.is_preparing(stage)]
+    return RunFile(path, str(run.get("name")), (*first, *later))
 
 
 def task_id(stage: str) -> str:
@@ -78,7 +78,19 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]]:
+@dataclass(frozen=True)
+class _Part:
+    """A run, or a part of a joint one."""
+
+    record: str  # what it counts
+    stages: tuple[str, ...]  # in order
+    takes_part: bool  # whether an earlier part publishes the counts that it is held to
+
+    def is_preparing(self, stage: str) -> bool:
+        return stage in PREPARING and not (self.takes_part and stage == "published counts")
+
+
+def _part(tables: Mapping[str, Any], path: Path) -> _Part:
     """What a run counts, and its stages in order."""
     name = tables.get("run", {}).get("product")
     products = json.loads(PRODUCTS.read_text(encoding="utf-8"))
@@ -90,6 +102,7 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
     stages = [
         *(["spine"] if of_areas else []),
         "ingest",
+        *(["published counts"] if "published" in product else []),
         *_of_levels(_levels(product, tables), tables),
         *(["census geounits"] if of_areas else []),
         "microdata",
@@ -98,7 +111,7 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
         "verify",
         *(["evaluate"] if tables.get("evaluation", {}).get("enabled", True) else []),
     ]
-    return product["record"], tuple(stages)
+    return _Part(product["record"], tuple(stages), "published" not in tables.get("input", {}))
 
 
 def _of_levels(levels: list[str], tables: Mapping[str, Any]) -> list[str]:

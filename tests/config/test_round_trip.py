@@ -61,7 +61,7 @@ def tables(name: str, strategy: str, spine: str) -> dict[str, Any]:
     return {
         "config_version": 1,
         "run": {"product": name},
-        "input": {"reader": "simulated"},
+        "input": {"reader": "simulated", **({} if PRODUCTS[name].published is None else {"published": "/x/run"})},
         "geography": {"spine": spine, **own},
         "budget": {"strategy": strategy, chosen: "3/7"},
     }

@@ -50,10 +50,11 @@ Answers = Mapping[tuple[str, str, str], tuple[np.ndarray, np.ndarray]]
 
 
 def plan(product: str, strategy: str) -> RunPlan:
+    held = {} if PRODUCTS[product].published is None else {"published": "elsewhere"}
     tables = {
         "config_version": 1,
         "run": {"product": product},
-        "input": {"reader": "tidy_counts", "path": "population"},
+        "input": {"reader": "tidy_counts", "path": "population", **held},
         "budget": {"strategy": strategy},
     }
     return plan_of(tables, "test", files=False)
