@@ -7,6 +7,7 @@ import json
 import held_runs
 import pytest
 
+from das_spark.cli.main import main
 from das_spark.config import load_parts, load_plan, plan_from_config, plan_to_config, stage_names
 from das_spark.errors import ConfigurationError
 from das_spark.histogram import Histogram
@@ -99,3 +100,15 @@ def test_a_joint_run_that_dies_holds_every_estimate_to_the_units_of_its_earlier_
     assert PublicManifest.load(units.manifest).published == {}
     with pytest.raises(ConfigurationError, match=r"no part of a joint run with part 'unit'"):
         run_stages(plan.parts["household"], run_id="alone", test_key=tools.TEST_KEY, spark=spark)
+
+
+def test_the_plan_says_what_is_held_and_where_it_is_taken_from(plan, tmp_path, capsys):
+    assert main(["plan", str(tmp_path / "joint.toml")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "is held to the counts of 'tenure' that a run of hamlet_units has published" in said
+    assert "They are taken from part 'unit' of this joint run" in said
+    settings = ["budget.strategy=usual", "invariants.units=false", f"input.published={tmp_path / 'elsewhere'}"]
+    given = [part for each in (*settings, "input.dataset=hamlet") for part in ("--set", each)]
+    assert main(["plan", str(tmp_path / "households.toml"), *given, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert f"They are taken from {tmp_path / 'elsewhere'}." in json.dumps(told)
