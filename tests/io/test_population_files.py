@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,7 +158,7 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
     summary = simulate(tmp_path / "people", "2020-state", share, "cef", seed=5, product="dhc_2020")
     settings = InputSettings(reader="cef_2020", path=str(tmp_path / "people"))
     found = {}
-    for name in ("pl94_2020_person", "pl94_2020_unit", "dhc_2020_person"):
+    for name in ("pl94_2020_person", "pl94_2020_unit", "dhc_2020_person", "dhc_2020_unit", "dhc_2020_household"):
         product = PRODUCTS[name]
         tables = READERS["cef_2020"].read(spark, settings, product, product.spine())
         assert tables.problems == ()
@@ -165,8 +167,24 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
             counts[geocode, cell] = counts.get((geocode, cell), 0) + count
         found[name] = counts, {(row[0], tuple(row[1]), row[2]) for row in tables.geounits.collect()}
         tables.release()
-    (persons, units), (housing, same_units), (relatives, also_units) = found.values()
+    (persons, units), (housing, same_units), (relatives, also_units), (tenures, detailed), (types, _) = found.values()
     assert units == same_units == also_units
+    # Units of the characteristics: one class of housing units and 24 of facilities, in the order of the types.
+    first = [0, 1, 7, 10, 11, 16, 17, 19, 25]
+    assert units == {
+        (geocode, tuple(sum(each[low:high]) for low, high in pairwise(first)), vacant)
+        for geocode, each, vacant in detailed
+    }
+    occupied = {geocode: each[0] for geocode, each, _ in units if each[0]}
+    assert _sums(tenures, lambda cell: cell < 4) == occupied
+    assert _sums(tenures, lambda cell: cell >= 4) == {geocode: vacant for geocode, _, vacant in units if vacant}
+    assert _sums(types, lambda _: True) == occupied
+    households = PRODUCTS["dhc_2020_household"].schema
+    tenure = {cell: int(households.unravel(np.array(cell))[5]) for _, cell in types}
+    for level, cells in enumerate(((0,), (1,), (2, 3))):
+        assert _sums(types, lambda cell, level=level: tenure[cell] == level) == _sums(
+            tenures, lambda cell, cells=cells: cell in cells
+        )
     assert sum(persons.values()) == sum(relatives.values()) == summary.persons
     assert sum(housing.values()) == sum(each[0] + vacant for _, each, vacant in units)
     # The cells of both products of persons agree where they tell the same: by block, class, age, origin and race.
@@ -182,6 +200,15 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
             heads[geocode] = heads.get(geocode, 0) + count
     assert coarse == persons
     assert heads == {geocode: each[0] for geocode, each, _ in units if each[0]}
+
+
+def _sums(counts: dict[tuple[str, int], int], where: Callable[[int], bool]) -> dict[str, int]:
+    """Counts of some cells by geocode."""
+    sums: dict[str, int] = {}
+    for (geocode, cell), count in counts.items():
+        if where(cell):
+            sums[geocode] = sums.get(geocode, 0) + count
+    return sums
 
 
 def test_records_of_units_say_what_those_of_their_persons_do(tmp_path: Path) -> None:

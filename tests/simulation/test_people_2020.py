@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from das_spark.io.cef import UNIT
-from das_spark.products import PRODUCTS
+from das_spark.products import HOUSEHOLD_PLACE_VALUES, HOUSEHOLD_TYPES, PRODUCTS
 from das_spark.products import dhc_2020_household as household
 from das_spark.simulation import LIKES, People2020, Records, census_2020, household_fields
 from das_spark.simulation.people_2020 import QUARTERS
-from das_spark.tabulation.household_types import TYPES, HouseholdType
 
 SHARE = Fraction(1, 40)
 SEED = 11
@@ -153,10 +152,10 @@ def test_nobody_is_where_the_product_of_persons_has_structural_zeros(records: Re
 
 
 def _fields_of_type(derived: dict[str, np.ndarray]) -> np.ndarray:
-    """The seven fields of a type of households as digits, as the release puts them together, (households,)."""
+    """The seven fields of the type of each household as one number, (households,)."""
     ages = np.array([0, 1, 2, 3, 0])
     fields = (
-        np.array([5, 1, 2, 3, 4, 5])[derived["CPLT"]],
+        np.array([4, 0, 1, 2, 3, 4])[derived["CPLT"]],
         ages[derived["PAOC"]],
         ages[derived["PAC"]],
         derived["P18"] > 0,
@@ -164,7 +163,7 @@ def _fields_of_type(derived: dict[str, np.ndarray]) -> np.ndarray:
         derived["MULTG"] == 2,
         np.minimum(derived["FINAL_POP"], 7),
     )
-    return sum(np.asarray(each).astype(np.int64) * 10 ** (6 - place) for place, each in enumerate(fields))
+    return sum(np.asarray(each) * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True))
 
 
 def test_no_household_is_one_that_there_cannot_be(records: Records, derived: dict[str, np.ndarray]) -> None:
@@ -184,7 +183,7 @@ def test_no_household_is_one_that_there_cannot_be(records: Records, derived: dic
 
 
 def test_codes_of_a_household_are_those_that_the_microdata_give_its_type(derived: dict[str, np.ndarray]) -> None:
-    by_code = {each.code: each for each in TYPES}
+    by_code = {each.code: each for each in HOUSEHOLD_TYPES}
     rows = Counter(
         zip(
             _fields_of_type(derived).tolist(),
@@ -194,7 +193,7 @@ def test_codes_of_a_household_are_those_that_the_microdata_give_its_type(derived
         )
     )
     for code, sex, *found in rows:
-        each: HouseholdType = by_code[code]
+        each = by_code[code]
         expected = (
             household._household_type(sex, each),
             household._detailed_type(sex, each),
