@@ -41,6 +41,8 @@ HEADERS: Final = "headers of tables"
 _SUMS: Final = f"level string, geocode string, pairs {PAIRS}"
 #: Sums that a task holds at once: bounds its memory.
 _SUMS_AT_ONCE: Final = 1 << 22
+#: Cells that a task looks at together: there is a truth value of each for every set of levels that columns name.
+_CELLS_AT_ONCE: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,22 +265,41 @@ class _ColumnSums:
     def _sums(self, batch: pa.RecordBatch, columns: Sequence[tuple[int, TableColumn]]) -> pa.RecordBatch:
         cells, offsets = flat_lists(batch.column("cells"), np.int64)
         counts, _ = flat_lists(batch.column("counts"), np.int64)
-        levels = np.unravel_index(cells, self.schema.shape)
-        sums = np.zeros((batch.num_rows, len(columns)), dtype=np.int64)
-        for place, (_, column) in enumerate(columns):
-            before = np.concatenate([[0], np.cumsum(np.where(self._counted(column, levels), counts, 0))])
-            sums[:, place] = before[offsets[1:]] - before[offsets[:-1]]
-        pairs = pairs_of(sums, np.array([item for item, _ in columns], dtype=np.int32))
+        row = np.repeat(np.arange(batch.num_rows), np.diff(offsets))
+        sums = np.zeros((len(columns), batch.num_rows), dtype=np.int64)
+        for begin in range(0, len(cells), _CELLS_AT_ONCE):
+            part = slice(begin, begin + _CELLS_AT_ONCE)
+            known = _Cells(np.unravel_index(cells[part], self.schema.shape))
+            for place, (_, column) in enumerate(columns):
+                counted = np.flatnonzero(self._counted(column, known))
+                np.add.at(sums[place], row[part][counted], counts[part][counted])
+        pairs = pairs_of(sums.T, np.array([item for item, _ in columns], dtype=np.int32))
         arrays = [batch.column("level"), batch.column("geocode"), pairs]
         return pa.RecordBatch.from_arrays(arrays, ["level", "geocode", "pairs"])
 
-    def _counted(self, column: TableColumn, levels: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+    def _counted(self, column: TableColumn, cells: _Cells) -> NDArray[np.bool_]:
         """Whether a column counts each cell, by its levels of every attribute."""
-        counted = np.zeros(len(levels[0]), dtype=np.bool_)
+        counted = np.zeros(cells.number, dtype=np.bool_)
         for selection in column.where:
-            whole = np.ones(len(levels[0]), dtype=np.bool_)
+            whole = np.ones(cells.number, dtype=np.bool_)
             for name, named in selection:
-                axis = self.schema.axis(name)
-                whole &= np.isin(np.arange(self.schema.shape[axis]), named)[levels[axis]]
+                whole &= cells.have(self.schema.axis(name), named)
             counted |= whole
         return counted
+
+
+class _Cells:
+    """Cells by their levels, and which of them have some of the levels of an attribute: columns name few such sets."""
+
+    def __init__(self, levels: Sequence[NDArray[np.int64]]) -> None:
+        self._levels = levels
+        self._known: dict[tuple[int, tuple[int, ...]], NDArray[np.bool_]] = {}
+
+    @property
+    def number(self) -> int:
+        return len(self._levels[0])
+
+    def have(self, axis: int, named: tuple[int, ...]) -> NDArray[np.bool_]:
+        if (axis, named) not in self._known:
+            self._known[axis, named] = np.isin(self._levels[axis], named)
+        return self._known[axis, named]
