@@ -211,7 +211,7 @@ LARGE_AND_NOISY: Final = 100_000
 MANY_CELLS: Final = 100_000
 """Cells of a schema from which the nested solver goes first; those of smaller ones have few cells to a class."""
 
-MANY_CLASSES: Final = 12
+MANY_CLASSES: Final = 3
 """Classes of cells whose people are known, in all children, from which it goes first."""
 
 

@@ -98,7 +98,7 @@ HOUSEHOLDS = Schema(
                 _spans("kinds183", 522, *(-(-522 * kind // 183) for kind in range(183))),
                 _spans("kinds12", 522, *(-(-522 * (183 * kind // 12) // 183) for kind in range(12))),
                 _spans("kinds5", 522, *(-(-522 * (183 * kind // 5) // 183) for kind in range(5))),
-                _spans("kinds2", 522, 0, 290),
+                _spans("kinds2", 522, 0, -(-522 * 100 // 183)),
             ),
         ),
     ),
