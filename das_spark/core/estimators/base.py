@@ -26,6 +26,7 @@ class Needs:
         solvers: The chain of solvers of a run that names none.
         most_sites: Most combinations of levels that the measured queries of a run may tell apart, so that covariances
             are matrices that a task can hold (`das_spark.estimation.Decomposition`); None where it makes none.
+        most_cells: Most cells of a schema whose families its solvers take; None where they take any.
     """
 
     rows: Literal["support", "all"] = "support"
@@ -34,6 +35,7 @@ class Needs:
     reads_everything: bool = False
     solvers: tuple[str, ...] = ("nested", "batched", "piqp", "clarabel", "osqp")
     most_sites: int | None = None
+    most_cells: int | None = None
 
     def upward_levels(self, levels: Sequence[str]) -> tuple[str, ...]:
         """The levels of the upward pass, from the top; none where there is no such pass."""

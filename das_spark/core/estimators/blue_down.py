@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from das_spark.estimation import FamilyPlan
 
 
+#: Families of a nation with twice as many cells were certified by none of the solvers that take a prior.
+_MOST_CELLS: Final = 2**18
+
+
 class BlueDown:
     """Top-down from best linear unbiased estimates (Ghazi et al. 2026; estimation/README.md, sections 13 to 15).
 
@@ -28,6 +32,7 @@ class BlueDown:
         reads_everything=True,
         solvers=("nested", "batched", "structured", "interior", "piqp", "clarabel", "osqp"),
         most_sites=MOST_SITES,
+        most_cells=_MOST_CELLS,
     )
 
     def upward(self, family: MeasuredFamily, plan: FamilyPlan) -> UpwardResult:
