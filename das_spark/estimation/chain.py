@@ -211,7 +211,7 @@ LARGE_AND_NOISY: Final = 100_000
 MANY_CELLS: Final = 100_000
 """Cells of a schema from which the nested solver goes first; those of smaller ones have few cells to a class."""
 
-MANY_CLASSES: Final = 12
+MANY_CLASSES: Final = 3
 """Classes of cells whose people are known, in all children, from which it goes first."""
 
 
@@ -272,7 +272,10 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
 
 
 def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]:
-    """The plan's solvers; those that take many cells at once are asked last where an interior point costs less."""
+    """The plan's solvers; where an interior point costs less than the batched one, that is asked last.
+
+    A chain with the batched solver has the nested one before it, where that costs less.
+    """
     unknown = [name for name in names if name not in FAMILY_SOLVERS]
     if unknown:
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
@@ -282,10 +285,9 @@ def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]
     measured = presolved.weight[presolved.weight > 0]
     noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
     small = presolved.variables < (LARGE if noise <= NOISY else LARGE_AND_NOISY)
-    asked_last = {BatchedSolver.name} if small else set()
-    if not _many_classes(presolved):
-        asked_last.add(NestedSolver.name)
-    late = [name for name in names if name in asked_last]
+    late = [name for name in names if name == BatchedSolver.name and small]
+    if BatchedSolver.name in names and NestedSolver.name not in names and _many_classes(presolved):
+        names = (NestedSolver.name, *names)
     return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
 
 

@@ -245,7 +245,13 @@ def set_penalty(state: Iterates, rho: float) -> None:
     state.coupling = (state.scale[:, None] - state.share) / sizes
     whole = np.add.reduceat(state.share * sizes, family.places.group_first[:-1], axis=1) if len(sizes) else state.share
     state.inverse_sum = np.where(family.known, 1.0 / whole, 0.0)
-    state.inverses = [_inverses(state, each, typical) for each in family.blocks]
+    middles = [each.middle for each in state.inverses] or [
+        np.stack([_middle(family, each.rows, child) for child in typical]) for each in family.blocks
+    ]
+    shares = np.repeat(state.share, np.diff(family.places.cell_first), axis=1)
+    state.inverses = [
+        _inverses(state, each, middle, shares) for each, middle in zip(family.blocks, middles, strict=True)
+    ]
     begun(
         family.places.group_first,
         family.places.cell_first,
@@ -269,12 +275,11 @@ def set_penalty(state: Iterates, rho: float) -> None:
     )
 
 
-def _inverses(state: Iterates, block: Block, typical: list[int]) -> Inverses:
-    """Invert for every kind of children of a block (E-79), and for their mean (E-80)."""
+def _inverses(state: Iterates, block: Block, middle: Floats, shares: Floats) -> Inverses:
+    """Invert for every kind of children of a block (E-79), and for their mean (E-80); `shares` are of cells."""
     family, size = state.family, len(block.rows)
     local = np.full(family.stacked.rows, -1, dtype=np.int64)
     local[block.rows] = np.arange(size)
-    middle = np.stack([_middle(family, block.rows, child) for child in typical])
     overlap = np.zeros((len(block.members), size, size))
     for each in np.unique(block.weighting):
         (own,) = np.nonzero(block.weighting == each)
@@ -288,7 +293,7 @@ def _inverses(state: Iterates, block: Block, typical: list[int]) -> Inverses:
             local,
             float(state.scale[each]),
             state.coupling[each],
-            np.repeat(state.share[each], np.diff(family.places.cell_first)),
+            shares[each],
             state.inverse_sum[each],
             found,
         )

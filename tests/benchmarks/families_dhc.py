@@ -1,10 +1,10 @@
 """Families shaped like those of the demographic and housing characteristics, made from a seed.
 
-Households by sex, age, ethnicity and race of the householder, older members, tenure and 522 types: 1,578,528 cells,
-held to three tenures. Persons by relationship or type of quarters, sex, age, ethnicity and race: 1,227,744 cells,
-answered in two passes, held to the people of 2,016 classes that were published before. Populations are
-drawn at random: what matters to a solver are the numbers of cells and of classes that a parent and its children occupy,
-and the noise beside the counts.
+Persons by relationship or type of quarters, sex, age, ethnicity and race: 1,227,744 cells, answered in two passes, held
+to the people of 2,016 classes that were published before. Households by sex, age, ethnicity and race of the
+householder, older members, tenure and 522 types: 1,578,528 cells, held to three tenures. Populations are drawn at
+random: what matters to a solver are the numbers of cells and of classes that a parent and its children occupy, and the
+noise beside the counts.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ HOUSEHOLDS = Schema(
                 _spans("kinds183", 522, *(-(-522 * kind // 183) for kind in range(183))),
                 _spans("kinds12", 522, *(-(-522 * (183 * kind // 12) // 183) for kind in range(12))),
                 _spans("kinds5", 522, *(-(-522 * (183 * kind // 5) // 183) for kind in range(5))),
-                _spans("kinds2", 522, 0, 290),
+                _spans("kinds2", 522, 0, -(-522 * 100 // 183)),
             ),
         ),
     ),

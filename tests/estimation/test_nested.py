@@ -290,9 +290,14 @@ def test_an_uncertified_estimate_is_proposed_as_such(monkeypatch):
 def test_it_goes_first_only_where_cells_and_classes_are_many(monkeypatch):
     problem, _ = family(2)
     presolved = presolve(restrict(problem, PLAN))
-    names = [each.name for each in chain._ordered(PLAN.solvers, presolved)]
-    assert names[-2:] == ["nested", "batched"]
+
+    def asked(*names: str) -> list[str]:
+        return [each.name for each in chain._ordered(names, presolved)]
+
+    assert asked(*PLAN.solvers) == ["piqp", "clarabel", "osqp", "batched"]
     monkeypatch.setattr(chain, "MANY_CELLS", SCHEMA.size)
-    assert chain._ordered(PLAN.solvers, presolved)[0].name == "nested"
+    assert asked(*PLAN.solvers) == ["nested", "piqp", "clarabel", "osqp", "batched"]
+    assert asked("piqp") == ["piqp"]
+    assert asked("piqp", "nested", "batched") == ["piqp", "nested", "batched"]
     monkeypatch.setattr(chain, "MANY_CLASSES", 13)
-    assert chain._ordered(PLAN.solvers, presolved)[0].name != "nested"
+    assert asked("batched", "piqp") == ["piqp", "batched"]
