@@ -412,10 +412,10 @@ class _Census:
         sums = [F.sum(F.when(reduce(and_, each), F.col("count"))) for each in chosen]
         numbers = self.counted.where("cell is not null").agg(*sums).collect()[0]
         found = []
-        for zero, number in zip(zeros, numbers, strict=True):
-            if number:
+        for zero, excluded in zip(zeros, numbers, strict=True):
+            if excluded:
                 fields = sorted({self.target.recodes.attributes[name].name for name, _ in zero.selection})
-                found.append(Problem(lines.file, ", ".join(fields), zero.meaning, number))
+                found.append(Problem(lines.file, ", ".join(fields), zero.meaning, excluded))
         return found
 
     def _lines(self, condition: Callable[[_Tally], bool]) -> int:
