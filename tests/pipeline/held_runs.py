@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from das_spark.histogram import Query
 from das_spark.products import _REGISTRY, Product, product_from, register
 
 COARSE = "hamlet"
@@ -100,6 +103,14 @@ def registered(monkeypatch) -> tuple[Product, Product]:
         monkeypatch.delitem(_REGISTRY, each.name)
         register(each)
     return found
+
+
+def answers(rows: list[dict[str, Any]], query: Query) -> dict[str, list[int]]:
+    """Geocode -> answers of a query on what a table of histograms says of each geounit."""
+    return {
+        row["geocode"]: query.answer(np.array(row["cells"], dtype=int), np.array(row["counts"], dtype=int)).tolist()
+        for row in rows
+    }
 
 
 def blocks() -> list[str]:
