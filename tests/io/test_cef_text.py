@@ -72,7 +72,7 @@ def test_ages_agree_with_dates_of_birth():
 
 
 def test_blocks_are_rows_of_the_reference_file_with_the_group_in_the_block():
-    rows = [line.split("|") for line in (HEADER + block_lines(_population(), 500)).decode().splitlines()]
+    rows = [line.split("|") for line in (HEADER + block_lines(_population().geocodes, 500)).decode().splitlines()]
     assert rows[0][:5] == ["TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK"]
     assert rows[0][5:] == [*(name for name, _ in ENTITY_PARTS), "OIDTABBLK"]
     assert [row[:5] for row in rows[1:]] == [["20", "001", "000100", "1", "1000"], ["20", "001", "000100", "1", "1001"]]

@@ -33,7 +33,7 @@ class Needs:
     upward: Literal["none", "inner", "all"] = "none"
     arrays: tuple[str, ...] = ()
     reads_everything: bool = False
-    solvers: tuple[str, ...] = ("nested", "batched", "piqp", "clarabel", "osqp")
+    solvers: tuple[str, ...] = ("batched", "piqp", "clarabel", "osqp")
     most_sites: int | None = None
     most_cells: int | None = None
 

@@ -30,7 +30,7 @@ class BlueDown:
     needs: Final = Needs(
         upward="inner",
         reads_everything=True,
-        solvers=("nested", "batched", "structured", "interior", "piqp", "clarabel", "osqp"),
+        solvers=("batched", "structured", "interior", "piqp", "clarabel", "osqp"),
         most_sites=MOST_SITES,
         most_cells=_MOST_CELLS,
     )
