@@ -163,7 +163,8 @@ def _piped(machine: LocalSystem, plan: RunPlan, pair: NeighbouringInputs, settin
     """Whole runs, each under a key of its own."""
 
     def runs(side: str, population: SmallPopulation) -> list[_Seen]:
-        ingested = machine.ingest(population)
+        # What another product has published is the same public constant on both sides: estimates, not counts of either.
+        ingested = machine.ingest(population, pair.first.counts)
         keys = (_key(settings, PIPELINE, pair.name, side, str(number)) for number in range(settings.runs))
         return [_seen_in(plan, pair, machine.run(ingested, key)) for key in keys]
 

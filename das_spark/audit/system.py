@@ -23,6 +23,7 @@ from das_spark.core import (
     InProcess,
     LevelInput,
     MeasurementPlan,
+    PublishedFamily,
     run_levels,
 )
 from das_spark.errors import ConfigurationError, EstimationError
@@ -188,17 +189,29 @@ class LocalSystem:
         self._levels = {name: level_plan(plan, name) for name in plan.spine.names}
         self._noise: dict[str, MeasurementPlan] = {}
 
-    def ingest(self, population: SmallPopulation) -> Mapping[str, LevelInput]:
-        """Histograms and bounds of a population, level by level from the top."""
+    def ingest(self, population: SmallPopulation, published: Counts | None = None) -> Mapping[str, LevelInput]:
+        """Histograms and bounds of a population, level by level from the top.
+
+        Args:
+            population: The records.
+            published: For products that are held to counts of another one: records by leaf and cell, (K, cells), whose
+                answers that product has published, exactly; by default those of the population.
+        """
         spine, found = self.plan.spine, {}
+        told = population.counts if published is None else published
         for depth, (geolevel, rows) in enumerate(zip(spine.names, declared_bounds(self.plan, population), strict=True)):
             counts = population.summed(population.counts, spine, depth)
-            truth = dict(zip(population.codes(spine, depth), map(Histogram.from_dense, counts), strict=True))
+            codes = population.codes(spine, depth)
+            truth = dict(zip(codes, map(Histogram.from_dense, counts), strict=True))
+            of_published = dict(zip(codes, population.summed(told, spine, depth), strict=True))
             confidential, declared = {}, {}
             for family, children in families_of(population, spine, depth).items():
                 confidential[family] = ConfidentialFamily.of({code: truth[code] for code in children})
-                bounds = _family_bounds(rows, children)
-                declared[family] = self._levels[geolevel].declared(family if depth else "", children, bounds)
+                bounds, level = _family_bounds(rows, children), self._levels[geolevel]
+                held = None
+                if level.held is not None:
+                    held = PublishedFamily.answering(level.held, {code: of_published[code] for code in children})
+                declared[family] = level.declared(family if depth else "", children, bounds, held)
             found[geolevel] = LevelInput(confidential, declared)
         return found
 

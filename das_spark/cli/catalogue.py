@@ -132,6 +132,14 @@ def simulate(
             "and their geography, like 2020 alone.",
         ),
     ] = FileLayout.TIDY,
+    product: Annotated[
+        str,
+        typer.Option(
+            "--product",
+            metavar="NAME",
+            help="dhc_2020: with relationships, ages and households; 2020-state in the layout cef alone.",
+        ),
+    ] = "",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Change it to get a different population.")] = 0,
     compress: Annotated[bool, typer.Option("--gzip", help="Compress the files of ipums and cef.")] = False,
 ) -> None:
@@ -151,6 +159,7 @@ def simulate(
             exact_share,
             layout.value,
             seed,
+            product=product,
             compress=compress,
             progress=lambda done, total: status.update(f"simulating: {done} of {total} parts"),
         )

@@ -24,6 +24,7 @@ from das_spark.config import (
     expected_errors,
     extent_of_loss,
     geounit_sentences,
+    held_sentence,
     holding_losses,
     levels_together,
     load_run,
@@ -209,6 +210,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
             *geounit_sentences(plan.input),
         ],
         "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
+        "held_to": _held_to(plan),
         "intervals": _intervals(plan, geounits.counts),
         "warnings": [each.sentence(plan.budget.framework.symbol) for each in unused_shares(plan, geounits.counts)],
     }
@@ -263,6 +265,16 @@ def _geolevel(plan: RunPlan, geolevel: str, geounits: GeounitCounts) -> dict[str
     }
 
 
+def _held_to(plan: RunPlan) -> str:
+    """Which published counts the estimates are held to, and from where they are taken; empty without any."""
+    sentence = held_sentence(plan.product)
+    if not sentence:
+        return ""
+    if plan.published_part:
+        return f"{sentence} They are taken from part {plan.published_part!r} of this joint run, when it is done."
+    return f"{sentence} They are taken from {plan.input.published}."
+
+
 def _conversions(plan: RunPlan) -> list[dict[str, Any]]:
     """Epsilon at the published delta by both conversions; none for pure differential privacy."""
     if plan.budget.framework is Framework.PURE_DP:
@@ -286,7 +298,7 @@ def _intervals(plan: RunPlan, counts: Mapping[str, int]) -> list[dict[str, Any]]
     expected = expected_errors(plan, counts, tables)
     first = 0
     for each in tables:
-        for errors in expected:
+        for errors in (one for one in expected if one.geolevel in each.levels(plan.spine)):
             widths = reach * errors.everywhere[first : first + len(each.names)]
             alone = reach * errors.first_class[first : first + len(each.names)]
             found.append(
@@ -441,6 +453,8 @@ def _print(record: dict[str, Any], out: Console) -> None:
     out.print("\nPublished exactly:")
     for sentence in record["invariants"]:
         out.print(f"  {sentence}")
+    if record["held_to"]:
+        out.print(f"\n{record['held_to']}")
     for warning in record["warnings"]:
         out.print(f"warning: {warning}", style="bold yellow")
 

@@ -2,7 +2,8 @@
 
 `load` reads run files into the sections of `model`; `resolve` (with `inputs`, `geography`, `acknowledgements`) makes a
 `RunPlan` of them, or reports all that is wrong at once; `run_files` and `sweep` go from files to plans. A plan is
-what every stage is given; `stages` says in which order they come, and `levels` what `das_spark.core` is given of it.
+what every stage is given; `stages` says in which order they come, and `levels` what `das_spark.core` is given of it;
+`published` which counts of another product its estimates are held to.
 """
 
 from das_spark.config.acknowledgements import (
@@ -47,6 +48,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
+from das_spark.config.published import held_counts, held_sentence
 from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries
 from das_spark.config.run_files import load_parts, load_plan, load_run, plan_of
@@ -56,6 +58,7 @@ from das_spark.config.stages import (
     PREPARING,
     Stage,
     StageKind,
+    is_preparing,
     names_until,
     part_of,
     stage_names,
@@ -101,8 +104,11 @@ __all__ = [
     "expected_errors",
     "extent_of_loss",
     "geounit_sentences",
+    "held_counts",
+    "held_sentence",
     "holding_losses",
     "interval_settings",
+    "is_preparing",
     "known_levels",
     "lazy_levels",
     "level_plan",

@@ -81,7 +81,9 @@ def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Sp
     known = {level.name: level for level in known_levels(product, kind)}
     strategy = product.strategies.get(run_file.budget.strategy or "")
     usual = strategy.geolevels if strategy else product.default_levels
-    names = run_file.geography.levels or (tuple(known) if kind == "dhc" else usual)
+    # A strategy for the census spine has no shares for the levels of the production's, which a run then lists.
+    others = tuple(known) if kind == "dhc" and not set(usual) <= set(known) else usual
+    names = run_file.geography.levels or others
     unknown = [name for name in names if name not in known]
     for name in unknown:
         problems.add("geography.levels", f"the product has no geolevel '{name}'; {nearest(name, known)}")

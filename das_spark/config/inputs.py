@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config.load import Problems, nearest
 from das_spark.config.model import SIMULATED
+from das_spark.config.published import held_counts
 
 if TYPE_CHECKING:
     from das_spark.config.model import InputSettings
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 #: geocode of 16 in tables that have none.
 FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
 UNITS_FROM_PEOPLE = "units_from_people"
+PUBLISHED = "published"
 DATASET = "dataset"
 FILE_KEYS = ("path", "persons", "units", "geography")
 
@@ -115,6 +117,34 @@ def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
         )
 
 
+def check_published(section: InputSettings, product: Product, part: str, problems: Problems, *, files: bool) -> None:
+    """Demand the run whose published counts the estimates are held to, exactly where the product says so.
+
+    Args:
+        section: `[input]`.
+        product: What is published.
+        part: The earlier part of the joint run that publishes these counts, by what it counts; empty without one.
+        problems: Is given what is wrong.
+        files: Whether the run must be there.
+    """
+    key, held = f"input.{PUBLISHED}", product.published
+    if held is None:
+        if section.published is not None:
+            problems.add(key, f"product '{product.name}' is held to counts of no other product; leave it out")
+        return
+    with problems.at("run.product"):
+        held_counts(product)
+    if section.published is None and not part:
+        problems.add(
+            key,
+            f"is missing: every estimate of product '{product.name}' is held to counts that {held.product} has "
+            f"published; name the folder of a finished run of {held.product}, by --set {key}=FOLDER, or put it "
+            "before this one among the parts of a joint run",
+        )
+    elif files and section.published is not None and not Path(section.published).is_dir():
+        problems.add(key, f"there is no folder {section.published}; name that of a finished run of {held.product}")
+
+
 def require_dataset(settings: InputSettings) -> None:
     """Refuse files without the name of a dataset, for a real key: see `check_dataset`.
 
@@ -155,7 +185,7 @@ def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problem
 
 def _check_keys(section: InputSettings, needs: ReaderNeeds, problems: Problems) -> None:
     allowed = ("reader", DATASET, *needs.person_keys, *needs.optional, "unit_conflicts")
-    for key in sorted(section.model_fields_set - set(allowed)):
+    for key in sorted(section.model_fields_set - {*allowed, PUBLISHED}):
         problems.add(f"input.{key}", f"the reader '{section.reader}' does not use it; it uses {', '.join(allowed)}")
     if section.path is not None and section.persons is not None:
         problems.add("input", "path (a folder of tables) and persons are both given; a run has one of them")

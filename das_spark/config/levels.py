@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from das_spark.config.plan import RunPlan
+from das_spark.config.published import held_counts
 from das_spark.core import ESTIMATORS, LevelPlan, LevelStep, MeasurementPlan, Needs, level_steps
 from das_spark.estimation import FamilyPlan
 from das_spark.privacy import KeyedStream, RunKey, StreamDomain, cumulative_table
@@ -64,6 +65,9 @@ def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
     if classes is not None:
         queries["class"] = classes
     queries |= {f"added:{each.name}": schema.query(each.query) for each in plan.added}
+    held = held_counts(plan.product)
+    if held is not None:
+        queries[held.name] = held.query
     passes = plan.estimation.passes.get(geolevel, ())
     return LevelPlan(
         size=schema.size,
@@ -82,6 +86,7 @@ def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
             workload=tuple(plan.queries.values()),
         ),
         estimator=ESTIMATORS[plan.estimation.estimator],
+        held=held,
     )
 
 

@@ -33,6 +33,7 @@ SOURCES: Final = (
     ("input", "persons"),
     ("input", "units"),
     ("input", "geography"),
+    ("input", "published"),
     ("geography", "path"),
     ("geography", "crosswalk"),
     ("evaluation", "areas"),
@@ -141,6 +142,8 @@ class InputSettings(Section):
         unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
         units_from_people: Whether the units of each class are made from the people, where no counts are published.
         simulate: Arguments of the simulator; None where the run file has none.
+        published: Folder of the finished run whose published counts every estimate is held to, or its public folder;
+            for products that have `published`.
     """
 
     reader: str
@@ -154,6 +157,7 @@ class InputSettings(Section):
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
     simulate: SimulateSettings | None = None
+    published: str | None = None
 
     @property
     def is_simulated(self) -> bool:

@@ -239,6 +239,8 @@ class RunPlan:
             `das_spark.config.acknowledgements`; the claim does not hold where there are any.
         ledger: Where the privacy ledger is kept, and its cap.
         origin: Where the measurements come from; None where the run draws them itself.
+        published_part: The earlier part of its joint run whose published counts its estimates are held to, by what
+            that part counts; empty where a run file names a run, or they are held to none.
     """
 
     name: str
@@ -258,6 +260,7 @@ class RunPlan:
     acknowledged: tuple[str, ...] = ()
     ledger: LedgerSettings = field(default_factory=LedgerSettings)
     origin: MeasurementOrigin | None = None
+    published_part: str = ""
 
     @property
     def config_hash(self) -> str:
@@ -330,7 +333,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
     config: dict[str, Any] = {
         "config_version": CONFIG_VERSION,
         "run": {"name": public.name, "product": public.product.name},
-        "input": public.input.model_dump(mode="json"),
+        "input": _input_to_config(public.input),
         "output": {
             "microdata": list(public.output.microdata),
             "microdata_files": public.output.microdata_files,
@@ -386,7 +389,14 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
         },
         "evaluation": public.evaluation.model_dump(),
     }
+    if public.published_part:
+        config["published"] = {"part": public.published_part}
     return config if public.origin is None else {**config, "origin": public.origin.to_json()}
+
+
+def _input_to_config(settings: InputSettings) -> dict[str, Any]:
+    """`[input]`; the run whose counts are held is left out where there is none, so that hashes stay what they were."""
+    return settings.model_dump(mode="json", exclude={"published"} if settings.published is None else None)
 
 
 def _geography_to_config(plan: RunPlan) -> dict[str, Any]:
@@ -408,10 +418,11 @@ def config_hash(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
-#: What decides the distribution of a run's estimates, as key paths of the configuration. Nothing of [input]: its
+#: What decides the distribution of a run's estimates, as key paths of the configuration. Nothing else of [input]: its
 #: dataset is a name for the ledger, and runs on the same people may have it or, under a test key, not.
 _DECISIVE: Final = (
     "run.product",
+    "input.published",
     "geography.levels",
     "geography.spine",
     "geography.shape",

@@ -242,6 +242,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
         evaluation=tables.evaluation,
         acknowledged=tables.privacy.acknowledge,
         origin=None if "origin" not in config else MeasurementOrigin.of(config["origin"]),
+        published_part=config.get("published", {}).get("part", ""),
     )
     _check(plan)
     return plan

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
-from das_spark.config.inputs import check_dataset, check_input
+from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
     Problems,
@@ -54,12 +54,21 @@ if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
+#: What a run by itself has before it in its joint run.
+NO_PARTS: Mapping[str, str] = MappingProxyType({})
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 
 
-def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
-    """Look everything up and check it together."""
+def resolve(
+    run_file: RunFile,
+    problems: Problems,
+    *,
+    files: bool = True,
+    named: bool = False,
+    earlier: Mapping[str, str] = NO_PARTS,
+) -> RunPlan | None:
+    """Look everything up and check it together; `earlier` has the parts before it in a joint run: product -> record."""
     run_file = absolute_places(run_file, problems)
     section = run_file.estimation
     product = PRODUCTS.get(run_file.run.product)
@@ -77,6 +86,10 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
             "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
         )
         return None
+    part = earlier.get(product.published.product, "") if product.published is not None else ""
+    # What the part of a joint run is held to is published by that run, whatever it names to be run by itself.
+    given = run_file.input.model_copy(update={"published": None}) if part else run_file.input
+    check_published(given, product, part, problems, files=files)
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
     output = resolve_output(run_file.output, product, problems)
@@ -105,13 +118,14 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         invariants=invariants,
         queries=MappingProxyType(budget[1]),
         added=added,
-        input=run_file.input,
+        input=given,
         output=output,
         estimation=estimation_settings(section, passes),
         measurement_rows=run_file.measurement.rows,
         evaluation=run_file.evaluation,
         acknowledged=acknowledged,
         ledger=ledger,
+        published_part=part,
     )
     return replace(plan, output=with_uncertainty(run_file.output, plan, problems))
 
@@ -190,19 +204,25 @@ def _resolve_replicates(
 ) -> ReplicateSettings | None:
     if section is None:
         return None
-    tables = _chosen_tables("output.replicates", section.tables, plan.product, problems)
+    tables = _chosen_tables("output.replicates", section.tables, plan, None, problems)
     return ReplicateSettings(section.runs, section.level, tables)
 
 
-def _chosen_tables(key: str, names: Sequence[str] | None, of: Product, problems: Problems) -> tuple[str, ...]:
-    """Tables of a product by their names; all of them where none are named."""
-    known = tuple(table.name for table in of.tables)
+def _chosen_tables(
+    key: str, names: Sequence[str] | None, plan: RunPlan, geolevels: Sequence[str] | None, problems: Problems
+) -> tuple[str, ...]:
+    """Tables of a product by their names that some geolevel has; all such tables where none are named."""
+    known = {table.name: table for table in plan.product.tables}
     if not known:
-        problems.add(key, f"product '{of.name}' has no tables; leave the section out")
+        problems.add(key, f"product '{plan.product.name}' has no tables; leave the section out")
+    census = plan.product.census(plan.spine)
+    there = [name for name, table in known.items() if table.levels(census, geolevels)]
     for name in names or ():
         if name not in known:
-            problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, known)}")
-    return tuple(name for name in known if name in (names or known))
+            problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, tuple(known))}")
+        elif name not in there:
+            problems.add(f"{key}.tables", f"'{name}' is published for none of the geolevels that are wanted")
+    return tuple(name for name in there if name in (names or known))
 
 
 def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems: Problems) -> IntervalSettings | None:
@@ -215,7 +235,6 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     """
     if section is None:
         return None
-    tables = _chosen_tables("output.intervals", section.tables, plan.product, problems)
     if wrong := too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
         problems.add(
             "output.intervals", f"{wrong}; measure fewer queries that group levels (budget.queries), or leave it out"
@@ -239,11 +258,9 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     if len(complete) <= 1 < len(census) and section.geolevels is None:
         sentence = "need all answers, and the run keeps those that its estimates need"
         problems.add("output.intervals", f'{sentence}; set measurement.rows = "all"')
-    return IntervalSettings(
-        section.level,
-        tables,
-        tuple(name for name in census if name in (section.geolevels or complete)),
-    )
+    geolevels = tuple(name for name in census if name in (section.geolevels or complete))
+    tables = _chosen_tables("output.intervals", section.tables, plan, geolevels or None, problems)
+    return IntervalSettings(section.level, tables, geolevels)
 
 
 def _added(
@@ -287,11 +304,15 @@ def check_estimation(section: EstimationSection, rows: MeasurementRows, problems
 
 
 def check_sites(estimator: str, product: Product, queries: Collection[Query], problems: Problems) -> None:
-    """Refuse an estimator that works with covariances where the measured queries leave them too large."""
-    most = ESTIMATORS[estimator].needs.most_sites if estimator in ESTIMATORS else None
-    wrong = too_many_sites(product, queries, most) if most is not None else ""
-    if wrong:
-        fix = f'measure fewer queries that group levels (budget.queries), or set it to "{DEFAULT_ESTIMATOR}"'
+    """Refuse an estimator whose solvers take fewer cells, or whose covariances the measured queries leave too large."""
+    if estimator not in ESTIMATORS:
+        return
+    needs, other = ESTIMATORS[estimator].needs, f'set it to "{DEFAULT_ESTIMATOR}"'
+    if needs.most_cells is not None and product.schema.size > needs.most_cells:
+        sentence = f"takes {needs.most_cells:,} cells at most, and {product.name} has {product.schema.size:,}; {other}"
+        problems.add("estimation.estimator", f"'{estimator}' {sentence}")
+    elif needs.most_sites is not None and (wrong := too_many_sites(product, queries, needs.most_sites)):
+        fix = f"measure fewer queries that group levels (budget.queries), or {other}"
         problems.add("estimation.estimator", f"'{estimator}' {wrong}; {fix}")
 
 

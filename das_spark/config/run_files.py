@@ -21,7 +21,7 @@ from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up
 from das_spark.config.load import merged, read_tables, run_file_of, run_file_path, sentence_of
 from das_spark.config.model import ConfigVersion, Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.resolve import resolve
+from das_spark.config.resolve import NO_PARTS, resolve
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS
 
@@ -90,7 +90,14 @@ def load_parts(
     return _joined(read_tables(path, overlays, settings), run_file_path(path), files=files)
 
 
-def plan_of(data: dict[str, Any], source: str, *, files: bool = True, named: bool = False) -> RunPlan:
+def plan_of(
+    data: dict[str, Any],
+    source: str,
+    *,
+    files: bool = True,
+    named: bool = False,
+    earlier: Mapping[str, str] = NO_PARTS,
+) -> RunPlan:
     """Resolve the tables of the run file of a single run.
 
     Args:
@@ -98,13 +105,14 @@ def plan_of(data: dict[str, Any], source: str, *, files: bool = True, named: boo
         source: The file, for messages.
         files: As for `load_run`.
         named: As for `load_run`.
+        earlier: Parts before it in its joint run: name of the product -> what is counted.
 
     Raises:
         ConfigurationError: With all problems together, each with its key path.
     """
     refuse_parts(data, source)
     run_file, problems = run_file_of(data, source)
-    plan = resolve(run_file, problems, files=files, named=named) if run_file is not None else None
+    plan = resolve(run_file, problems, files=files, named=named, earlier=earlier) if run_file is not None else None
     problems.raise_if_any()
     if plan is None:
         raise ConfigurationError(f"{source}: is not a run file")
@@ -133,7 +141,9 @@ def _joint_file(data: dict[str, Any], path: str | Path) -> JointFile:
         raise ConfigurationError(f"{path}: " + "; ".join(said), hint=hint) from error
 
 
-def _part(name: str, data: dict[str, Any], path: Path, *, files: bool, named: bool) -> RunPlan:
+def _part(
+    name: str, data: dict[str, Any], path: Path, earlier: Mapping[str, str], *, files: bool, named: bool
+) -> RunPlan:
     """The plan of a part: its own file, under all tables of the joint one but [run]."""
     own = path.parent / name
     shared = {key: value for key, value in data.items() if key != "run"}
@@ -143,7 +153,7 @@ def _part(name: str, data: dict[str, Any], path: Path, *, files: bool, named: bo
     source, acknowledged = f"{path}, part {name}", _shared_acknowledgement(data)
     if acknowledged is not None:
         tables = _acknowledging(tables, acknowledged, source)
-    return plan_of(tables, source, files=files, named=named)
+    return plan_of(tables, source, files=files, named=named, earlier=earlier)
 
 
 def _shared_acknowledgement(data: dict[str, Any]) -> list[str] | None:
@@ -165,7 +175,10 @@ def _acknowledging(tables: dict[str, Any], shared: Sequence[str], source: str) -
 
 def _joined(data: dict[str, Any], path: Path, *, files: bool, named: bool = False) -> JointPlan:
     joint = _joint_file(data, path)
-    plans = [_part(name, data, path, files=files, named=named) for name in joint.run.parts]
+    plans: list[RunPlan] = []
+    for name in joint.run.parts:
+        earlier = {plan.product.name: str(plan.product.record) for plan in plans}
+        plans.append(_part(name, data, path, earlier, files=files, named=named))
     known = {name for plan in plans for name in plan.acknowledged}
     for name in _shared_acknowledgement(data) or ():
         if name not in known:

@@ -21,6 +21,7 @@ class StageKind(StrEnum):
 
     SPINE = "spine"
     INGEST = "ingest"
+    PUBLISHED = "published counts"
     CHECK = "check"
     IMPORT = "import"
     MEASURE = "measure"
@@ -36,7 +37,7 @@ class StageKind(StrEnum):
 
 
 #: Stages that read the input; nothing is charged or drawn in them.
-PREPARING: Final = (StageKind.SPINE, StageKind.INGEST)
+PREPARING: Final = (StageKind.SPINE, StageKind.INGEST, StageKind.PUBLISHED)
 #: Stages that are carried out for a geolevel, in the order that the estimator needs (`das_spark.core.level_steps`).
 OF_A_LEVEL: Final = (StageKind.MEASURE, StageKind.UPWARD, StageKind.ESTIMATE)
 
@@ -63,6 +64,7 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
     """The stages of a run, in order."""
     wanted = {
         StageKind.SPINE: not plan.spine.is_census,
+        StageKind.PUBLISHED: plan.product.published is not None,
         StageKind.CENSUS: not plan.spine.is_census,
         StageKind.TABULATE: bool(plan.output.tables),
         StageKind.INTERVALS: plan.output.intervals is not None,
@@ -84,6 +86,18 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         *(Stage(kind) for kind in concluding),
     )
     return tuple(stage for stage in stages if wanted.get(stage.kind, True))
+
+
+def is_preparing(plan: RunPlan, stage: str) -> bool:
+    """Whether a stage comes before anything is charged, in a joint run before any part draws.
+
+    Counts that an earlier part of the joint run publishes are there only when that part is done.
+
+    Args:
+        plan: A run, or a part of a joint run.
+        stage: Name of the stage.
+    """
+    return stage in PREPARING and not (stage == StageKind.PUBLISHED and bool(plan.published_part))
 
 
 def stages_from_measurements(plan: RunPlan) -> tuple[Stage, ...]:
@@ -117,7 +131,7 @@ def stage_names(plan: RunPlan | JointPlan) -> tuple[str, ...]:
     if isinstance(plan, RunPlan):
         return tuple(stage.name for stage in stages_of(plan))
     named = [
-        (stage.kind not in PREPARING, name_in_part(record, stage.name))
+        (not is_preparing(part, stage.name), name_in_part(record, stage.name))
         for record, part in plan.parts.items()
         for stage in stages_of(part)
     ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from das_spark.core.published import HeldCounts, PublishedFamily, held_bounds, held_on
 from das_spark.estimation import (
     LEAST_VARIANCE,
     FamilyBounds,
@@ -38,20 +39,32 @@ class LevelPlan:
             the bound's name (`class`, `total`, `added:...`).
         family: How its families are solved and rounded.
         estimator: What estimates them.
+        held: Counts of another product that every child is held to; None where they are held to none.
     """
 
     size: int
     queries: Mapping[str, Query]
     family: FamilyPlan
     estimator: Estimator
+    held: HeldCounts | None = None
 
-    def declared(self, parent: str, children: tuple[str, ...], bounds: Mapping[str, DeclaredBounds]) -> FamilyProblem:
+    def declared(
+        self,
+        parent: str,
+        children: tuple[str, ...],
+        bounds: Mapping[str, DeclaredBounds],
+        published: PublishedFamily | None = None,
+    ) -> FamilyProblem:
         """The problem of a family before it is measured: its children, and what declared invariants demand of them.
 
         Args:
             parent: Geocode of the parent; empty at the top.
             children: Geocodes, sorted.
             bounds: By name.
+            published: What another product has published of the children; None where they are not held to it.
+
+        Raises:
+            EstimationError: The children are held to what was published, and it is not there.
         """
         groups = _groups(children, bounds.get(GROUP_TOTAL), bounds.get("total"))
         apart = {"flow", GROUP_TOTAL} | ({"total"} if groups is not None else set())
@@ -62,10 +75,13 @@ class LevelPlan:
             children=children,
             size=self.size,
             measurements=(),
-            bounds=tuple(
-                FamilyBounds(name, self.queries[name], each.lower, each.upper)
-                for name, each in bounds.items()
-                if name not in apart
+            bounds=(
+                *(
+                    FamilyBounds(name, self.queries[name], each.lower, each.upper)
+                    for name, each in bounds.items()
+                    if name not in apart
+                ),
+                *([] if self.held is None else [held_bounds(self.held, children, published)]),
             ),
             flows=None if flow is None else _flows(children, flow, self.queries["class"]),
             groups=groups,
@@ -81,7 +97,13 @@ class LevelPlan:
             parent: The estimate of the parent; None at the top, and while nothing is estimated yet.
             answers: Noisy answers of all children.
         """
-        return replace(declared, parent=parent, measurements=tuple(self._measurement(each) for each in answers))
+        bounds = declared.bounds
+        # While nothing is estimated yet, the parent of a family below the top says nothing of its cells.
+        if self.held is not None and (parent is not None or not declared.parent_geocode):
+            name, relaxing = self.held.name, self.family.failsafe
+            bounds = tuple(held_on(each, parent, everywhere=relaxing) if each.name == name else each for each in bounds)
+        measurements = tuple(self._measurement(each) for each in answers)
+        return replace(declared, parent=parent, measurements=measurements, bounds=bounds)
 
     def _measurement(self, answers: NoisyAnswers) -> FamilyMeasurement:
         query = self.queries[answers.query]

@@ -33,6 +33,8 @@ def saved_family(family: MeasuredFamily) -> bytes:
         arrays |= {f"rows {name}": each.rows, f"values {name}": each.values, f"variance {name}": each.variance}
     for bound in problem.bounds:
         arrays |= {f"lower {bound.name}": bound.lower, f"upper {bound.name}": bound.upper}
+        if bound.rows is not None:
+            arrays[f"bounded {bound.name}"] = bound.rows
     if problem.flows is not None:
         flows = problem.flows
         arrays |= {"child": flows.child, "total": flows.total, "flow lower": flows.lower, "flow upper": flows.upper}
@@ -57,7 +59,7 @@ def read_family(content: bytes, plan: LevelPlan) -> MeasuredFamily:
         arrays = dict(opened)
     children, parent = tuple(arrays["children"].tolist()), _named(arrays, "with parent ")
     rows, values, variance = (_named(arrays, f"{kind} ") for kind in ("rows", "values", "variance"))
-    lower, upper = _named(arrays, "lower "), _named(arrays, "upper ")
+    lower, upper, bounded = (_named(arrays, f"{kind} ") for kind in ("lower", "upper", "bounded"))
     problem = FamilyProblem(
         parent_geocode=str(arrays["family"]),
         parent=Histogram(plan.size, arrays["parent_cells"], arrays["parent_counts"])
@@ -68,7 +70,9 @@ def read_family(content: bytes, plan: LevelPlan) -> MeasuredFamily:
         measurements=tuple(
             FamilyMeasurement(plan.queries[name], rows[name], values[name], variance[name]) for name in rows
         ),
-        bounds=tuple(FamilyBounds(name, plan.queries[name], lower[name], upper[name]) for name in lower),
+        bounds=tuple(
+            FamilyBounds(name, plan.queries[name], lower[name], upper[name], bounded.get(name)) for name in lower
+        ),
         flows=FamilyFlows(
             plan.queries["class"], arrays["child"], arrays["flow lower"], arrays["flow upper"], arrays["total"]
         )

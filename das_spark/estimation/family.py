@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import relaxed_family, round_relaxed
+from das_spark.estimation.implied import without_implied
 from das_spark.estimation.passes import estimate_in_passes
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
@@ -207,7 +208,7 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
 
 
 def _without_groups(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
-    support = restrict(problem, plan)
+    support = restrict(without_implied(problem, plan), plan)
     if support.parent is not None and not len(support.cells) and not support.contradiction:
         return _shortcut(support, plan, FamilyStatus.EMPTY_PARENT)
     if support.parent is not None and support.children == 1 and not support.contradiction:

@@ -159,6 +159,30 @@ class Query:
         index[counted] = position
         return Restriction(rows=rows, index=index)
 
+    def answers_in(self, coarser: Query) -> NDArray[np.int64] | None:
+        """In which answer of a coarser query each answer counts.
+
+        Args:
+            coarser: A query on the same cells.
+
+        Returns:
+            Answer of the coarser query, shape ``(rows,)``, -1 where it counts nowhere; None where the answers of that
+            query are no sums of answers of this one.
+        """
+        if coarser.shape != self.shape:
+            return None
+        found = np.zeros((), dtype=np.int64)
+        outside = np.zeros((), dtype=np.bool_)
+        for mine, theirs in zip(self.factors, coarser.factors, strict=True):
+            group = np.full(int(mine.max()) + 1, NO_GROUP, dtype=np.int64)
+            counted = mine != NO_GROUP
+            group[mine[counted]] = theirs[counted]
+            if (group[mine[counted]] != theirs[counted]).any() or (theirs[~counted] != NO_GROUP).any():
+                return None
+            found = found[..., None] * (int(theirs.max()) + 1) + group
+            outside = outside[..., None] | (group == NO_GROUP)
+        return np.where(outside, NO_GROUP, found).ravel()
+
     @property
     def is_partition(self) -> bool:
         """Whether every cell counts in exactly one answer."""

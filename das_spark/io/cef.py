@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from das_spark.io.record_text import BLANK, Bytes, Field, Homes, Integers, Record, RecordText, homes
+from das_spark.products import HOUSEHOLD_TYPES
 from das_spark.simulation.entities_2020 import entities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from das_spark.simulation import Population
 
@@ -24,9 +27,8 @@ DELIMITER: Final = "|"
 
 STATES: Final = "01-02,04-06,08-13,15-42,44-51,53-56,72"
 _MAFID: Final = "100000001-899999999"
-_QUARTERS: Final = (
-    "101-106,201-203,301,401-405,501,601-602,701-702,704,706,801-802,900-901,903-904,blank"  # types of group quarters
-)
+_TYPES_OF_QUARTERS: Final = "101-106,201-203,301,401-405,501,601-602,701-702,704,706,801-802,900-901,903-904"
+_QUARTERS: Final = f"{_TYPES_OF_QUARTERS},{BLANK}"
 _RACE: Final = "1000-8999,9000,9500,9900"
 _OTHER_RACE: Final = f"{_RACE},{BLANK}"
 
@@ -100,6 +102,41 @@ PERSON: Final = _record(
 )
 """A person in a household (RTYPE 3) or in group quarters (5): 91 characters."""
 
+RELGQ: Final = "RELGQ"
+"""Field that readers derive: relationship of people in households, type of group quarters of all others."""
+
+ALONE, HOUSEHOLDER, LAST_RELATIONSHIP = 19, 20, 36
+"""Codes of RELGQ: a householder who lives alone and one who does not; the last RELSHIP of people in households."""
+
+TENVAC, ELDERLY, HHTYPE = "TENVAC", "ELDERLY", "HHTYPE"
+"""Fields that readers derive of housing units: tenure of occupied ones, 1 to 4, or kind of vacancy, from 5 on; and of
+households: age of the oldest member, from 60 on in three classes, and type, its code."""
+
+DERIVED: Final = {
+    TENVAC: ("TEN", "VACS"),
+    ELDERLY: ("P60", "P65", "P75"),
+    HHTYPE: ("CPLT", "PAOC", "PAC", "P18", "HHT", "MULTG", "FINAL_POP"),
+}
+"""Derived field of a unit record -> the fields that it is made of."""
+
+UNIT_CODES: Final = {**UNIT.codes, TENVAC: "1-11"}
+"""Codes of what the record of a housing unit tells."""
+
+HOUSEHOLD_CODES: Final = {
+    **UNIT.codes,
+    "HHLDRAGE": "15-115",
+    "HHSPAN": "1-2",
+    "HHRACE": "01-63",
+    "TEN": "1-4",
+    "HHSEX": "1-2",
+    ELDERLY: "0-3",
+    HHTYPE: ",".join(str(each.code) for each in HOUSEHOLD_TYPES),
+}
+"""Codes of what the record of an occupied housing unit tells, of the household that lives there."""
+
+PERSON_CODES: Final = {**PERSON.codes, RELGQ: f"{ALONE}-{LAST_RELATIONSHIP},{_TYPES_OF_QUARTERS}"}
+"""Codes of what a person record tells, its own fields and the derived one."""
+
 GEOCODE_PARTS: Final = (("TABBLKST", 2), ("TABBLKCOU", 3), ("TABTRACTCE", 6), ("TABBLKGRPCE", 1), ("TABBLK", 4))
 """Columns of the geographic reference file (GRF-C), and digits of each, that together are a block's geocode of 16."""
 
@@ -158,17 +195,23 @@ HEADER = f"{DELIMITER.join(_HEADER)}\n".encode()
 """First line of the geographic reference file: the columns that readers need, those of entities among them."""
 
 
-def block_lines(population: Population, first_block: int) -> bytes:
-    """The blocks of a population as rows of the geographic reference file."""
+def race_of_2010(race: Integers) -> Integers:
+    """RACE2010, 1 to 31, of races of 63, 0 to 62."""
+    found: Integers = _RACE2010[race]
+    return found
+
+
+def block_lines(geocodes: NDArray[np.str_], first_block: int) -> bytes:
+    """Blocks as rows of the geographic reference file."""
     ends = np.cumsum([digits for _, digits in GEOCODE_PARTS]).tolist()
     starts = [0, *ends[:-1]]
-    codes = entities(population.geocodes)
+    codes = entities(geocodes)
     of_blocks = zip(*(codes[name].tolist() for name, _ in ENTITY_PARTS), strict=True)
     rows = [
         DELIMITER.join(
             [*(code[start:end] for start, end in zip(starts, ends, strict=True)), *own, str(first_block + place)]
         )
-        for place, (code, own) in enumerate(zip(population.geocodes.tolist(), of_blocks, strict=True))
+        for place, (code, own) in enumerate(zip(geocodes.tolist(), of_blocks, strict=True))
     ]
     return "".join(f"{row}\n" for row in rows).encode()
 
@@ -236,7 +279,7 @@ def _person_lines(made: Homes, number: Integers, states: Integers) -> Bytes:
     lines.put(BCUSTATEFP=states[made.place[made.unit]], VERSION=1, QSEX=1 + made.rank % 2, QAGE=age)
     lines.put(QDB=year * 10_000 + 101, QDOB_MONTH=1, QDOB_DAY=1, QDOB_YEAR=year)
     lines.put(QSPAN=np.where(hispanic == 1, 2000, 1000), QSPANX=1 + hispanic, CENHISP=1 + hispanic)
-    lines.put(QRACE1=1000, QRACEX=1 + np.minimum(race, 5), CENRACE=1 + race, RACE2010=_RACE2010[race])
+    lines.put(QRACE1=1000, QRACEX=1 + np.minimum(race, 5), CENRACE=1 + race, RACE2010=race_of_2010(race))
     at_home = np.where(made.rank == 0, 20, 33)
     lines.put(RELSHIP=np.where(level == 0, at_home, np.where(level <= _LAST_INSTITUTION, 37, 38)))
     lines.put(QGQTYP=_types(made)[made.unit])

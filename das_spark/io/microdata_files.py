@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,6 +120,8 @@ class MicrodataWriting:
             np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
             self.staging.folder.absolute(),
             self.notices,
+            product.vacant_kinds,
+            Division.of(product),
         )
 
     def _finished(self, reports: Sequence[Mapping[str, Any]], format: str, columns: FileColumns) -> WrittenFolder:
@@ -224,20 +227,74 @@ class _UnitBlock:
     population: Integers  # persons assigned to the unit
 
 
-def listed_units(units: Integers, counted: Integers, listed: tuple[int, ...]) -> Integers:
+def listed_units(units: Integers, counted: Integers, listed: tuple[int, ...], vacant_kinds: int = 1) -> Integers:
     """Units of each listed kind; vacant ones are those of the first class that nobody was counted in.
 
     Args:
-        units: Units by class, those that are known to be vacant last, shape (K, C + 1).
+        units: Units by class, those that are known to be vacant last, shape (K, C + V), of V kinds of vacant units.
         counted: What is counted in all, shape (K,).
-        listed: Kinds, from 1; C stands for vacant units.
+        listed: Kinds, from 1; C and what follows stand for vacant units.
+        vacant_kinds: V; where there are several, units of the first class are all housing units.
 
     Returns:
-        Shape (K, kinds). Negative where there are more households than housing units.
+        Shape (K, kinds). Negative where there are more households than housing units, or where the vacant ones of
+        several kinds are others than those that nobody was counted in.
     """
     kinds = units.copy()
-    kinds[:, -1] += units[:, 0] - counted
+    if vacant_kinds == 1:
+        kinds[:, -1] += units[:, 0] - counted
+    else:
+        apart = units[:, -vacant_kinds:].sum(axis=1)
+        kinds[apart != units[:, 0] - counted, -1] = -1
     return np.asarray(kinds[:, list(listed)])
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How some records of the last level of an attribute get a code of their own.
+
+    Attributes:
+        levels: Of the attribute.
+        stride: Cells in which the level stays the same.
+        first: Code of the first cell of the records that are told apart.
+    """
+
+    levels: int
+    stride: int
+    first: int
+
+    @classmethod
+    def of(cls, product: Product) -> Division | None:
+        """How records of a product are told apart; None where none are."""
+        if product.first_divided is None:
+            return None
+        schema = product.schema
+        sources = [column.source.split(":") for column in product.microdata.columns(product.record)]
+        (name,) = (parts[1] for parts in sources if parts[0] == "divided")
+        axis = schema.axis(name)
+        return cls(schema.shape[axis], prod(schema.shape[axis + 1 :]), product.first_divided)
+
+    def divide(self, geounits: Geounits, apart: Integers) -> tuple[Geounits, NDArray[np.bool_]]:
+        """Give the last records of the level in each geounit their codes.
+
+        Args:
+            geounits: What is counted.
+            apart: How many are told apart in each geounit, shape (K,).
+
+        Returns:
+            The same records in the same order, and in which geounits there are too few of them, (K,).
+        """
+        inside = geounits.cells // self.stride % self.levels == self.levels - 1
+        counts = np.where(inside, geounits.counts, 0)
+        every = np.bincount(geounits.owner, counts, minlength=len(apart)).astype(np.int64)
+        before = _running_within(geounits.owner, counts)
+        kept = np.clip((every - apart)[geounits.owner] - before, 0, counts)
+        kept = np.where(inside, kept, geounits.counts)
+        both = np.stack([kept, geounits.counts - kept], axis=1).ravel()
+        cells = np.stack([geounits.cells, geounits.cells + self.first], axis=1).ravel()
+        some = both > 0
+        owner = np.repeat(geounits.owner, 2)
+        return Geounits(cells[some], both[some], owner[some], geounits.units), np.asarray(every < apart)
 
 
 def _with_listed(geounits: Geounits, listed: Integers, first: int) -> Geounits:
@@ -376,9 +433,11 @@ class WriteTask:
         listed: Kinds of units that are listed behind what is counted; none where units are not known.
         class_of_cell: Shape (cells of the schema,), int64; one more for every kind of units that can be listed.
         classes: Number of classes of units.
+        vacant_kinds: Number of kinds of vacant units.
         least: Shape (C,), int64: least persons of a unit of each class.
         staging: Where the files go, readable and writable by every worker; one folder `<kind>.<format>` a file.
         notices: Sentences that every file must carry.
+        division: How records are told apart that another product tells apart, by the column `divided` of leaf rows.
         attempt: Gives the number of the attempt of the task that it is called in.
     """
 
@@ -392,6 +451,8 @@ class WriteTask:
     least: np.ndarray
     staging: Path
     notices: tuple[str, ...]
+    vacant_kinds: int = 1
+    division: Division | None = None
     attempt: Callable[[], int] = int
 
     @property
@@ -439,9 +500,15 @@ class _OpenSlice:
     def write(self, batch: pa.RecordBatch) -> None:
         geocodes = tuple(batch.column("geocode").to_pylist())
         geounits = _geounits(batch, self.task.classes, with_units=self.task.assigned)
+        if self.task.division is not None:
+            apart = batch.column("divided").to_numpy(zero_copy_only=False).astype(np.int64)
+            geounits, too_few = self.task.division.divide(geounits, apart)
+            self._note(geocodes, too_few)
         if self.task.listed:
             counted = np.bincount(geounits.owner, geounits.counts, minlength=len(geocodes)).astype(np.int64)
-            listed = listed_units(_units(batch, self.task.classes), counted, self.task.listed)
+            vacant = self.task.vacant_kinds
+            known = _units(batch, self.task.classes + vacant)
+            listed = listed_units(known, counted, self.task.listed, vacant)
             self._note(geocodes, np.asarray((listed < 0).any(axis=1)))
             geounits = _with_listed(geounits, listed, self.task.cells)
         if geounits.units is not None:
@@ -491,9 +558,9 @@ def _by_slice(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(begin, end - begin)
 
 
-def _units(batch: pa.RecordBatch, classes: int) -> np.ndarray:
+def _units(batch: pa.RecordBatch, kinds: int) -> np.ndarray:
     units = batch.column("units").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.asarray(units.reshape(batch.num_rows, classes + 1))
+    return np.asarray(units.reshape(batch.num_rows, kinds))
 
 
 def _geounits(batch: pa.RecordBatch, classes: int, *, with_units: bool) -> Geounits:
@@ -502,5 +569,5 @@ def _geounits(batch: pa.RecordBatch, classes: int, *, with_units: bool) -> Geoun
     owner = np.repeat(np.arange(batch.num_rows, dtype=np.int64), lengths)
     flat = [column.flatten().to_numpy(zero_copy_only=False).astype(np.int64) for column in (cells, counts)]
     occupied = flat[1] > 0
-    units = _units(batch, classes) if with_units else None
+    units = _units(batch, classes + 1) if with_units else None
     return Geounits(flat[0][occupied], flat[1][occupied], owner[occupied], units)

@@ -28,7 +28,6 @@ from das_spark.products.base import WITHOUT_UNITS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from das_spark.histogram import Schema
     from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
 
 
@@ -71,6 +70,8 @@ class Column:
         axes: Number of levels, and cells in which the level stays the same, of every attribute that tells.
         listed: The code from which on units are listed, which have the last text; None where none are.
         table: Place of the text of each code, where that does not follow from attributes.
+        first_divided: Code of the first cell among records that another product tells apart; None where none are.
+        divided: Place of the text of these; None where it is that of other records of their cells.
     """
 
     name: str
@@ -81,9 +82,19 @@ class Column:
     axes: tuple[tuple[int, int], ...] = ()
     listed: int | None = None
     table: NDArray[np.int8] | None = None
+    first_divided: int | None = None
+    divided: int | None = None
 
     def level(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Place in `values` of the text of each cell or kind."""
+        if self.first_divided is None:
+            return self._level(codes)
+        apart = codes >= self.first_divided
+        found = self._level(np.where(apart, codes - self.first_divided, codes))
+        return found if self.divided is None else np.where(apart, self.divided, found)
+
+    def _level(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same of codes of cells and of what is listed."""
         if self.table is not None:
             return self.table[codes].astype(np.int64)
         if not self.axes:
@@ -132,17 +143,18 @@ def record_columns(product: Product, format: str = TEXT, *, units: bool) -> File
     layout = product.layout(format)
     compiled = []
     kinds = class_codes(product).astype(np.int8)
+    first = product.first_divided
     for column in layout.columns(product.record):
         by_kind = _by_kind(column, product, _PERSON_TYPES if product.record == "person" else _UNIT_TYPES)
         if by_kind:
-            compiled.append(Column(column.name, Scope.CODE, values=by_kind, table=kinds))
-        elif column.source.startswith("recode:"):
-            compiled.append(_recoded(column, product.schema, listed=bool(product.listed)))
+            compiled.append(Column(column.name, Scope.CODE, values=by_kind, table=kinds, first_divided=first))
+        elif column.source.startswith(("recode:", "divided:")):
+            compiled.append(_recoded(column, product))
         elif column.source in WITHOUT_UNITS and not units:
             compiled.append(Column(column.name, Scope.CONSTANT, values=(WITHOUT_UNITS[column.source],)))
         else:
             compiled.append(_common(column))
-    return _file(product.record, compiled, product.schema.size + len(product.listed), layout)
+    return _file(product.record, compiled, product.codes, layout)
 
 
 def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
@@ -157,26 +169,31 @@ def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
 
 def _by_kind(column: MicrodataColumn, product: Product, record_types: tuple[str, str]) -> tuple[str, ...]:
     """The text of every class of units, and of vacant ones, in a column that the kind of unit tells; else none."""
-    classes = len(product.unit_classes)
+    classes, vacant = len(product.unit_classes), product.vacant_kinds
     home, quarters = record_types
     if column.source.startswith(f"recode:{_UNIT_CLASS}:"):
-        return _codes(column, classes + 1, f"one for each of {classes} classes and one for vacant units")
-    texts = {
-        "record_type": (home, *[quarters] * (classes - 1), home),
-        "tenure": ("9", *["0"] * classes),
-        "vacancy": (*["0"] * classes, "9"),
+        texts = _codes(column, classes + 1, f"one for each of {classes} classes and one for vacant units")
+        return (*texts, *texts[-1:] * (vacant - 1))
+    if column.source.startswith("vacancy:"):
+        return (*["0"] * classes, *_texts(column, column.source.split(":")[1], vacant, "one for each kind of vacancy"))
+    of_kinds = {
+        "record_type": (home, *[quarters] * (classes - 1), *[home] * vacant),
+        "tenure": ("9", *["0"] * (classes - 1 + vacant)),
+        "vacancy": (*["0"] * classes, *["9"] * vacant),
     }
-    return texts.get(column.source, ())
+    return of_kinds.get(column.source, ())
 
 
 def class_codes(product: Product) -> np.ndarray:
     """The unit class of each cell, shape (cells,), int64: the answer of the class query that counts it.
 
-    Where units or households are counted, shape (cells + listed kinds,): 0, and then the kinds that are listed. People
-    without a class query are of one class.
+    Where units or households are counted, shape (codes,): 0, the kinds that are listed, and 0 again for records that
+    another product tells apart. People without a class query are of one class.
     """
     if product.listed:
-        return np.concatenate([np.zeros(product.schema.size, dtype=np.int64), product.listed])
+        found = np.zeros(product.codes, dtype=np.int64)
+        found[product.schema.size : product.schema.size + len(product.listed)] = product.listed
+        return found
     if not product.class_query:
         return np.zeros(product.schema.size, dtype=np.int64)
     codes = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
@@ -198,17 +215,33 @@ def _common(column: MicrodataColumn) -> Column:
     raise ConfigurationError(f"microdata column {column.name}: no source {column.source!r} exists")
 
 
-def _recoded(column: MicrodataColumn, schema: Schema, *, listed: bool) -> Column:
-    name = column.source.split(":", 2)[1]
+def _recoded(column: MicrodataColumn, product: Product) -> Column:
+    schema, listed = product.schema, bool(product.listed)
+    kind, name, _ = column.source.split(":", 2)
+    divided = kind == "divided"
     places = [schema.axis(each) for each in name.split("*")]
     axes = tuple((schema.shape[axis], prod(schema.shape[axis + 1 :])) for axis in places)
-    more = " and one for what is listed" if listed else ""
-    values = _codes(column, prod(size for size, _ in axes) + listed, f"one for each level of {name}{more}")
-    return Column(column.name, Scope.CODE, values=values, axes=axes, listed=schema.size if listed else None)
+    more = " and one for those of the last that are told apart" if divided else ""
+    more += " and one for what is listed" if listed else ""
+    levels = prod(size for size, _ in axes)
+    values = _codes(column, levels + divided + listed, f"one for each level of {name}{more}")
+    return Column(
+        column.name,
+        Scope.CODE,
+        values=values,
+        axes=axes,
+        listed=schema.size if listed else None,
+        first_divided=product.first_divided,
+        divided=levels if divided else None,
+    )
 
 
 def _codes(column: MicrodataColumn, expected: int, meaning: str) -> tuple[str, ...]:
-    values = tuple(column.source.split(":", 2)[2].split(","))
+    return _texts(column, column.source.split(":", 2)[2], expected, meaning)
+
+
+def _texts(column: MicrodataColumn, codes: str, expected: int, meaning: str) -> tuple[str, ...]:
+    values = tuple(codes.split(","))
     if len(values) != expected:
         raise ConfigurationError(
             f"microdata column {column.name}: {len(values)} codes, expected {expected} ({meaning})"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,8 @@ from das_spark.config import near
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
-from das_spark.simulation import LIKES, Population, PopulationKind, parts_of
+from das_spark.io.cef_people import people_lines
+from das_spark.simulation import LIKES, People2020, Population, PopulationKind, Records, parts_of
 from das_spark.store import discard, disk_errors, write_durably
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ _LAYOUTS: Mapping[_Layout, tuple[str, ...]] = {
 }
 """Every layout, and the populations that it can hold."""
 
+DHC: Final = "dhc_2020"
+"""Family of products for which a population has relationships and households."""
+
+_OF_DHC = ("2020-state", "cef")
+
 _IPUMS_FILE = "EXT1940USCB.dat"
 
 
@@ -52,12 +58,18 @@ class _PopulationSummary:
     share: str
     seed: int
     layout: str
+    product: str
     files: tuple[str, ...]
     persons: int
     units: int
     vacant: int
     geounits: int
     cells: int
+
+
+#: Persons, occupied units, vacant units, geounits and occupied cells.
+_Tally = tuple[int, int, int, int, int]
+_ADULT = 18
 
 
 def simulate(
@@ -67,11 +79,15 @@ def simulate(
     layout: _Layout = "tidy",
     seed: int = 0,
     *,
+    product: str = "",
     compress: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> _PopulationSummary:
-    """Make a population and write it into a new folder, with `population.json` and a README beside it."""
-    kind = _kind(like, layout, share)
+    """Make a population and write it into a new folder, with `population.json` and a README beside it.
+
+    For the product `DHC` people have relationships, ages and households; otherwise what the population counts them by.
+    """
+    kind = _kind(like, layout, share, product)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out}: there is something already", hint="choose a new folder with --out")
     draft = out.with_name(f".{out.name}.draft")
@@ -79,9 +95,12 @@ def simulate(
         discard(draft)
         draft.mkdir(parents=True)
         try:
-            tally = _write(draft, kind, share, seed, layout, compress=compress, progress=progress)
+            if product:
+                tally = _write_people(draft, kind, share, seed, compress=compress, progress=progress)
+            else:
+                tally = _write(draft, kind, share, seed, layout, compress=compress, progress=progress)
             files = tuple(sorted(path.name for path in draft.iterdir()))
-            summary = _PopulationSummary(like, str(share), seed, layout, files, *tally)
+            summary = _PopulationSummary(like, str(share), seed, layout, product, files, *tally)
             write_durably(draft / "population.json", json.dumps({"version": 1, **asdict(summary)}, indent=2) + "\n")
             write_durably(draft / "README.md", _readme(summary, kind))
             if out.exists():
@@ -92,7 +111,7 @@ def simulate(
     return summary
 
 
-def _kind(like: str, layout: _Layout, share: Fraction) -> PopulationKind:
+def _kind(like: str, layout: _Layout, share: Fraction, product: str) -> PopulationKind:
     if like not in LIKES:
         raise ConfigurationError(f"there is no population {like!r}; known: {', '.join(LIKES)}", hint=near(like, LIKES))
     if layout not in _LAYOUTS:
@@ -100,6 +119,12 @@ def _kind(like: str, layout: _Layout, share: Fraction) -> PopulationKind:
     if like not in _LAYOUTS[layout]:
         fitting = " and ".join(_LAYOUTS[layout])
         raise ConfigurationError(f"the layout {layout!r} is that of {fitting}, not of a population like {like!r}")
+    if product not in ("", DHC):
+        raise ConfigurationError(f"there is no population made for a product {product!r}", hint=f"known: {DHC}")
+    if product and (like, layout) != _OF_DHC:
+        raise ConfigurationError(
+            f"people of {product!r} are made like {_OF_DHC[0]}, in the layout {_OF_DHC[1]!r} alone"
+        )
     if not 0 < share <= 1:
         raise ConfigurationError('share: expected a share above 0 and up to 1, such as "1/100"')
     return LIKES[like]
@@ -114,7 +139,7 @@ def _write(
     *,
     compress: bool,
     progress: Callable[[int, int], None] | None,
-) -> tuple[int, int, int, int, int]:
+) -> _Tally:
     tally = np.zeros(5, dtype=np.int64)
     parts = parts_of(kind.name, share)
     text_writer = _ipums_writer if layout == "ipums" else _cef_writer
@@ -126,7 +151,43 @@ def _write(
             tally += (made.persons, made.units.sum(), made.vacant.sum(), len(made.geocodes), len(made.cell))
             if progress is not None:
                 progress(done, len(parts))
-    return cast("tuple[int, int, int, int, int]", tuple(int(each) for each in tally))
+    return cast("_Tally", tuple(int(each) for each in tally))
+
+
+def _write_people(
+    folder: Path,
+    kind: PopulationKind,
+    share: Fraction,
+    seed: int,
+    *,
+    compress: bool,
+    progress: Callable[[int, int], None] | None,
+) -> _Tally:
+    """Write a state person by person."""
+    state = People2020.of(seed, share)
+    unit, persons, occupied, vacant = cef.FIRST_UNIT, 0, 0, 0
+    cells: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    with _cef_files(folder, compress=compress) as (of_persons, of_units, geography):
+        geography.write(cef.block_lines(state.geocodes, cef.FIRST_BLOCK))
+        for records in state.records():
+            unit_lines, person_lines, number = people_lines(state.geocodes, records, unit, cef.FIRST_BLOCK)
+            of_units.write(unit_lines)
+            of_persons.write(person_lines)
+            unit, persons = unit + number, persons + len(records.unit)
+            empty = int((records.vacancy > 0).sum())
+            vacant, occupied = vacant + empty, occupied + number - empty
+            cells = np.concatenate([cells, np.unique(_cells_of(records, kind))])
+    if progress is not None:
+        progress(1, 1)
+    return persons, occupied, vacant, len(state.geocodes), len(cells)
+
+
+def _cells_of(records: Records, kind: PopulationKind) -> NDArray[np.int64]:
+    """Block and cell of each person, as one number."""
+    hhgq = np.minimum(records.quarters[records.unit] // 100, kind.shape[0] - 1)
+    levels = (hhgq, (records.age >= _ADULT).astype(np.int64), records.hispanic, records.race)
+    cell = np.ravel_multi_index(levels, kind.shape)
+    return records.block[records.unit] * int(np.prod(kind.shape)) + cell
 
 
 @contextmanager
@@ -217,16 +278,23 @@ def _ipums_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Populat
 
 
 @contextmanager
-def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
-    unit, block = cef.FIRST_UNIT, cef.FIRST_BLOCK
+def _cef_files(folder: Path, *, compress: bool) -> Iterator[tuple[BinaryIO, BinaryIO, BinaryIO]]:
+    """The files of persons, units and geography, the latter begun."""
     with ExitStack() as stack:
         paths = [folder / f"{name}{ENDINGS[0]}" for name in FILES]
         persons, units, geography = (stack.enter_context(_text_file(path, compress=compress)) for path in paths)
         geography.write(cef.HEADER)
+        yield persons, units, geography
+
+
+@contextmanager
+def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
+    unit, block = cef.FIRST_UNIT, cef.FIRST_BLOCK
+    with _cef_files(folder, compress=compress) as (persons, units, geography):
 
         def write(population: Population) -> None:
             nonlocal unit, block
-            geography.write(cef.block_lines(population, block))
+            geography.write(cef.block_lines(population.geocodes, block))
             for of_units, of_persons, number in cef.record_lines(population, unit, block):
                 units.write(of_units)
                 persons.write(of_persons)
@@ -240,6 +308,8 @@ def _readme(summary: _PopulationSummary, kind: PopulationKind) -> str:
     return _README.format(
         shape=" x ".join(f"{name} ({size})" for name, size in kind.attributes),
         tables=_TABLES[summary.layout],
+        people=_PEOPLE if summary.product else "",
+        option=f" --product {summary.product}" if summary.product else "",
         **asdict(summary),
     )
 
@@ -259,6 +329,11 @@ holds every block, empty ones too, with those columns of the geographic referenc
 Fields that it does not read hold what is allowed there.""",
 }
 
+_PEOPLE = """
+People have relationships, sex and single years of age; group quarters have their detailed types, and housing units
+tenure or a kind of vacancy. What a unit record says of a household is what its person records say.
+"""
+
 _README = """\
 # A simulated population like {like}
 
@@ -268,6 +343,6 @@ Nobody lives here: every person was drawn by a random number generator. Nothing 
 Cells: {shape}.
 
 {tables}
-
-Made by `das-spark simulate --like {like} --share {share} --seed {seed} --layout {layout} --out FOLDER`
+{people}
+Made by `das-spark simulate --like {like}{option} --share {share} --seed {seed} --layout {layout} --out FOLDER`
 """

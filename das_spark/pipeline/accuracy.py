@@ -181,16 +181,17 @@ def _coverage(
     """How often the intervals of a run cover the confidential counts; none where it has none."""
     truths = [(pair.geolevel, pair.truth) for pair in levels]
     of_measurements, of_counts = plan.output.intervals, plan.output.replicates
+    census = plan.product.census(plan.spine)
     found: tuple[Coverage, ...] = ()
     if of_measurements is not None:
         places, level = of_measurements.geolevels, float(of_measurements.level)
         written = _in_first_format(plan, of_measurements.tables)
-        read = [(each.table, each.frame) for each in read_intervals(spark, public.intervals, written, places)]
+        read = [(each.table, each.frame) for each in read_intervals(spark, public.intervals, written, census, places)]
         found += interval_coverage(IntervalsOf(MEASUREMENTS, "_se", read, places, level), truths)
     if of_counts is not None:
-        places, level = plan.product.census(plan.spine).names, float(of_counts.level)
+        places, level = census.names, float(of_counts.level)
         read = [
-            (table, read_replicate_intervals(spark, public, table, format, places))
+            (table, read_replicate_intervals(spark, public, table, format, table.levels(census)))
             for table, format in _in_first_format(plan, of_counts.tables)
         ]
         found += interval_coverage(IntervalsOf(REPLICATES_OF_RUN, "_rmse", read, places, level), truths)

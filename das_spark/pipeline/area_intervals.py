@@ -189,6 +189,7 @@ def geounit_intervals(measured: IntervalSource, out: Path, spark: SparkSession |
     """
     plan, settings = measured.plan, measured.settings
     written, tables, origin = intervals_of(plan), interval_tables(plan), plan.origin
+    census = plan.product.census(plan.spine)
     run_id, created = ("", "") if origin is None else (origin.run_id, origin.created)
     facts = interval_facts(plan, run_id, created, measured.notices)
     with new_folder(out) as made:
@@ -196,9 +197,9 @@ def geounit_intervals(measured: IntervalSource, out: Path, spark: SparkSession |
         with _passes(measured.source, tables, scratch, spark) as passes:
             formats = tuple(dict.fromkeys(format for _, format in written))
             staging = Staging(scratch / PLACE)
-            writing = TablesWriting(target, staging, settings.geolevels, formats, facts, interval_schema)
-            write_intervals(passes, plan.product.census(plan.spine), tables, writing, float(settings.level))
-        rows = table_rows(target, [(table.name, format) for table, format in written], settings.geolevels, PLACE)
+            writing = TablesWriting(target, staging, census, formats, facts, settings.geolevels, interval_schema)
+            write_intervals(passes, tables, writing, float(settings.level))
+        rows = table_rows(target, written, census, settings.geolevels, place=PLACE)
     return TabulationSummary(out, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config import plan_from_config
+from das_spark.config import held_counts, plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.replicates import replicate_intervals_of
+from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
@@ -33,10 +34,11 @@ from das_spark.spark.replicates import read_replicates, replicate_schema
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tables import LEVEL_TABLES
-from das_spark.spark.tabulate import misnamed, read_published
+from das_spark.spark.tabulate import misnamed, published_tables
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.spark.verify_published import published_rules
 from das_spark.spark.verify_replicates import replicate_rules
 from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
@@ -112,6 +114,9 @@ def _judged(run: Verified) -> list[Check]:
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
     )
+    held = held_counts(product)
+    if held is not None:
+        rules += published_rules(read, run.read("published"), held.query, held.of)
     codes = microdata_codes(product, units=units)
     with adaptive(spark):
         assigned = len(product.files(units=units)) > 1
@@ -119,10 +124,12 @@ def _judged(run: Verified) -> list[Check]:
         parts = microdata_parts(layout, formats, units=assigned, record=product.record, form=form)
         digest = write_digest(spark, parts, codes, run.scratch)
         of_units = digest.units if assigned else None
-        microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
+        microdata = MicrodataTables(
+            digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes, run.told_apart()
+        )
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
-        published = read_published(spark, layout.tables, product.tables, formats_of_tables, census.names)
+        published = published_tables(layout.tables, product.tables, formats_of_tables, census)
         by_census = run.published(read)
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
@@ -140,7 +147,7 @@ def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[
     if settings is None:
         return []
     levels = settings.geolevels
-    published = read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), levels)
+    published = read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), census, levels)
     return interval_rules(published, by_census.geounits, census, levels, float(settings.level))
 
 
@@ -150,14 +157,15 @@ def _of_replicates(run: Verified, by_census: RunTables, census: Spine) -> tuple[
     if settings is None:
         return [], []
     written = replicate_intervals_of(run.plan)
-    published = read_replicates(run.spark, run.layout, written, census.names, settings.runs, float(settings.level))
+    published = read_replicates(run.spark, run.layout, written, census, settings.runs, float(settings.level))
     files = run.layout.replicate_intervals
     counted = [
         PublishedTable(
             table,
             f"{REPLICATES} {format}",
             frame,
-            misnamed(files, table, format, census.names, replicate_schema(table).names),
+            misnamed(files, table, format, table.levels(census), replicate_schema(table).names),
+            table.levels(census),
         )
         for (_, format), (table, frame) in zip(written, published.counts(), strict=True)
     ]
@@ -168,7 +176,7 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     """Every public folder is marked as whole."""
     product = plan.product
     census = product.census(spine)
-    of_spine = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
+    of_spine = [*imported_tables(plan), "estimates", "diagnostics"]
     if census is not spine:
         of_spine.append("shares")
     folders = {f"{table}/{level}": layout.level(table, level) for table in of_spine for level in spine.names}
@@ -182,14 +190,16 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     for form in _table_formats(plan, manifest):
         for table in product.tables:
             name = f"{PLACE}/{table.name}.{form}"
-            folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in census.names}
+            levels = table.levels(census)
+            folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in levels}
     for table, form in intervals_of(plan):
-        for level in _interval_levels(plan):
+        for level in table.levels(census, _interval_levels(plan)):
             folders[f"{INTERVALS}/{table.name}.{form}/{level}"] = layout.intervals.level(table.name, form, level)
     for table, form in replicate_intervals_of(plan):
         name = f"{REPLICATES}/{table.name}.{form}"
         folders |= {
-            f"{name}/{level}": layout.replicate_intervals.level(table.name, form, level) for level in census.names
+            f"{name}/{level}": layout.replicate_intervals.level(table.name, form, level)
+            for level in table.levels(census)
         }
     if plan.output.replicates is not None:
         numbers = range(1, plan.output.replicates.runs + 1)
@@ -241,14 +251,13 @@ def _counted(
             found[name] = count_rows(layout.level(table, rest))
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    written, repeated = (
-        [(table.name, form) for table, form in each] for each in (intervals_of(plan), replicate_intervals_of(plan))
-    )
+    of_run = {table.name: table for table in plan.product.tables_on(plan.spine)}
+    written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
     return (
         found
-        | table_rows(layout.tables, manifest.tables, census.names)
-        | table_rows(layout.intervals, written, _interval_levels(plan), INTERVALS)
-        | table_rows(layout.replicate_intervals, repeated, census.names, REPLICATES)
+        | table_rows(layout.tables, written, census)
+        | table_rows(layout.intervals, intervals_of(plan), census, _interval_levels(plan), place=INTERVALS)
+        | table_rows(layout.replicate_intervals, replicate_intervals_of(plan), census, place=REPLICATES)
     )
 
 

@@ -30,7 +30,7 @@ from das_spark.spark.level_pass import (
     Writing,
     carried_down,
 )
-from das_spark.spark.tables import read_table, union
+from das_spark.spark.tables import at_levels, read_table, union
 from das_spark.store import PublicLayout, discard, disk_errors, guarded_staging
 from das_spark.store.parquet import count_rows
 
@@ -172,7 +172,7 @@ def publish_intervals(context: RunContext) -> None:
     staging = guarded_staging(context.layout, public, "intervals")
     levels = settings.geolevels
     facts = interval_facts(plan, context.layout.run_id, context.created, context.notices)
-    writing = TablesWriting(public.intervals, staging, levels, formats, facts, interval_schema)
+    writing = TablesWriting(public.intervals, staging, context.census, formats, facts, levels, interval_schema)
     if not all(writing.is_finished(table) for table in tables):
         discard(staging.folder)
         passes = LinearPasses(
@@ -184,17 +184,14 @@ def publish_intervals(context: RunContext) -> None:
             measured_levels(plan, context.spine.names),
             Statistics.of(tables),
         )
-        write_intervals(passes, context.census, tables, writing, float(settings.level))
+        write_intervals(passes, tables, writing, float(settings.level))
         discard(staging.folder)
-    written = [(table.name, format) for table, format in intervals_of(plan)]
-    context.interval_rows = table_rows(public.intervals, written, levels, PLACE)
+    context.interval_rows = table_rows(public.intervals, intervals_of(plan), context.census, levels, place=PLACE)
 
 
-def write_intervals(
-    passes: LinearPasses, census: Spine, tables: Sequence[Table], writing: TablesWriting, level: float
-) -> None:
+def write_intervals(passes: LinearPasses, tables: Sequence[Table], writing: TablesWriting, level: float) -> None:
     """Go up and down, and write intervals of tables: all levels of each by one job, then level by level."""
-    levels, is_census = writing.levels, passes.spine.is_census
+    census, levels, is_census = writing.census, writing.wanted, passes.spine.is_census
     with disk_errors(writing.target.path):
         leaves, first = passes.leaves(), 0
         passes.carry(levels, None if is_census else census_unions(leaves, census, levels))
@@ -203,7 +200,7 @@ def write_intervals(
         else:
             rows = census_moments(passes.moments(passes.levels[-1]), passes.union_moments(), census, levels)
         for table in tables:
-            found = intervals(rows, table, first, level, "level")
+            found = intervals(at_levels(rows, writing.levels(table)), table, first, level, "level")
             files = write_levels(found, table.name, writing.writer(table), leaves, census, ["geocode"])
             writing.promote(table, files)
             first += len(table.names)

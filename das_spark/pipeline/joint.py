@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config import (
     ANSWERS_ALONE,
-    PREPARING,
+    is_preparing,
     names_until,
     notice_of_people,
     part_of,
@@ -121,14 +121,14 @@ def run_parts(
     for record, stage in last.items():
         with opened(record) as context:
             read_input(context, stage)
-    if any(stage not in PREPARING for stage in last.values()):
+    if any(not is_preparing(plan.parts[record], stage) for record, stage in last.items()):
         # All parts are charged before any draws: none is drawn that another one, beyond the cap, would make useless.
         for record in plan.parts:
             with opened(record) as context:
                 charge(context)
     summaries: dict[str, RunSummary] = {}
     for record, stage in last.items():
-        if stage not in PREPARING:
+        if not is_preparing(plan.parts[record], stage):
             with opened(record) as context:
                 summaries[record] = carry_out(context, stage)
     everything = stage_names(plan)

@@ -240,7 +240,8 @@ class LevelJobs:
     def level(self, geolevel: str, known: DataFrame | None) -> PublicLevel:
         """What is public of a level, with what is known of it from below."""
         geounits, measured, bounds = (self.read(name, geolevel) for name in ("geounits", "measurements", "bounds"))
-        return PublicLevel(geounits, measured, bounds, known, self.spine.total_key_at(geolevel))
+        published = None if self.plan.product.published is None else self.read("published", geolevel)
+        return PublicLevel(geounits, measured, bounds, known, self.spine.total_key_at(geolevel), published)
 
 
 def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path) -> tuple[FileRecord, ...]:

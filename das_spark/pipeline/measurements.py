@@ -88,6 +88,12 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
 
 
 def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
+    if plan.product.published is not None:
+        raise ConfigurationError(
+            f"{run_folder}: the estimates of product {plan.product.name!r} are held to counts of "
+            f"{plan.product.published.product}, which a folder of measurements does not hold",
+            hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
+        )
     if plan.measurement_rows != "all":
         raise ConfigurationError(
             f"{run_folder}: the run has kept only those noisy answers that its estimates need (measurement.rows = "

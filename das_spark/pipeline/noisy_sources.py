@@ -310,6 +310,12 @@ def open_external(path: Path, plan: RunPlan) -> ExternalSource:
             f"{path}: measurement files of others hold no units, and the run file declares them",
             hint="set invariants.units = false",
         )
+    if plan.product.published is not None:
+        raise ConfigurationError(
+            f"{path}: the estimates of product {plan.product.name!r} are held to counts of "
+            f"{plan.product.published.product}, which measurement files of others do not hold",
+            hint="estimate from the public folder of a run: das-spark estimate RUN",
+        )
     dataset = find_dataset(path.absolute(), plan.spine.names)
     files = row_files(dataset, plan.spine.names)
     names = [attribute.name for attribute in plan.product.schema.attributes]

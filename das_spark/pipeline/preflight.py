@@ -17,12 +17,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config import StageKind, steps_of
+from das_spark.config import StageKind, held_counts, steps_of
 from das_spark.core import Work
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.io.area_files import look_at_areas
 from das_spark.pipeline import rehearsal
 from das_spark.pipeline.charge import is_charged
+from das_spark.pipeline.published import open_published_run
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
 from das_spark.spark.readers import geography_reader, look, look_at_crosswalk
@@ -151,6 +152,15 @@ def _bounds(ahead: Ahead) -> Iterator[Trial]:
     yield Trial("run.product", partial(rehearsal.synthetic_family, plan, leaf), _product_fix(plan))
 
 
+def _published(ahead: Ahead) -> Iterator[Trial]:
+    """The run whose counts are held, unless they were taken: it is finished, of that product, by the same geounits."""
+    plan = ahead.plan
+    named, done = plan.input.published, (finished(ahead.layout.public.level("published", plan.spine.leaf.name)))
+    if ahead.files and named is not None and not done:
+        yield Trial("", partial(open_published_run, plan, named), reads=True)
+    yield Trial("run.product", partial(held_counts, plan.product), _product_fix(plan))
+
+
 def _check(ahead: Ahead) -> Iterator[Trial]:
     """Measurements that exist are examined by this stage itself, before a folder is made: nothing is spent in it."""
     return iter(())
@@ -204,7 +214,7 @@ def _tabulate(ahead: Ahead) -> Iterator[Trial]:
     plan = ahead.plan
     setting = f"output.tables = {list(plan.output.tables)}, product {plan.product.name!r}"
     geounits = cache(partial(rehearsal.tabulated_geounits, plan))
-    for table in plan.product.tables:
+    for table in plan.product.tables_on(plan.spine):
         folder = ahead.scratch / f"table.{table.name}"
         fix = f"{_product_fix(plan)}, or set output.tables to []"
         work = partial(rehearsal.rehearse_table, plan, table, folder, geounits)
@@ -253,6 +263,7 @@ TRIALS: Final[Mapping[StageKind, Trials]] = MappingProxyType(
     {
         StageKind.SPINE: _spine,
         StageKind.INGEST: _ingest,
+        StageKind.PUBLISHED: _published,
         StageKind.CHECK: _check,
         StageKind.IMPORT: _bounds,
         StageKind.MEASURE: _measure,

@@ -12,6 +12,7 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.io.microdata_files import MicrodataWriting, records_of
+from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry
@@ -32,6 +33,8 @@ from das_spark.store import (
 from das_spark.telemetry import logged_stages, read_log
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from das_spark.config import Stage
     from das_spark.evaluation import StageRow
     from das_spark.pipeline.context import RunContext
@@ -66,10 +69,19 @@ def publish_microdata(context: RunContext) -> None:
         writing,
         context.tables.read(context.published, leaf),
         on_census(declared) if declared is not None and context.has_shares else declared,
+        _published(context),
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))
     context.microdata_rows = rows
+
+
+def _published(context: RunContext) -> DataFrame | None:
+    """What another product has published of the leaves, by geocodes of the census; None where that is nothing."""
+    if context.plan.product.published is None:
+        return None
+    leaves = context.tables.read("published", context.spine.leaf.name)
+    return on_census(leaves) if context.has_shares else leaves
 
 
 def publish_census(context: RunContext) -> None:
@@ -105,6 +117,7 @@ def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicM
     return replace(
         planned,
         all_runs=all_runs,
+        published=dict(context.published_run),
         stages=_stages(context),
         rows=_rows(context),
         solver_status=solver_status,
@@ -142,7 +155,8 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
     outputs = {
         StageKind.SPINE: spine,
         StageKind.INGEST: made,
-        StageKind.IMPORT: (*spine, *made, "measurements"),
+        StageKind.PUBLISHED: ("published",),
+        StageKind.IMPORT: (*spine, *imported_tables(context.plan)),
         StageKind.MEASURE: ("measurements",),
         StageKind.ESTIMATE: ("estimates", "diagnostics"),
         StageKind.CENSUS: (context.published,),
@@ -166,6 +180,8 @@ def _output(name: str, stage: Stage) -> str:
 
 def _rows(context: RunContext) -> dict[str, int]:
     places = [(table, name) for table in _COUNTED for name in context.spine.names]
+    if context.plan.product.published is not None:
+        places += [("published", name) for name in context.spine.names]
     if context.has_shares:
         places += [("shares", name) for name in context.spine.names]
         places += [(context.published, name) for name in context.census.names]

@@ -19,8 +19,9 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.noisy_sources import open_external, open_measurements
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
+from das_spark.pipeline.published import load_published
 from das_spark.pipeline.runner import publish_results, usual_run_id
-from das_spark.pipeline.sources import IMPORTED, open_run_source
+from das_spark.pipeline.sources import imported_tables, open_run_source
 from das_spark.pipeline.spines import load_spine
 from das_spark.spark.session import session
 from das_spark.store import RunLayout, discard, finished, require_held
@@ -91,7 +92,7 @@ def estimate_from(
     layout = RunLayout.of(plan.output, name)
     try_stages(plan, layout, stages_from_measurements(plan))
     started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
-    levels = [layout.public.level(table, level) for table in IMPORTED for level in plan.spine.names]
+    levels = [layout.public.level(table, level) for table in imported_tables(plan) for level in plan.spine.names]
     imported = all(finished(level) for level in levels)
     if not imported:
         with reported.stage(started, Stage(StageKind.CHECK).name):
@@ -102,6 +103,7 @@ def estimate_from(
                 _import_tables(context, source)
         if context.has_shares:
             load_spine(context)
+        load_published(context)
         run_levels([step for step in steps_of(plan) if step.work is not Work.MEASURE], RunExecutor(context))
         return publish_results(context, source.entry, None)
 
@@ -112,6 +114,6 @@ def _import_tables(context: RunContext, source: Source) -> None:
         source.write_tables(context)
     except DasError:
         require_held(context.layout)  # what stands there may belong to another driver by now
-        for table in IMPORTED:
+        for table in imported_tables(context.plan):
             discard(context.layout.public.table(table))
         raise

@@ -15,7 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from das_spark.config import lazy_levels, level_plan, plan_from_config
-from das_spark.core import DeclaredBounds, GeounitArrays, LevelPlan, MeasuredFamily, NoisyAnswers
+from das_spark.core import (
+    DeclaredBounds,
+    GeounitArrays,
+    LevelPlan,
+    MeasuredFamily,
+    NoisyAnswers,
+    PublishedFamily,
+)
 from das_spark.core.linear import Statistics, downward, upward, whole_intervals
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
@@ -67,7 +74,7 @@ class SyntheticGeounits:
     geocodes: tuple[str, ...]  # theirs, sorted
     parent: str  # that of their parent; empty where there is none
     counts: Counts  # shape (2, cells of the schema)
-    units: Counts  # by class, vacant ones last, shape (2, classes + 1)
+    units: Counts  # by class, vacant ones last, shape (2, classes + kinds of vacant units)
 
     @classmethod
     def of(cls, product: Product, length: int, counts: Counts) -> SyntheticGeounits:
@@ -78,7 +85,7 @@ class SyntheticGeounits:
         return cls(codes, codes[0][:-1], counts, _units(product, counts))
 
     def batch(self, *, units: bool) -> pa.RecordBatch:
-        """Columns geocode, parent, cells, counts and units."""
+        """Columns geocode, parent, cells, counts, units and divided (in which no record is told apart)."""
         occupied = [np.flatnonzero(row) for row in self.counts]
         held = [row[cells].tolist() for row, cells in zip(self.counts, occupied, strict=True)]
         known = self.units.tolist() if units else [None] * len(self.geocodes)
@@ -89,6 +96,7 @@ class SyntheticGeounits:
                 "cells": pa.array([cells.tolist() for cells in occupied], pa.list_(pa.int32())),
                 "counts": pa.array(held, pa.list_(pa.int64())),
                 "units": pa.array(known, pa.list_(pa.int64())),
+                "divided": pa.array([0] * len(self.geocodes), pa.int64()),
             }
         )
 
@@ -99,7 +107,8 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
     # The failsafe keeps what is known of classes: of a single one there is no family that it could help.
     classes = plan.product.class_query and plan.product.schema.query(plan.product.class_query).rows > 1
-    if plan.estimation.failsafe and classes and plan.spine.index(geolevel):
+    # Nor where classes are sums of counts that are held.
+    if plan.estimation.failsafe and classes and level.held is None and plan.spine.index(geolevel):
         impossible = synthetic_family(plan, geolevel, demanding=True)
         _require_estimated(plan, level, impossible, {FamilyStatus.RELAXED})
 
@@ -151,20 +160,21 @@ def tabulated_geounits(plan: RunPlan) -> SyntheticGeounits:
 
 def rehearse_table(plan: RunPlan, table: Table, folder: Path, geounits: Callable[[], SyntheticGeounits]) -> None:
     """Make a published table of synthetic geounits, in every format of the run, and look at what is in it."""
-    leaf, made = plan.product.census(plan.spine).leaf, geounits()
+    census, made = plan.product.census(plan.spine), geounits()
+    lowest = table.levels(census)[-1]
     layout = TablesLayout(folder / "tables")
     staging = Staging((folder / "staging").absolute())
     facts = notices_of(plan, insecure=False)
-    writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.output.tables), facts)
+    writing = TablesWriting(layout, staging, census, tuple(plan.output.tables), facts, (lowest,))
     task, writer = TabulateTask(incidence([table]), (GEOCODE,)), writing.writer(table)
-    file = f"{level_folder(leaf.name)}/part-00000"
+    file = f"{level_folder(lowest)}/part-00000"
     batches = list(task(iter([made.batch(units=False)])))
     reports = writer((table.name, file, batch) for batch in batches)
     writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])
     total = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
     right = total == made.counts[:, table.total.mask(plan.product.schema)].sum(axis=1).tolist()
     for format in plan.output.tables:
-        level = layout.level(table.name, format, leaf.name)
+        level = layout.level(table.name, format, lowest)
         right &= rows_of(level, format) == len(made.geocodes)
         right &= format != CSV or csv_header(level) == (GEOCODE, *table.names)
     if not right:
@@ -248,7 +258,9 @@ def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False, b
     made = SyntheticGeounits.of(product, length, counts.sum(0, keepdims=True) if top else counts)
     parent = None if top else Histogram.from_dense(made.counts.sum(axis=0))
     bounds = {name: rows for name, rows in _bounded(plan, geolevel, made, demanding=demanding)}
-    declared = level.declared(made.parent, made.geocodes, bounds)
+    records = dict(zip(made.geocodes, made.counts, strict=True))
+    published = None if level.held is None else PublishedFamily.answering(level.held, records)
+    declared = level.declared(made.parent, made.geocodes, bounds, published)
     problem = level.measured(declared, parent, _measured(plan, geolevel, made, parent))
     given = None if top else _given_with_the_parent(plan, spine.names[spine.index(geolevel) - 1])
     family = MeasuredFamily(problem, parent=given)
@@ -386,10 +398,12 @@ def _few(product: Product) -> Counts:
 def _units(product: Product, counts: Counts) -> Counts:
     """As few units of each class as hold its people, and one vacant unit in every geounit."""
     classes = len(product.unit_classes)
-    units = np.zeros((len(counts), classes + 1), dtype=np.int64)
+    units = np.zeros((len(counts), classes + product.vacant_kinds), dtype=np.int64)
     units[:, -1] = 1
     if product.listed:  # what is counted are units of the first class; the others are listed besides
-        units[:, 0], units[:, 1:-1] = counts.sum(axis=1), 1
+        units[:, 0], units[:, 1:] = counts.sum(axis=1), 1
+        if product.vacant_kinds > 1:  # vacant ones of kinds that are told apart are counted among all
+            units[:, 0] += product.vacant_kinds
     elif product.class_query:
         query, bounds = product.schema.query(product.class_query), product.unit_bounds
         margins = np.stack([query.answer_dense(row) for row in counts])

@@ -27,7 +27,7 @@ from das_spark.spark.replicates import (
     replicate_offsets,
     replicate_schema,
 )
-from das_spark.spark.tables import levels_together, read_levels, read_table, union
+from das_spark.spark.tables import at_levels, levels_together, read_levels, read_table, union
 from das_spark.store import PublicLayout, discard, disk_errors, finished, guarded_staging, replace_folder
 
 if TYPE_CHECKING:
@@ -152,26 +152,28 @@ def publish_replicates(context: RunContext) -> None:
             put(offsets, "replicate_offsets", public.replicate_offsets, ("level", "column", "class"))
         discard(staging.folder)
         _write_intervals(context, estimates, tables)
-    written = [(table.name, format) for table, format in replicate_intervals_of(plan)]
-    context.replicate_rows = table_rows(public.replicate_intervals, written, context.census.names, PLACE)
+    written = replicate_intervals_of(plan)
+    context.replicate_rows = table_rows(public.replicate_intervals, written, context.census, place=PLACE)
 
 
 def _write_intervals(context: RunContext, estimates: DataFrame, tables: Sequence[Table]) -> None:
-    public, levels = context.layout.public, context.census.names
+    public = context.layout.public
     for folder in public.replicate_intervals.abandoned:
         discard(folder)
     staging = guarded_staging(context.layout, public, PLACE)
     facts = replicate_facts(context.plan, context.layout.run_id, context.created, context.notices)
     formats = context.plan.output.interval_formats
-    writing = TablesWriting(public.replicate_intervals, staging, levels, formats, facts, replicate_schema)
+    writing = TablesWriting(
+        public.replicate_intervals, staging, context.census, formats, facts, schema=replicate_schema
+    )
     left = [table for table in tables if not writing.is_finished(table)]
     if not left:
         return
     discard(staging.folder)
     offsets = collected_offsets(read_table(context.spark, "replicate_offsets", public.replicate_offsets))
-    leaves = read_table(context.spark, context.published, public.level(context.published, levels[-1]))
+    leaves = read_table(context.spark, context.published, public.level(context.published, context.census.leaf.name))
     for table in left:
-        rows = intervals_of_counts(estimates, table, offsets)
+        rows = intervals_of_counts(at_levels(estimates, writing.levels(table)), table, offsets)
         writing.promote(
             table, write_levels(rows, table.name, writing.writer(table), leaves, context.census, ["geocode"])
         )

@@ -8,7 +8,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from das_spark.config import OF_A_LEVEL, PREPARING, Stage, StageKind, require_dataset, stages_of, stages_until, steps_of
+from das_spark.config import (
+    OF_A_LEVEL,
+    Stage,
+    StageKind,
+    is_preparing,
+    require_dataset,
+    stages_of,
+    stages_until,
+    steps_of,
+)
 from das_spark.core import run_levels
 from das_spark.errors import VerificationError
 from das_spark.pipeline.accuracy import evaluate_run
@@ -22,6 +31,7 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
+from das_spark.pipeline.published import take_published
 from das_spark.pipeline.replicates import publish_replicates
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
@@ -107,9 +117,15 @@ def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     stages = stages_until(context.plan, until)
     read_input(context, until)
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
-    if not levels:
+    later = [
+        stage for stage in stages if stage.kind is StageKind.PUBLISHED and not is_preparing(context.plan, stage.name)
+    ]
+    if not levels and not later:
         return stopped(context, stages)
     entry, ledger = charge(context)  # a run that stops before it measures has spent nothing
+    for stage in later:
+        with stage_scope(context, stage):
+            take_published(context)
 
     def measured(geolevel: str) -> None:
         nonlocal entry, ledger
@@ -125,12 +141,14 @@ def read_input(context: RunContext, until: str | None = None) -> None:
     identity = ledger.identity
     context.restricted_facts.input_files = {str(each["file"]): each for each in ledger.files}
     for stage in stages_until(context.plan, until):
-        if stage.kind in PREPARING:
+        if is_preparing(context.plan, stage.name):
             with stage_scope(context, stage):
                 if stage.kind is StageKind.SPINE:
                     run_leaves(context, identity)
-                else:
+                elif stage.kind is StageKind.INGEST:
                     ingest(context, identity)
+                else:
+                    take_published(context)
 
 
 def publish_results(

@@ -14,6 +14,7 @@ from pyarrow import parquet
 from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan, plan_from_config, same_estimation
 from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.pipeline.noisy_checks import Findings
+from das_spark.pipeline.published import copy_record
 from das_spark.pipeline.spines import copy_spine
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.noisy_rows import some_unknown_geounits, variances
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 #: Public tables that come before estimation.
 IMPORTED: Final = ("geounits", "invariants", "bounds", "measurements")
+
+
+def imported_tables(plan: RunPlan) -> tuple[str, ...]:
+    """Public tables of a run that come before estimation."""
+    return IMPORTED if plan.product.published is None else (*IMPORTED, "published")
 
 
 @dataclass(slots=True)
@@ -82,7 +88,7 @@ class RunSource(Source):
     def check(self, spark: SparkSession) -> None:
         """Examine the measurements: whole files, known geounits, and the variances of the budget."""
         levels = self.plan.spine.names
-        for path in _parts(self.public, levels):
+        for path in _parts(self.public, self.plan):
             try:
                 parquet.read_metadata(path)
             except (pa.ArrowInvalid, OSError) as error:
@@ -100,7 +106,9 @@ class RunSource(Source):
         """Copy every table that comes before estimation."""
         copy_spine(context, self.public)
         # Shares first: a run that died meanwhile finds out from the others that it must go on.
-        for table in (*(() if self.plan.spine.is_census else ("shares",)), *IMPORTED):
+        if self.plan.product.published is not None:
+            copy_record(context, self.public)
+        for table in (*(() if self.plan.spine.is_census else ("shares",)), *imported_tables(self.plan)):
             for name in self.plan.spine.names:
                 copy_level(context, table, name, self.public.level(table, name))
 
@@ -112,9 +120,9 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
     where = str(public.manifest)
     measured = plan_from_config(manifest.config, source=where)
     levels = measured.spine.names
-    require_finished(public, IMPORTED, levels)
+    require_finished(public, imported_tables(measured), levels)
     entry = entry_of(manifest.ledger, where)
-    digest = digest_of(_parts(public, levels), public.path)
+    digest = digest_of(_parts(public, measured), public.path)
     origin = MeasurementOrigin(OriginKind.RUN, manifest.run_id, manifest.created, digest, entry.run_id, measured.origin)
     plan = estimation_plan(measured, origin, settings, source=where)
     if plan.budget != entry.budget:
@@ -156,8 +164,9 @@ def copy_level(context: RunContext, table: str, geolevel: str, source: Path) -> 
         replace_folder(staging, target)
 
 
-def _parts(public: PublicLayout, levels: Sequence[str]) -> list[Path]:
-    return [path for table in IMPORTED for name in levels for path in part_files(public.level(table, name))]
+def _parts(public: PublicLayout, plan: RunPlan) -> list[Path]:
+    folders = (public.level(table, name) for table in imported_tables(plan) for name in plan.spine.names)
+    return [path for folder in folders for path in part_files(folder)]
 
 
 def _judge(row: Any, plan: RunPlan, findings: Findings) -> None:  # noqa: ANN401 - a Spark row

@@ -93,8 +93,7 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
     microdata = sum(_RECORD.get(format, _TEXT_RECORD) for format in plan.output.microdata) * records
-    columns = sum(len(table.names) for table in plan.product.tables)
-    tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.output.tables)
+    tables = _VALUE * len(plan.output.tables) * _published_values(plan, known)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
     # What the passes for intervals make lies there, too, until the intervals are written; and then one replicate at a
     # time, which has all levels once more.
@@ -208,6 +207,15 @@ def _intervals(plan: RunPlan, known: KnownSizes) -> int:
     )
     every = _of_census(plan, known, plan.product.census(plan.spine).names)
     return sum(_wanted(plan, known).values()) * by_measurements + sum(every.values()) * of_counts
+
+
+def _published_values(plan: RunPlan, known: KnownSizes) -> int:
+    """Values of all published tables, each down to its lowest geolevel."""
+    census = plan.product.census(plan.spine)
+    geounits = _of_census(plan, known, census.names)
+    return sum(
+        len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in plan.product.tables
+    )
 
 
 def _wanted(plan: RunPlan, known: KnownSizes) -> dict[str, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark import __version__
 from das_spark.config import (
     geounit_sentences,
+    held_sentence,
     holding_losses,
     levels_together,
     needs_of,
@@ -23,7 +24,7 @@ from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.privacy import LedgerEntry, StatementFacts, privacy_statement
 from das_spark.store import PublicManifest
-from das_spark.store.tables import of_estimator
+from das_spark.store.tables import of_estimator, of_published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +85,10 @@ def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any],
         intervals=() if plan.output.intervals is None else plan.output.intervals.tables,
         replicates=() if plan.output.replicates is None else plan.output.replicates.tables,
         areas=not plan.spine.is_census,
-        added=of_estimator(needs_of(plan), plan.spine.names),
+        added=(
+            *of_published(held=plan.product.published is not None, levels=plan.spine.names),
+            *of_estimator(needs_of(plan), plan.spine.names),
+        ),
     )
 
 
@@ -109,7 +113,8 @@ def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
         f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense} {_constants(each.right)}."
         for each in plan.added
     ]
-    return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added)
+    held = held_sentence(plan.product)
+    return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added, *([held] if held else []))
 
 
 def _constants(right: tuple[int, ...]) -> str:
@@ -139,10 +144,24 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         all_runs=manifest.all_runs,
         notices=manifest.notices,
         origin="" if plan.origin is None else _origin_sentence(plan.origin, entry),
+        published=_published_sentence(plan, manifest.published) if manifest.published else "",
         estimation=manifest.estimation,
         external_noise=plan.origin is not None and plan.origin.is_external,
     )
     return privacy_statement(facts)
+
+
+def _published_sentence(plan: RunPlan, published: Mapping[str, str]) -> str:
+    """Which run has published the counts that the estimates are held to, and what protects them."""
+    held = plan.product.published
+    query = "" if held is None else f" ({held.query})"
+    return (
+        f"Every estimate of this run, of every geounit, has exactly the counts{query} that run `{published['run_id']}`"
+        f" of {published['created']} has published of product `{published['product']}`. These are public estimates of"
+        " that run, protected by the budget that it has spent, and by what its own privacy statement says; this run has"
+        " spent nothing on them, and tells nothing more of what they count. SHA-256 of the manifest of that run:"
+        f" {published['manifest']}."
+    )
 
 
 def _origin_sentence(origin: MeasurementOrigin, entry: LedgerEntry) -> str:

@@ -16,7 +16,7 @@ from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels
-from das_spark.spark.tabulate import arrow_schema, write_table
+from das_spark.spark.tabulate import arrow_schema, write_tables
 from das_spark.store import (
     PublicLayout,
     PublicManifest,
@@ -71,35 +71,48 @@ class TablesWriting:
 
     target: TablesLayout  # where the tables go
     staging: Staging  # where they are written first
-    levels: tuple[str, ...]  # names of the geolevels, root first
+    census: Spine  # the geolevels of the run
     formats: tuple[str, ...]  # of the files
     facts: tuple[str, ...]  # what the folder of each table must say of the run
+    chosen: tuple[str, ...] | None = None  # names of the geolevels that are wanted, root first; all where None
     schema: Callable[[Table], pa.Schema] = arrow_schema  # columns that the files of a table have
 
-    def writer(self, table: Table) -> ParquetTables:
-        """What writes the staged Parquet files of a table, in tasks."""
-        folder = (self.staging.folder / PARQUET).absolute()
-        return ParquetTables({table.name: TableFolder(folder, self.schema(table))})
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Names of the geolevels that are wanted, root first."""
+        return self.census.names if self.chosen is None else self.chosen
+
+    def levels(self, table: Table) -> tuple[str, ...]:
+        """Those of them that a table is published for."""
+        return table.levels(self.census, self.wanted)
+
+    def writer(self, *tables: Table) -> ParquetTables:
+        """What writes the staged Parquet files of tables, in tasks."""
+        return ParquetTables(
+            {table.name: TableFolder(self._staged(PARQUET, table).absolute(), self.schema(table)) for table in tables}
+        )
+
+    def _staged(self, format: str, table: Table) -> Path:
+        return self.staging.folder / format / table.name
 
     def is_finished(self, table: Table) -> bool:
         """Whether all levels of a table stand in all formats."""
-        places = [(format, level) for format in self.formats for level in self.levels]
+        places = [(format, level) for format in self.formats for level in self.levels(table)]
         return all(finished(self.target.level(table.name, *place)) for place in places)
 
     def promote(self, table: Table, written: Sequence[FileRecord]) -> None:
         """Make CSV of the staged Parquet files where that is wanted, and promote level by level."""
-        staging = self.staging.folder
-        for level in self.levels:
-            parts = part_files(staging / PARQUET / level_folder(level))
+        for level in self.levels(table):
+            parts = part_files(self._staged(PARQUET, table) / level_folder(level))
             if CSV in self.formats:
-                write_csv(parts, staging / CSV / level_folder(level), self.schema(table).names)
+                write_csv(parts, self._staged(CSV, table) / level_folder(level), self.schema(table).names)
         self.staging.guard()
         for format in self.formats:
             write_about(self.target.table(table.name, format), table, self.facts)
-            for level in self.levels:
+            for level in self.levels(table):
                 target = self.target.level(table.name, format, level)
                 files = below(level_folder(level), written) if format == PARQUET else None
-                replace_folder(staging / format / level_folder(level), target, files)
+                replace_folder(self._staged(format, table) / level_folder(level), target, files)
 
 
 def publish_tables(context: RunContext) -> None:
@@ -115,12 +128,11 @@ def publish_tables(context: RunContext) -> None:
     for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
-    writing = TablesWriting(public.tables, staging, context.census.names, formats, facts)
-    left = [table for table in plan.product.tables if not writing.is_finished(table)]
-    _write_all(
-        read_levels(context.spark, public, context.published, context.census.names), left, context.census, writing
-    )
-    context.table_rows = _rows(writing, plan.product.tables)
+    writing = TablesWriting(public.tables, staging, context.census, formats, facts)
+    tables = plan.product.tables_on(plan.spine)
+    left = [table for table in tables if not writing.is_finished(table)]
+    _write_all(read_levels(context.spark, public, context.published, context.census.names), left, writing)
+    context.table_rows = _rows(writing, tables)
 
 
 def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
@@ -151,9 +163,10 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     formats = plan.output.tables or FORMATS
-    writing = TablesWriting(target, Staging(target.staging), census.names, formats, facts)
-    _write_all(read_levels(started, public, estimates, census.names), product.tables, census, writing)
-    rows = _rows(writing, product.tables)
+    writing = TablesWriting(target, Staging(target.staging), census, formats, facts)
+    tables = product.tables_on(spine)
+    _write_all(read_levels(started, public, estimates, census.names), tables, writing)
+    rows = _rows(writing, tables)
     if out is None:
         _listed(manifest, public, rows, product.tables).save(public.manifest)
         set_times(public.path, datetime.fromisoformat(manifest.created))
@@ -197,31 +210,40 @@ def named_in_formats(plan: RunPlan, names: Collection[str]) -> list[tuple[Table,
 
 def named(plan: RunPlan, names: Collection[str]) -> tuple[Table, ...]:
     """Tables of a run by their names, in the order of its product."""
-    return tuple(table for table in plan.product.tables if table.name in names)
+    return tuple(table for table in plan.product.tables_on(plan.spine) if table.name in names)
 
 
 def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
     """Rows of all levels of each table and format, as the manifest lists them."""
-    written = [(table.name, format) for table in tables for format in writing.formats]
-    return table_rows(writing.target, written, writing.levels)
+    written = [(table, format) for table in tables for format in writing.formats]
+    return table_rows(writing.target, written, writing.census, writing.wanted)
 
 
 def table_rows(
-    layout: TablesLayout, written: Sequence[tuple[str, str]], levels: Sequence[str], place: str = PLACE
+    layout: TablesLayout,
+    written: Sequence[tuple[Table, str]],
+    census: Spine,
+    wanted: Sequence[str] | None = None,
+    *,
+    place: str = PLACE,
 ) -> dict[str, int]:
-    """Count what files hold, under a name of the place that they are in."""
+    """Count what files hold of each table and format, under a name of the place that they are in."""
     return {
-        f"{place}/{name}.{format}": sum(rows_of(layout.level(name, format, level), format) for level in levels)
-        for name, format in written
+        f"{place}/{table.name}.{format}": sum(
+            rows_of(layout.level(table.name, format, level), format) for level in table.levels(census, wanted)
+        )
+        for table, format in written
     }
 
 
-def _write_all(estimates: DataFrame, tables: Sequence[Table], spine: Spine, writing: TablesWriting) -> None:
-    """Write tables: all levels of each by one Spark job into staged Parquet, CSV from that; then level by level."""
+def _write_all(estimates: DataFrame, tables: Sequence[Table], writing: TablesWriting) -> None:
+    """Write tables: all of them by one Spark job into staged Parquet, CSV from that; then one by one by level."""
     target, staging = writing.target.path, writing.staging.folder
     with disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
         discard(staging)  # of an earlier process of that number
-        for table in tables:
-            writing.promote(table, write_table(estimates, table, spine, writing.writer(table)))
-            discard(staging)
+        if tables:
+            written = write_tables(estimates, tables, writing.census, writing.writer(*tables))
+            for table in tables:
+                writing.promote(table, written[table.name])
+        discard(staging)

@@ -42,6 +42,9 @@ def text_check(run: Verified) -> Check:
     rows = {
         name.removeprefix("microdata/"): n for name, n in run.manifest.rows.items() if name.startswith("microdata/")
     }
+    held = run.plan.product.published
+    if held is not None and not _names_published(run, held.product):
+        failing.append(str(run.layout.published_source.relative_to(run.layout.path)))
     if _json(run.layout.microdata_rows) != rows:
         failing.append(str(run.layout.microdata_rows.relative_to(run.layout.path)))
     if not run.spine.is_census:
@@ -59,6 +62,7 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "public_rules": _without_input(manifest.public_rules) == _without_input(public_rules_of(plan)),
         "notices": manifest.notices == notices_of(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
         "estimation": manifest.estimation == levels_together(plan),
+        "published": bool(manifest.published) == (plan.product.published is not None),
         "solver_status": manifest.solver_status == status,
         "worst_residuals": manifest.worst_residuals == worst,
         "relaxed": manifest.relaxed == relaxed,
@@ -79,7 +83,7 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
     begun: dict[Path, str] = {}
     whole = {
         run.layout.tables.beside(table.name, format, ABOUT): about_text(table, facts)
-        for table in product.tables
+        for table in product.tables_on(run.spine)
         for format in dict.fromkeys(format for _, format in written)
     }
     for table, format in intervals_of(run.plan):
@@ -141,6 +145,12 @@ def _odd_spine(run: Verified) -> list[str]:
         == {level.geolevel: level.share for level in run.plan.budget.levels},
     }
     return [name for name, good in right.items() if not good]
+
+
+def _names_published(run: Verified, product: str) -> bool:
+    """Whether manifest and record agree on the run whose published counts are held, and on its product."""
+    said = dict(run.manifest.published)
+    return said.get("product") == product and _json(run.layout.published_source) == said
 
 
 def _json(path: Path) -> Any:  # noqa: ANN401 - whatever it holds

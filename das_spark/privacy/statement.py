@@ -88,6 +88,7 @@ class StatementFacts:
         all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
+        published: Which run has published the counts that the estimates are held to, in sentences; empty without one.
         estimation: Which geolevels were estimated together, in a sentence; empty where each was by itself.
         external_noise: Whether other software drew them, of whose randomness nothing can be said.
         delta: For the conversions.
@@ -108,6 +109,7 @@ class StatementFacts:
     all_runs: str = ""
     notices: tuple[str, ...] = ()
     origin: str = ""
+    published: str = ""
     estimation: str = ""
     external_noise: bool = False
     delta: Fraction = PUBLISHED_DELTA
@@ -131,6 +133,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         _neighbours(facts),
         _bullets("## What is published exactly", facts.invariants, empty="Nothing: there are no invariants."),
         _bullets("## What is treated as public", facts.public_rules),
+        f"## Counts that the estimates are held to\n\n{facts.published}\n" if facts.published else "",
         _spending(facts),
         _partial(f"## About one attribute of a {facts.unit}", _ABOUT_ATTRIBUTE, "attribute", facts.attributes, facts),
         _partial("## About the place within a geounit", _ABOUT_PLACE, "moves within", facts.within, facts),

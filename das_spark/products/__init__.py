@@ -22,6 +22,7 @@ from das_spark.products._microdata_codes import (
     PERSONS_IN_UNITS,
     RECORD_NUMBERS,
     UNIT_NUMBERS,
+    CodedColumn,
     ColumnRule,
     FileForm,
     MicrodataCodes,
@@ -32,24 +33,34 @@ from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, P
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.ddp_2010_household import DDP_2010_HOUSEHOLD
 from das_spark.products.ddp_2010_person import DDP_2010_PERSON
+from das_spark.products.dhc_2020_household import DHC_2020_HOUSEHOLD
+from das_spark.products.dhc_2020_person import DHC_2020_PERSON
+from das_spark.products.dhc_2020_unit import DHC_2020_UNIT
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
 from das_spark.products.pl94_2020_person import PL94_2020_PERSON
 from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
+from das_spark.tabulation.household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
+from das_spark.tabulation.household_types import TYPES as HOUSEHOLD_TYPES
+from das_spark.tabulation.household_types import HouseholdType
 
 __all__ = [
     "CODE_SEPARATOR",
     "COLUMNS_AS_DECLARED",
+    "HOUSEHOLD_PLACE_VALUES",
+    "HOUSEHOLD_TYPES",
     "PART_RULES",
     "PERSONS_EQUAL",
     "PERSONS_IN_UNITS",
     "PRODUCTS",
     "RECORD_NUMBERS",
     "UNIT_NUMBERS",
+    "CodedColumn",
     "CodedField",
     "ColumnRule",
     "FileForm",
     "FileRecodes",
+    "HouseholdType",
     "MicrodataCodes",
     "MicrodataColumn",
     "MicrodataLayout",
@@ -74,6 +85,9 @@ _REGISTRY: Final[dict[str, Product]] = {
         DDP_2010_HOUSEHOLD,
         PL94_2020_PERSON,
         PL94_2020_UNIT,
+        DHC_2020_PERSON,
+        DHC_2020_UNIT,
+        DHC_2020_HOUSEHOLD,
     )
 }
 PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(_REGISTRY)

@@ -7,7 +7,8 @@ texts, such as "1/4"; strategies are lists of
     name, title, framework ("pure_dp" or "zcdp"), total, geolevels (level -> share), queries (query -> share, or
     level -> query -> share), passes (level -> outer passes), needs_total_at (level)
 
-and published tables lists of name, title, universe, prefix, perhaps digits, and lines (depth, label, levels).
+and published tables lists of name, title, universe, prefix, perhaps digits and the lowest geolevel, and lines (depth,
+label, levels).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
+from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products.base import Product, Strategy, by_name
@@ -79,8 +81,10 @@ def _table(data: Mapping[str, Any], schema: Schema, where: str) -> Table:
     name, title, universe, prefix = (str(_taken(rest, key, where)) for key in ("name", "title", "universe", "prefix"))
     lines = _decode(tuple[Line, ...], _taken(rest, "lines", where), f"{where}.{name}.lines")
     digits = _decode(int, rest.pop("digits", 4), f"{where}.{name}.digits")
+    lowest = _decode(Geolevel | None, rest.pop("lowest", None), f"{where}.{name}.lowest")
     _refuse_unknown(rest, (), where)
-    return Table.of(name=name, title=title, universe=universe, prefix=prefix, schema=schema, lines=lines, digits=digits)
+    texts = {"name": name, "title": title, "universe": universe, "prefix": prefix}
+    return Table.of(**texts, schema=schema, lines=lines, digits=digits, lowest=lowest)
 
 
 def _taken(data: dict[str, Any], key: str, where: str) -> Any:  # noqa: ANN401 - what a file holds

@@ -50,7 +50,7 @@ class ColumnRule(StrEnum):
 #: Words before the first colon (or bracket) of a source -> its rule.
 _RULES: Final[Mapping[str, ColumnRule]] = {
     "geocode": ColumnRule.PLACE,
-    **dict.fromkeys(("recode", "record_type", "tenure", "vacancy"), ColumnRule.CODE),
+    **dict.fromkeys(("recode", "divided", "record_type", "tenure", "vacancy"), ColumnRule.CODE),
     **{str(rule): rule for rule in ColumnRule if rule.is_number or rule is ColumnRule.CONSTANT},
 }
 
@@ -99,12 +99,13 @@ class FileForm:
 
 
 @dataclass(frozen=True, slots=True)
-class _CodedColumn:
+class CodedColumn:
     """A column whose text depends on the cell."""
 
     name: str
     attributes: tuple[str, ...]  # whose levels together have the texts; none where the kind of unit tells
     texts: tuple[str, ...]  # of the levels, where others are listed a last one for them; or by kind, vacant ones last
+    divided: str = ""  # of the records of the last level that another product tells apart; empty where none are
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +128,8 @@ class MicrodataCodes:
         class_query: Whose answer that counts a cell is the class of its unit; where there is none, cells are of the
             first class.
         listed: Kinds of units that are listed behind what is counted; codes follow those of the cells.
+        vacant_kinds: How many of the last kinds are vacant units.
+        first_divided: Code of the first cell among records that another product tells apart; None where none are.
         unit_number: Column with the number of the unit, in both files.
         person_number: Person column with the number of the person in the unit.
         population: Unit column with the number of its people.
@@ -139,10 +142,12 @@ class MicrodataCodes:
     person_columns: tuple[str, ...]
     unit_columns: tuple[str, ...]
     schema: Schema
-    coded: tuple[_CodedColumn, ...]
+    coded: tuple[CodedColumn, ...]
     kinds: Mapping[str, int]
     class_query: Query | None
     listed: tuple[int, ...]
+    vacant_kinds: int
+    first_divided: int | None
     unit_number: str
     person_number: str
     population: str
@@ -159,18 +164,23 @@ class MicrodataCodes:
 
     @property
     def lists_vacant(self) -> bool:
-        """Whether the last listed kind are vacant units, which are those that are not counted."""
+        """Whether the last listed kinds are vacant units, which are those that are not counted."""
         return self.record == "household"
 
     def classes_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class of the unit of some cells, and kind of what is listed, (cells,); -1 where there is none."""
         if self.class_query is None:
-            return np.maximum(cells - self.schema.size + 1, 0)
+            divided = np.zeros(cells.shape, dtype=bool) if self.first_divided is None else cells >= self.first_divided
+            return np.where(divided, 0, np.maximum(cells - self.schema.size + 1, 0))
         return self.class_query.row_of(cells)
 
     def codes_of(self, cells: NDArray[np.int64]) -> list[str]:
         """Texts of some cells in the columns with codes, joined by `CODE_SEPARATOR`."""
         texts = []
+        divided = np.zeros(cells.shape, dtype=bool)
+        if self.first_divided is not None:
+            divided = cells >= self.first_divided
+            cells = np.where(divided, cells - self.first_divided, cells)
         levels = np.unravel_index(np.minimum(cells, self.schema.size - 1), self.schema.shape)
         for column in self.coded:
             own = self.classes_of(cells)
@@ -179,7 +189,10 @@ class MicrodataCodes:
                 for axis in map(self.schema.axis, column.attributes):
                     together = together * self.schema.shape[axis] + levels[axis]
                 own = np.where(cells >= self.schema.size, len(column.texts) - 1, together)
-            texts.append([column.texts[each] for each in own.tolist()])
+            found = [column.texts[each] for each in own.tolist()]
+            if column.divided:
+                found = [column.divided if other else text for text, other in zip(found, divided, strict=True)]
+            texts.append(found)
         return [CODE_SEPARATOR.join(codes) for codes in zip(*texts, strict=True)]
 
 
@@ -220,6 +233,8 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
         kinds={codes: place for place, codes in enumerate(joined)},
         class_query=_class_query(product),
         listed=product.listed,
+        vacant_kinds=product.vacant_kinds,
+        first_divided=product.first_divided,
         unit_number=names.get("unit_number", ""),
         person_number=names.get("person_number", ""),
         population=names.get("population", ""),
@@ -272,7 +287,7 @@ def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
     return tuple(column.name for column in parts)
 
 
-def _person_codes(product: Product) -> tuple[_CodedColumn, ...]:
+def _person_codes(product: Product) -> tuple[CodedColumn, ...]:
     """The columns of what is counted whose texts depend on the cell."""
     others = len(product.unit_classes) - 1
     by_kind = _texts_by_kind(product)
@@ -281,11 +296,19 @@ def _person_codes(product: Product) -> tuple[_CodedColumn, ...]:
     coded = []
     for column in product.microdata.columns(product.record):
         source, *codes = column.source.split(":", 2)
-        if source in by_kind:
-            coded.append(_CodedColumn(column.name, (), tuple(by_kind[source])))
+        if source == "vacancy" and codes:
+            coded.append(CodedColumn(column.name, (), (*["0"] * (others + 1), *codes[0].split(","))))
+        elif source == "divided":
+            *texts, own, last = codes[1].split(",")
+            coded.append(CodedColumn(column.name, (codes[0],), (*texts, last), own))
+        elif source in by_kind:
+            coded.append(CodedColumn(column.name, (), tuple(by_kind[source])))
         elif source == "recode":
+            texts = codes[1].split(",")
+            if codes[0] == "unit_class":
+                texts += texts[-1:] * (product.vacant_kinds - 1)
             attributes = () if codes[0] == "unit_class" else tuple(codes[0].split("*"))
-            coded.append(_CodedColumn(column.name, attributes, tuple(codes[1].split(","))))
+            coded.append(CodedColumn(column.name, attributes, tuple(texts)))
     return tuple(coded)
 
 
@@ -303,9 +326,9 @@ def _unit_codes(product: Product) -> dict[str, list[str]]:
 
 def _texts_by_kind(product: Product) -> dict[str, list[str]]:
     """Source -> text of every class of units, and of vacant ones."""
-    classes = len(product.unit_classes)
+    classes, vacant = len(product.unit_classes), product.vacant_kinds
     return {
-        "record_type": ["2", *["4"] * (classes - 1), "2"],
-        "tenure": ["9", *["0"] * classes],
-        "vacancy": [*["0"] * classes, "9"],
+        "record_type": ["2", *["4"] * (classes - 1), *["2"] * vacant],
+        "tenure": ["9", *["0"] * (classes - 1 + vacant)],
+        "vacancy": [*["0"] * classes, *["9"] * vacant],
     }

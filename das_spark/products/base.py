@@ -14,12 +14,17 @@ The source of a microdata column is a short text. `CODE` stands for texts separa
     population               units: people in the unit
     tenure                   units: 9 for an occupied housing unit, else 0
     vacancy                  units: 9 for a vacant housing unit, else 0
+    vacancy:CODE             units: one text for each kind of vacant housing units that another product tells apart,
+                             else 0
+    divided:ATTRIBUTE:CODE   what is counted: as for recode, with one more text behind those of the levels for the
+                             records of the last level that another product tells apart (`PublishedCounts.divided`)
 
 What is counted, persons, units or households, has one record for each in the file of its kind. Where persons are
 counted and the layout has columns for units, they are assigned to the units of the run, and the units are written, too.
 Where units are counted, those of all classes but the first (group quarters) are listed behind them, one record each;
 behind households, which are the occupied units of the first class, also the vacant ones. `recode:ATTRIBUTE:CODES` of
-such a file has a last code for all that is listed, while `recode:unit_class`, `tenure` and `vacancy` tell its kinds;
+such a file has a last code for all that is listed, while `recode:unit_class`, `tenure` and `vacancy` tell its kinds
+(vacant units are one kind, unless `PublishedCounts.vacancies` names more);
 several attributes are joined by "*", and have a code for each combination of levels, the last attribute fastest.
 """
 
@@ -157,12 +162,21 @@ class PublishedCounts:
         product: Name of the product that published them.
         query: Query of this product whose answers they are, in every geounit.
         of: Query of that product with the same answers: as many rows, in the same order.
+        vacancies: Query of that product that counts vacant housing units, one answer for each kind that the microdata
+            of this one list; empty where they list one kind, whatever is not counted.
+        kinds: Number of these answers.
+        divided: Query of that product with one answer, a part of the last answer of `of`: as many of the records that
+            the last answer of `query` counts, the last ones of every leaf, have a code of their own in the microdata;
+            empty where none have.
     """
 
     name: str
     product: str
     query: str
     of: str
+    vacancies: str = ""
+    kinds: int = 1
+    divided: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +202,8 @@ class Product:
         record: What is counted; one record of the microdata file of that kind.
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
-        tables: Published tables: sums over the cells of the schema, made for every geolevel of a run.
+        tables: Published tables: sums over the cells of the schema, made for every geolevel of a run down to their
+            lowest one.
         ppmf: Layout of the public copy of the microdata files (format "ppmf"): the same records of the same files, and
             the same columns with codes, fewer of the others; None where there is none.
         file_recodes: Reader -> how what it delivers is recoded to the schema; tidy files need none, whose columns are
@@ -253,12 +268,32 @@ class Product:
     def listed(self) -> tuple[int, ...]:
         """The kinds of units that are listed behind what is counted, ascending.
 
-        A kind is the class of a unit, and one more than the last class for vacant units; kinds that are counted, or
-        that people are assigned to, are not listed. In codes, a listed kind follows the cells: kind k has the code
-        `schema.size + k - 1`.
+        A kind is the class of a unit, and one more than the last class for vacant units, or several more where their
+        kinds are told apart; kinds that are counted, or that people are assigned to, are not listed. In codes, a listed
+        kind follows the cells: kind k has the code `schema.size + k - 1`.
         """
-        last = {"person": 0, "unit": len(self.unit_classes) - 1, "household": len(self.unit_classes)}
-        return tuple(range(1, last[self.record] + 1))
+        classes = len(self.unit_classes)
+        end = {"person": 1, "unit": classes, "household": classes + self.vacant_kinds}
+        return tuple(range(1, end[self.record]))
+
+    @property
+    def vacant_kinds(self) -> int:
+        """How many kinds of vacant units microdata tell apart."""
+        return self.published.kinds if self.published is not None else 1
+
+    @property
+    def first_divided(self) -> int | None:
+        """Code of the first cell among the codes of records that another product tells apart; None where none are.
+
+        They follow all other codes: a record of cell c has the code `first_divided + c`.
+        """
+        divided = self.published is not None and self.published.divided
+        return self.schema.size + len(self.listed) if divided else None
+
+    @property
+    def codes(self) -> int:
+        """Number of codes of records: of cells, of what is listed, and of what another product tells apart."""
+        return self.schema.size + len(self.listed) + (self.schema.size if self.first_divided is not None else 0)
 
     @property
     def counted_in_totals(self) -> str:
@@ -305,6 +340,15 @@ class Product:
             return spine
         names = [level.name for level in self.geolevels]
         return Spine(self.geolevels[names.index(spine.names[0]) : names.index(spine.leaf.name) + 1])
+
+    def tables_on(self, spine: Spine) -> tuple[Table, ...]:
+        """The tables of a run on a spine: those that have a geolevel of it, in order.
+
+        Args:
+            spine: The spine of the run.
+        """
+        census = self.census(spine)
+        return tuple(table for table in self.tables if table.levels(census))
 
     def spine(self, levels: Sequence[str] | None = None) -> Spine:
         """The spine of a run.

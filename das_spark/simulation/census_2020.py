@@ -74,20 +74,20 @@ def _plan_of_state(state: State2020, persons: float) -> StatePlan2020:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Blocks:
+class Blocks:
     """The blocks of a state, by geocode."""
 
     geocodes: NDArray[np.str_]
     size: Floats
-    tract: Counts
-    rates: Floats
+    tract: Counts  #: place of the tract of each block
+    rates: Floats  #: share of each group by tract
 
     def block_rates(self, start: int, stop: int, numbers: np.random.Generator) -> Floats:
         """Share of each group in some blocks, drawn around their tracts, (n, 8)."""
         return _around(self.rates[self.tract[start:stop]], _ALIKE[2], numbers)
 
 
-def _places(plan: StatePlan2020, numbers: np.random.Generator) -> _Blocks:
+def _places(plan: StatePlan2020, numbers: np.random.Generator) -> Blocks:
     """Draw the places of a state."""
     counties = plan.persons * _portions(np.zeros(plan.counties, dtype=np.int64), 0.0, numbers)
     of_counties = _around(np.tile(plan.rates, (plan.counties, 1)), _ALIKE[0], numbers)
@@ -102,7 +102,7 @@ def _places(plan: StatePlan2020, numbers: np.random.Generator) -> _Blocks:
     size = groups[group] * _portions(group, _SHAPE_OF_BLOCKS, numbers, inhabited)
     size *= plan.persons / max(size.sum(), 1.0)
     geocodes = _geocodes(plan.state.fips, county, tract, group)
-    return _Blocks(geocodes, size, tract[group], of_tracts)
+    return Blocks(geocodes, size, tract[group], of_tracts)
 
 
 def _children(number: Floats) -> Counts:
@@ -160,7 +160,7 @@ _MINORS = np.array([0.181, 0.242, 0.263, 0.200, 0.275, 0.304, 0.363, 0.302])
 
 _SPREAD_OF_MINORS = 0.15
 _MINORS_OF_CLASS = np.array([0.0, 0.0, 0.9, 0.0, 0.35, 0.004, 0.002, 0.06])
-"""Share of minors in each class of group quarters; in nursing _facilities there are none."""
+"""Share of minors in each class of group quarters; in nursing facilities there are none."""
 
 _RACES_OF_SEVERAL = (
     *(2055, 2628, 1851, 145, 1693, 253, 163, 29, 262, 28, 6, 11, 143, 57, 9),
@@ -182,7 +182,7 @@ _RACES_OF_HISPANICS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Dwellings:
-    """Households and _facilities of some blocks."""
+    """Households and facilities of some blocks."""
 
     households: Counts
     block: Counts
@@ -216,12 +216,18 @@ def _groups(number: Counts, rates: Floats, numbers: np.random.Generator) -> Coun
 
 def _cells(group: Counts, minor: np.ndarray[tuple[int], np.dtype[np.bool_]], numbers: np.random.Generator) -> Counts:
     """Voting age, Hispanic origin and race of every person, as one number."""
+    hispanic, race = origins_and_races(group, numbers)
+    cells: Counts = ((~minor) * _ORIGINS + hispanic) * _RACES + race
+    return cells
+
+
+def origins_and_races(group: Counts, numbers: np.random.Generator) -> tuple[Counts, Counts]:
+    """Draw Hispanic origin (0, 1) and race (0 to 62) of people of known groups, (n,) each."""
     race = group.copy()
     several, hispanic = group == _SEVERAL, group == _HISPANIC
     race[several] = 6 + _pick(_RACES_OF_SEVERAL, int(several.sum()), numbers)
     race[hispanic] = _pick(_RACES_OF_HISPANICS, int(hispanic.sum()), numbers)
-    cells: Counts = ((~minor) * _ORIGINS + hispanic) * _RACES + race
-    return cells
+    return hispanic.astype(np.int64), race
 
 
 def _pick(weights: tuple[float, ...], number: int, numbers: np.random.Generator) -> Counts:
@@ -244,8 +250,8 @@ _RESIDENTS = sum(share for _, share, _ in (*_FACILITIES, *_MORE_FACILITIES))
 """Share of everybody who lives in group quarters."""
 
 
-def _facilities(blocks: _Blocks, persons: float, numbers: np.random.Generator) -> tuple[Counts, Counts, Counts]:
-    """Draw the _facilities of a state: some of every class, most of them where people live."""
+def _facilities(blocks: Blocks, persons: float, numbers: np.random.Generator) -> tuple[Counts, Counts, Counts]:
+    """Draw the facilities of a state: some of every class, most of them where people live."""
     kinds = (*_FACILITIES, *_MORE_FACILITIES)
     number = numbers.poisson([persons * share / mean for _, share, mean in kinds])
     # Of a class that is too rare for a small state there is one, too small to change how many live in quarters.
@@ -261,7 +267,7 @@ def _facilities(blocks: _Blocks, persons: float, numbers: np.random.Generator) -
     return block[order], level[order], size[order]
 
 
-def _vacant_units(blocks: _Blocks, households: Counts, numbers: np.random.Generator) -> Counts:
+def _vacant_units(blocks: Blocks, households: Counts, numbers: np.random.Generator) -> Counts:
     """Draw the vacant housing units of every block: more in some tracts than others, and a few where nobody lives."""
     seasonal = numbers.gamma(1 / _SEASONAL, _SEASONAL, len(blocks.rates))[blocks.tract]
     vacant = numbers.poisson(households * _VACANT * seasonal)
@@ -292,32 +298,59 @@ def _make_one(part: int, seed: int, share: Fraction) -> Population:
     return _make(_plan_of_state(SYNTHETIC_STATE, float(share) * SYNTHETIC_STATE.persons), seed)
 
 
-def _make(plan: StatePlan2020, seed: int) -> Population:
-    """Make a state: all blocks, empty ones too; deterministic."""
-    numbers = generator(seed, plan.state.fips, 2020)
+@dataclass(frozen=True, slots=True, eq=False)
+class Housing:
+    """The places of a state and what stands there: blocks by geocode, housing units and facilities."""
+
+    places: Blocks
+    households: Counts  #: occupied housing units of each block, (D,)
+    vacant: Counts  #: vacant ones, (D,)
+    block: Counts  #: block of each facility, ascending, (F,)
+    level: Counts  #: class of each, 1 to 7, (F,)
+    size: Counts  #: residents of each, (F,)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """Runs of blocks with a bounded number of persons, for persons are drawn one by one."""
+        before = np.cumsum(self.places.size) - self.places.size
+        starts = np.flatnonzero(np.diff(before // _PERSONS_AT_ONCE, prepend=-1.0))
+        return list(zip(starts.tolist(), [*starts[1:].tolist(), len(before)], strict=True))
+
+    def facilities(self, start: int, stop: int) -> slice:
+        """The facilities of a run of blocks."""
+        return slice(*np.searchsorted(self.block, [start, stop]))
+
+
+def _housing(plan: StatePlan2020, numbers: np.random.Generator) -> Housing:
+    """Draw all blocks of a state, empty ones too, and their units."""
     places = _places(plan, numbers)
     households = numbers.poisson(places.size * (1 - _RESIDENTS) / _MEMBERS).astype(np.int64)
     block, level, size = _facilities(places, plan.persons, numbers)
     vacant = _vacant_units(places, households, numbers)
+    return Housing(places, households, vacant, block, level, size)
+
+
+def housing_of_state(seed: int, share: Fraction) -> Housing:
+    """The places and units of `STATE_2020` of a seed and share, without people."""
+    plan = _plan_of_state(SYNTHETIC_STATE, float(share) * SYNTHETIC_STATE.persons)
+    return _housing(plan, generator(seed, plan.state.fips, 2020))
+
+
+def _make(plan: StatePlan2020, seed: int) -> Population:
+    """Make a state; deterministic."""
+    numbers = generator(seed, plan.state.fips, 2020)
+    made = _housing(plan, numbers)
     found = []
-    for start, stop in _chunks(places):
-        mine = slice(*np.searchsorted(block, [start, stop]))
-        dwellings = _Dwellings(households[start:stop], block[mine] - start, level[mine], size[mine])
-        rates = places.block_rates(start, stop, numbers)
+    for start, stop in made.chunks():
+        mine = made.facilities(start, stop)
+        dwellings = _Dwellings(made.households[start:stop], made.block[mine] - start, made.level[mine], made.size[mine])
+        rates = made.places.block_rates(start, stop, numbers)
         geounit, cell, count = _people(dwellings, rates, numbers)
         found.append((geounit + start, cell, count))
     geounit, cell, count = (np.concatenate(each) for each in zip(*found, strict=True))
-    units = np.zeros((len(households), _HHGQ), dtype=np.int64)
-    units[:, 0] = households
-    np.add.at(units, (block, level), 1)
-    return Population(places.geocodes, geounit, cell, count, units, vacant)
-
-
-def _chunks(places: _Blocks) -> list[tuple[int, int]]:
-    """Runs of blocks with a bounded number of persons, for persons are drawn one by one."""
-    before = np.cumsum(places.size) - places.size
-    starts = np.flatnonzero(np.diff(before // _PERSONS_AT_ONCE, prepend=-1.0))
-    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(before)], strict=True))
+    units = np.zeros((len(made.households), _HHGQ), dtype=np.int64)
+    units[:, 0] = made.households
+    np.add.at(units, (made.block, made.level), 1)
+    return Population(made.places.geocodes, geounit, cell, count, units, made.vacant)
 
 
 CENSUS_2020 = PopulationKind("2020", _ATTRIBUTES, _GEOCODE_LENGTH, _nation, _make_nation)

@@ -89,16 +89,22 @@ def intervals(moments: DataFrame, table: Table, first: int, level: float, *more:
 
 
 def read_intervals(
-    spark: SparkSession, layout: TablesLayout[Path], written: Sequence[tuple[Table, str]], levels: Sequence[str]
+    spark: SparkSession,
+    layout: TablesLayout[Path],
+    written: Sequence[tuple[Table, str]],
+    census: Spine,
+    levels: Sequence[str],
 ) -> tuple[PublishedIntervals, ...]:
-    """The intervals of a run as their files hold them, for verification."""
+    """The intervals of a run as their files hold them, of those levels that each table is published for."""
     return tuple(
         PublishedIntervals(
             table,
             format,
-            read_files(spark, layout, table.name, format, levels, from_arrow_schema(interval_schema(table))),
+            read_files(spark, layout, table.name, format, own, from_arrow_schema(interval_schema(table))),
+            own,
         )
         for table, format in written
+        if (own := table.levels(census, levels))
     )
 
 

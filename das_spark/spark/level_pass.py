@@ -35,6 +35,7 @@ from das_spark.core import (
     MeasuredFamily,
     MeasurementPlan,
     NoisyAnswers,
+    PublishedFamily,
     UpwardResult,
     measure_family,
     saved_family,
@@ -51,8 +52,9 @@ from das_spark.store import tables as declared
 from das_spark.store.parquet import REPORT, file_name
 
 #: Kinds of rows, in the order in which a task meets them: the parent's estimate and what was given with it; children
-#: (with their confidential histograms, where they are measured); their noisy answers, bounds, and upward results.
-_PARENT, _PARENT_ARRAYS, _CHILD, _MEASUREMENT, _BOUND, _UPWARD = range(6)
+#: (with their confidential histograms, where they are measured); their noisy answers, bounds, and upward results; what
+#: another product has published of them.
+_PARENT, _PARENT_ARRAYS, _CHILD, _MEASUREMENT, _BOUND, _UPWARD, _PUBLISHED = range(7)
 _COLUMNS: Final = {
     "file": "int",
     "rank": "bigint",
@@ -161,6 +163,12 @@ class _Family:
     def parent(self, size: int) -> Histogram | None:
         found = self.get(_PARENT)
         return None if found is None or found.integers is None else Histogram(size, found.integers, found.longs)
+
+    def published(self) -> PublishedFamily | None:
+        found = self.get(_PUBLISHED)
+        if found is None or found.integers is None:
+            return None
+        return PublishedFamily(found.geocodes, found.integers, found.longs, found.integer_offsets)
 
 
 FamilyTask = Callable[[_Family], Iterable[TableRows]]
@@ -372,7 +380,9 @@ def _measured(family: _Family, plan: LevelPlan) -> MeasuredFamily:
         for code, array in zip(part.geocodes, part.arrays(), strict=True):
             found[code][name] = array
     given = {name: part.arrays()[0] for name, part in family.every(_PARENT_ARRAYS).items()}
-    problem = plan.measured(plan.declared(family.parent_geocode, children, bounds), family.parent(plan.size), answers)
+    published = family.published()
+    declared_problem = plan.declared(family.parent_geocode, children, bounds, published)
+    problem = plan.measured(declared_problem, family.parent(plan.size), answers)
     return MeasuredFamily(problem, tuple(found.values()) if any(found.values()) else (), given or None)
 
 
@@ -459,6 +469,7 @@ class PublicLevel:
     #: First digit (from 1) and number of the digits that geounits share when only their sum has a total; at the top,
     #: where no parent does, they bring these geounits together in one family.
     total_key: tuple[int, int] | None = None
+    published: DataFrame | None = None  # `tables.PUBLISHED`; None where estimates are held to no published counts
 
     def families(self, *, top: bool) -> tuple[list[_FamilyTable], str]:
         """The tables, and the column that names the family in each of them."""
@@ -469,6 +480,8 @@ class PublicLevel:
         ]
         if self.upward is not None:
             found.append(_FamilyTable(self.upward, _UPWARD, _ARRAYS))
+        if self.published is not None:
+            found.append(_FamilyTable(self.published, _PUBLISHED, _HISTOGRAM))
         if not top:
             return found, "parent"
         if self.total_key is None:

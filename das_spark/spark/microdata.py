@@ -19,6 +19,7 @@ from das_spark.errors import without_values
 from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT
 from das_spark.spark.lists import list_total
+from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
 from das_spark.store import discard, disk_errors, part_files
 
 if TYPE_CHECKING:
@@ -37,23 +38,38 @@ _GEOUNIT_COST = 20
 
 
 def write_microdata(
-    writing: MicrodataWriting, estimates: DataFrame, invariants: DataFrame | None
+    writing: MicrodataWriting, estimates: DataFrame, invariants: DataFrame | None, published: DataFrame | None = None
 ) -> tuple[WrittenFolder, ...]:
-    """Write the microdata of a run in the place of what an earlier driver left."""
+    """Write the microdata of a run in the place of what an earlier driver left.
+
+    Args:
+        writing: Where they go.
+        estimates: Histograms of the leaves.
+        invariants: Of the leaves, or of all levels; None where no units are known.
+        published: Histograms of the leaves as the product has published them that this one is held to; needed where
+            the layout tells kinds of vacant units or some records apart.
+    """
     return writing.write(
-        lambda task: _run(estimates, invariants if task.knows_units else None, writing.product, task),
+        lambda task: _run(estimates, invariants if task.knows_units else None, published, writing.product, task),
         units=invariants is not None,
     )
 
 
-def _run(estimates: DataFrame, invariants: DataFrame | None, product: Product, task: WriteTask) -> list[dict[str, Any]]:
+def _run(
+    estimates: DataFrame,
+    invariants: DataFrame | None,
+    published: DataFrame | None,
+    product: Product,
+    task: WriteTask,
+) -> list[dict[str, Any]]:
     """Write all parts to the staging folder by Spark; one report a part (slices x files of a slice)."""
-    leaves = _with_units(estimates, invariants, len(product.unit_classes))
+    told = None if published is None else told_apart(published, product)
+    leaves = _with_told(_with_units(estimates, invariants, len(product.unit_classes)), told, product.vacant_kinds)
     slices = _slices(leaves, task)
     count = slices.column("slice").to_numpy()[-1] + 1
     sliced = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
     sorted_rows = sliced.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
-    columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
+    columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units", DIVIDED)
     report = sorted_rows.select(*columns).mapInArrow(
         without_values(replace(task, attempt=_attempt)), from_arrow_schema(REPORT)
     )
@@ -74,12 +90,29 @@ def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int
     return joined.select("geocode", "parent", "cells", "counts", both.alias("units"))
 
 
+def _with_told(leaves: DataFrame, told: DataFrame | None, kinds: int) -> DataFrame:
+    """Leaf rows with what another product tells: how many records, and vacant units by kind in place of all."""
+    if told is None:
+        return leaves.withColumn(DIVIDED, F.lit(0).cast("bigint"))
+    joined = leaves.join(told, "geocode", "left")
+    divided = F.coalesce(DIVIDED, F.lit(0).cast("bigint"))
+    if kinds == 1:
+        return joined.withColumn(DIVIDED, divided)
+    # All housing units stand in front; those that are known to be vacant are among them.
+    housing = F.array(F.get("units", F.lit(0)) + F.element_at("units", -1))
+    facilities = F.slice("units", F.lit(2), F.size("units") - 2)
+    vacant = F.coalesce(VACANT, F.array_repeat(F.lit(0).cast("bigint"), kinds))
+    units = F.when(F.col("units").isNotNull(), F.concat(housing, facilities, vacant))
+    return joined.withColumns({"units": units, DIVIDED: divided})
+
+
 def _slices(leaves: DataFrame, task: WriteTask) -> pa.Table:
     """Cut the parents, in the order of their children's geocodes, into slices of about equal size."""
     listed: Column = F.lit(0)
     if task.listed:
-        listed = list_total(F.slice("units", F.lit(2), F.size("units") - 2))
-    if task.classes in task.listed:  # vacant units: whatever is not counted
+        vacant = 1 if task.vacant_kinds == 1 else 0
+        listed = list_total(F.slice("units", F.lit(2), F.size("units") - 1 - vacant))
+    if task.classes in task.listed and task.vacant_kinds == 1:  # vacant units: whatever is not counted
         listed = list_total("units") - list_total("counts")
     sums = [
         F.min("geocode").alias("first"),

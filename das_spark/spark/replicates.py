@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.geography import Spine
     from das_spark.store import PublicLayout
     from das_spark.tabulation import Table
 
@@ -185,7 +186,7 @@ def read_replicates(
     spark: SparkSession,
     public: PublicLayout[Path],
     written: Sequence[tuple[Table, str]],
-    levels: Sequence[str],
+    census: Spine,
     runs: int,
     level: float,
 ) -> PublishedReplicates:
@@ -193,9 +194,13 @@ def read_replicates(
     return PublishedReplicates(
         union(read_table(spark, "replicate_errors", public.replicate_errors(number + 1)) for number in range(runs)),
         read_table(spark, "replicate_offsets", public.replicate_offsets),
-        [(table, read_replicate_intervals(spark, public, table, format, levels)) for table, format in written],
+        [
+            (table, read_replicate_intervals(spark, public, table, format, table.levels(census)))
+            for table, format in written
+        ],
         runs,
         level,
+        [table.levels(census) for table, _ in written],
     )
 
 

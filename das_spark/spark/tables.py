@@ -29,6 +29,7 @@ BOUNDS = from_arrow_schema(declared.BOUNDS.schema)
 MEASUREMENTS = from_arrow_schema(declared.MEASUREMENTS.schema)
 ESTIMATES = from_arrow_schema(declared.ESTIMATES.schema)
 DIAGNOSTICS = from_arrow_schema(declared.DIAGNOSTICS.schema)
+PUBLISHED = from_arrow_schema(declared.PUBLISHED.schema)
 ESTIMATE_ARRAYS = from_arrow_schema(declared.ESTIMATE_ARRAYS.schema)
 UPWARD = from_arrow_schema(declared.UPWARD.schema)
 UPWARD_SUMS = from_arrow_schema(declared.UPWARD_SUMS.schema)
@@ -61,6 +62,11 @@ def union(frames: Iterable[DataFrame]) -> DataFrame:
 def levels_together(frames: Iterable[tuple[str, DataFrame]]) -> DataFrame:
     """Levels of a table as one frame, with a column level in front."""
     return union(frame.select(F.lit(level).alias("level"), "*") for level, frame in frames)
+
+
+def at_levels(frame: DataFrame, levels: Sequence[str]) -> DataFrame:
+    """The rows of some geolevels."""
+    return frame.where(F.col("level").isin(*levels))
 
 
 def first_rows(frame: DataFrame, number: int, *order: str) -> list[Row]:

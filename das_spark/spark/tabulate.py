@@ -5,9 +5,11 @@ Tasks see whole geounits, so a table needs no shuffle: it is a product of each b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +19,18 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from das_spark.errors import without_values
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
-from das_spark.spark.arranged import write_levels
-from das_spark.spark.lists import cut, flat_lists
+from das_spark.spark.arranged import FILE, file_starts, level_files, written_files
+from das_spark.spark.lists import cut, flat_lists, slices
+from das_spark.spark.published_rows import TableFile
 from das_spark.spark.tables import with_level
 from das_spark.spark.verify_tables import PublishedTable
+from das_spark.store import part_files
+from das_spark.store.parquet import REPORT
 from das_spark.tabulation import Incidence, incidence, tabulate
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
@@ -72,18 +79,25 @@ class TabulateTask:
         return pa.RecordBatch.from_arrays([*texts, *numbers], [*self.kept, *self.matrix.names])
 
 
-def read_published(
-    spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], formats: Sequence[str], levels: Sequence[str]
+def published_tables(
+    layout: TablesLayout[Path], tables: Sequence[Table], formats: Sequence[str], census: Spine
 ) -> tuple[PublishedTable, ...]:
-    """The tables of a run as their files hold them, for verification."""
+    """The files of the tables of a run, for verification."""
     return tuple(
         PublishedTable(
             table,
             format,
-            read_files(spark, layout, table.name, format, levels, table_schema([table])),
+            None,
             misnamed(layout, table, format, levels, (GEOCODE, *table.names)),
+            levels,
+            tuple(
+                TableFile(table.name, format, level, path)
+                for level in levels
+                for path in part_files(layout.level(table.name, format, level))
+            ),
         )
         for table in tables
+        if (levels := table.levels(census))
         for format in formats
     )
 
@@ -107,10 +121,91 @@ def misnamed(
     return tuple(level for level in levels if csv_header(layout.level(table.name, CSV, level)) != tuple(names))
 
 
-def write_table(estimates: DataFrame, table: Table, spine: Spine, writer: ParquetTables) -> tuple[FileRecord, ...]:
-    """Write all levels of a table by one Spark job, in files by geocode."""
-    leaves = estimates.where(F.col("level") == spine.leaf.name).select(GEOCODE)
-    return write_levels(tabulated(estimates, [table], "level"), table.name, writer, leaves, spine, [GEOCODE])
+def write_tables(
+    estimates: DataFrame, tables: Sequence[Table], census: Spine, writer: ParquetTables
+) -> dict[str, tuple[FileRecord, ...]]:
+    """Write all levels of several tables by one Spark job, in files by geocode.
+
+    A task reads each histogram once and sums it into the columns of all tables that its geolevel has. Rows are brought
+    together by table and file, so that a task writes one file after the other.
+
+    Returns:
+        The files of each table by its name, with paths below its folder.
+    """
+    starts = file_starts(estimates.where(F.col("level") == census.leaf.name).select(GEOCODE), census)
+    of_levels = {
+        level.name: tuple(each for each in tables if level.name in each.levels(census)) for level in census.levels
+    }
+    matrices = {own: incidence(own) for own in of_levels.values() if own}
+    task = _ManyTables({level: (matrices[own], own) for level, own in of_levels.items() if own})
+    rows = estimates.where(F.col("level").isin(*task.of_levels)).select("level", GEOCODE, "cells", "counts")
+    file = level_files(starts, F.col("level"), F.col(GEOCODE))
+    files = sum(len(starts[level]) + 1 for level in task.of_levels)
+    together = min(
+        files * len(tables), max(files, _FILES_A_CORE * estimates.sparkSession.sparkContext.defaultParallelism)
+    )
+    arranged = (
+        rows.mapInArrow(without_values(task), _ROWS)
+        .withColumn(FILE, file)
+        .repartition(together, _TABLE, FILE)
+        .sortWithinPartitions(_TABLE, FILE, GEOCODE)
+    )
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = {table.name: table.names for table in tables}
+        parts = (
+            (table, name, _columns(part, names[table]))
+            for batch in batches
+            for table, of_table in slices(batch, _TABLE)
+            for name, part in slices(of_table, FILE)
+        )
+        for _, of_table in groupby(parts, itemgetter(0)):
+            yield from writer(of_table)
+
+    return written_files(arranged.mapInArrow(without_values(work), REPORT), writer)
+
+
+#: Rows of several tables: the values of the columns, in order.
+_TABLE: Final = "table"
+_VALUES: Final = "values"
+_ROWS: Final = f"{_TABLE} string, level string, {GEOCODE} string, {_VALUES} array<bigint>"
+#: Tasks that write tables, for each core.
+_FILES_A_CORE: Final = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ManyTables:
+    """From batches of histograms to the rows of all tables that their geolevels have."""
+
+    of_levels: Mapping[str, tuple[Incidence, tuple[Table, ...]]]  # the matrix of the tables of each level
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for level, rows in slices(batch, "level"):
+                matrix, tables = self.of_levels[level]
+                for part in cut([rows], max(1, _DENSE // len(matrix.names))):
+                    yield self._rows(part, matrix, tables)
+
+    def _rows(self, batch: pa.RecordBatch, matrix: Incidence, tables: Sequence[Table]) -> pa.RecordBatch:
+        cells, offsets = flat_lists(batch.column("cells"), np.int64)
+        counts, _ = flat_lists(batch.column("counts"), np.int64)
+        sums, number = tabulate(matrix, cells, offsets, counts), batch.num_rows
+        widths = np.array([len(table.names) for table in tables])
+        ends = np.cumsum(widths)
+        values = np.concatenate([sums[:, end - width : end].ravel() for width, end in zip(widths, ends, strict=True)])
+        lists = pa.ListArray.from_arrays(
+            pa.array(np.concatenate([[0], np.cumsum(np.repeat(widths, number))]).astype(np.int32)), pa.array(values)
+        )
+        names = pa.array([table.name for table in tables]).take(pa.array(np.repeat(np.arange(len(tables)), number)))
+        texts = [pa.concat_arrays([batch.column(name)] * len(tables)) for name in ("level", GEOCODE)]
+        return pa.RecordBatch.from_arrays([names, *texts, lists], [_TABLE, "level", GEOCODE, _VALUES])
+
+
+def _columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Rows of one table with a column for each of its values."""
+    values = flat_lists(batch.column(_VALUES), np.int64)[0].reshape(batch.num_rows, len(names))
+    numbers = [pa.array(column) for column in np.ascontiguousarray(values.T)]
+    return pa.RecordBatch.from_arrays([batch.column(GEOCODE), *numbers], [GEOCODE, *names])
 
 
 def arrow_schema(table: Table) -> pa.Schema:

@@ -45,6 +45,7 @@ class PublishedIntervals:
     table: Table  # whose columns they are of
     format: str  # such as `csv`
     frame: DataFrame  # level, geocode, and four columns a column of the table
+    levels: tuple[str, ...] | None = None  # geolevels of which it has intervals, from the top; None for all
 
 
 def interval_rules(
@@ -63,9 +64,19 @@ def interval_rules(
         return []
     reach = NormalDist().inv_cdf(0.5 + level / 2)
     numbers = range(len(published))
+    of_level = {
+        name: [number for number in numbers if (own := published[number].levels) is None or name in own]
+        for name in levels
+    }
+    levels = [name for name in levels if of_level[name]]
     rows = reduce(DataFrame.unionAll, [_ends(published[number], reach, number) for number in numbers])
+    of_row = reduce(
+        lambda found, name: F.when(F.col("level") == name, F.lit(of_level[name])).otherwise(found),
+        levels,
+        F.lit([]).cast("array<int>"),
+    )
     wanted = geounits.where(F.col("level").isin(*levels)).select(
-        "level", "geocode", F.lit(True), F.lit(-1), F.explode(F.array(*map(F.lit, numbers)))
+        "level", "geocode", F.lit(True), F.lit(-1), F.explode(of_row)
     )
     # Each table by itself: a row that one lacks is none that another has twice.
     counted = rows.unionAll(wanted).groupBy("level", "geocode", "number")
@@ -79,8 +90,9 @@ def interval_rules(
         rules.append(Rule(findings(_hashes(published), same), tuple((SAME, name, "") for name in levels)))
     if len(levels) > 1:
         # Of one format: the others hold the same numbers, which the rule before this one looks at.
-        sums = reduce(DataFrame.unionAll, [_differences(each, levels, census) for each in first])
-        expected = tuple((SUMS, name, "") for name in levels[:-1])
+        reached = [each.levels or tuple(levels) for each in first]
+        sums = reduce(DataFrame.unionAll, [_differences(*each, census) for each in zip(first, reached, strict=True)])
+        expected = tuple((SUMS, name, "") for name in levels if any(name in each[:-1] for each in reached))
         rules.append(Rule(findings(sums, Finding(SUMS, F.col("bad"), 1)), expected))
     return rules
 

@@ -24,12 +24,14 @@ from das_spark.products import (
     PERSONS_IN_UNITS,
     RECORD_NUMBERS,
     UNIT_NUMBERS,
+    CodedColumn,
     MicrodataCodes,
 )
 from das_spark.spark.cells import answer_of, exploded_cells, level_of
 from das_spark.spark.checks import Check, Finding, Key, Rule, findings
 from das_spark.spark.lists import list_total
 from das_spark.spark.tables import union
+from das_spark.spark.told_apart import DIVIDED, VACANT
 from das_spark.spark.verify import RunTables, present
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class MicrodataTables:
     faults: Sequence[Mapping[str, Any]]  # what breaks a rule within a part: format, rule, geocode
     formats: tuple[str, ...]  # names of the formats that there must be
     codes: MicrodataCodes  # what the columns of the files hold
+    told: DataFrame | None = None  # `told_apart` of the leaves; None where the layout tells nothing apart
 
     def note(self, format: str) -> str:
         """What tells the checks of a format from those of others."""
@@ -71,7 +74,8 @@ def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]
 def _listed(microdata: MicrodataTables, tables: RunTables) -> DataFrame | None:
     """Units that are listed besides what is counted, each kind as a cell of its own: level, geocode, cell, count.
 
-    Vacant units are the housing units less the households that were estimated.
+    Vacant units are the housing units less the households that were estimated, or those that another product has
+    published, by kind.
     """
     codes, level = microdata.codes, tables.levels[-1]
     if not codes.listed or tables.invariants is None:
@@ -79,7 +83,13 @@ def _listed(microdata: MicrodataTables, tables: RunTables) -> DataFrame | None:
     declared = tables.invariants.where((F.col("level") == level) & (F.col("name") == "units"))
     kinds = declared.select("level", "geocode", F.posexplode("values").alias("kind", "count"))
     listed = kinds.where(F.col("kind") > 0)
-    if codes.lists_vacant:
+    if codes.lists_vacant and codes.vacant_kinds > 1:
+        first = codes.listed[-codes.vacant_kinds]
+        told = present(microdata.told, "published counts of vacant units")
+        kinds = told.select(F.lit(level).alias("level"), "geocode", F.posexplode(VACANT).alias("place", "count"))
+        vacant = kinds.select("level", "geocode", (F.col("place") + first).alias("kind"), "count")
+        listed = listed.unionByName(vacant)
+    elif codes.lists_vacant:
         last = F.lit(codes.listed[-1])
         leaf = tables.estimates.where(F.col("level") == level)
         counted = leaf.select("level", "geocode", last.alias("kind"), (-list_total("counts")).alias("count"))
@@ -106,7 +116,15 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
         cells = cells.withColumnRenamed("class", "kind")
         keys.append("kind")
     sides = cells.select(F.lit("").alias("format"), *keys, "count", F.lit(1).alias("rows"))
-    found = microdata.persons.select("format", *keys, "count", F.lit(0))
+    persons = microdata.persons
+    divided = next(((place, each) for place, each in enumerate(codes.coded) if each.divided), None)
+    if divided is not None:
+        told = present(microdata.told, "published counts of records that are told apart")
+        sides = sides.unionAll(
+            told.select(F.lit(""), "geocode", *_told_keys(keys), F.col(DIVIDED).alias("count"), F.lit(0))
+        )
+        persons = _joined_again(persons, *divided, keys)
+    found = persons.select("format", *keys, "count", F.lit(0))
     differences = [_difference(format, "count").alias(format) for format in microdata.formats]
     summed = sides.unionAll(found).groupBy(*keys).agg(F.sum("rows").alias("rows"), *differences)
     compared = [
@@ -116,6 +134,23 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
     looked = [Finding(each.rule, F.lit(False), 1, each.note) for each in compared]
     every = findings(summed, *compared, level=level).unionAll(findings(leaf, *looked, level=level))
     return _rule(every, microdata, level, PERSONS_EQUAL)
+
+
+def _told_keys(keys: Sequence[str]) -> list[Column]:
+    """In place of codes, a text that no record has: what is told apart of all records of a geounit."""
+    return [F.lit(DIVIDED).alias(name) for name in keys if name != "geocode"]
+
+
+def _joined_again(persons: DataFrame, place: int, column: CodedColumn, keys: Sequence[str]) -> DataFrame:
+    """Records that are told apart with the codes of the others of their cells, and besides how many they are."""
+    texts = F.split("codes", f"[{CODE_SEPARATOR}]")
+    apart = F.get(texts, F.lit(place)) == column.divided
+    rest = F.slice(texts, F.lit(place + 2), F.size(texts))
+    usual = F.concat(F.slice(texts, 1, place), F.array(F.lit(column.texts[-2])), rest)
+    codes = F.when(apart, F.array_join(usual, CODE_SEPARATOR)).otherwise(F.col("codes")).alias("codes")
+    others = [name for name in persons.columns if name != "codes"]
+    counted = persons.where(apart).select("format", "geocode", *_told_keys(keys), "count")
+    return persons.select(*others, codes).select("format", *keys, "count").unionAll(counted)
 
 
 def _class_of_cell(codes: MicrodataCodes) -> Column:
@@ -137,7 +172,8 @@ def _codes_of_cell(codes: MicrodataCodes) -> Column:
             for axis in map(schema.axis, column.attributes):
                 own = own * schema.shape[axis] + level_of(cell, schema.shape, axis)
             level = F.when(cell >= schema.size, len(column.texts) - 1).otherwise(own)
-        texts.append(F.get(F.array(*map(F.lit, column.texts)), level.cast("int")))
+        # One literal text: there may be thousands, and a column for each would cost a call each.
+        texts.append(F.get(F.split(F.lit(",".join(column.texts)), ","), level.cast("int")))
     return F.concat_ws(CODE_SEPARATOR, *texts)
 
 

@@ -47,6 +47,7 @@ class PublishedReplicates:
     intervals: Sequence[tuple[Table, DataFrame]]
     runs: int  # replicates
     level: float  # probability that an interval covers the truth
+    levels: Sequence[tuple[str, ...]] = ()  # geolevels of each table of intervals, from the root; none for all
 
     def counts(self) -> list[tuple[Table, DataFrame]]:
         """The counts alone, which must be those of the estimates."""
@@ -62,6 +63,7 @@ def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels:
         levels: All levels of the census.
     """
     offsets = _collected(published.offsets)
+    reached = max(len(levels if each is None else each) for each in published.levels or (None,))
     rules = (
         (CASES, _cases(published, geounits)),
         (OFFSETS, _offsets(published)),
@@ -70,7 +72,7 @@ def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels:
     return [
         Rule(
             findings(frame, Finding(name, F.col("bad"), F.col("checked"))),
-            tuple((name, level, "") for level in levels),
+            tuple((name, level, "") for level in (levels[:reached] if name == COUNTS else levels)),
         )
         for name, frame in rules
     ]

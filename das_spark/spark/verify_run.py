@@ -29,6 +29,7 @@ from das_spark.spark.replicates import replicate_schema
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import read_folders, read_levels
 from das_spark.spark.tabulate import table_schema
+from das_spark.spark.told_apart import told_apart
 from das_spark.spark.verify import RunTables, present
 from das_spark.spark.verify_columns import (
     MeasuredQuery,
@@ -44,7 +45,7 @@ from das_spark.spark.verify_columns import (
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
-from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator
+from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator, of_published
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,6 +109,14 @@ class Verified:
         if declared is not None:
             declared = on_census(declared.where(F.col("level") == self.spine.leaf.name))
         return RunTables(levels, estimates, estimates, declared)
+
+    def told_apart(self) -> DataFrame | None:
+        """What microdata take from counts of another product, by blocks of the census; None where that is nothing."""
+        if self.plan.product.published is None:
+            return None
+        published, leaf = self.read("published"), self.spine.leaf.name
+        leaves = published.where(F.col("level") == leaf)
+        return told_apart(leaves if self.spine.is_census else on_census(leaves), self.plan.product)
 
 
 def column_rules(run: Verified, read: RunTables, published: RunTables) -> list[Rule]:
@@ -212,7 +221,9 @@ def schema_check(run: Verified) -> Check:
     """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others."""
     layout, spine = run.layout, run.spine
     of_levels: dict[str, Sequence[str]] = {name: spine.names for name in _OF_EVERY_LEVEL}
-    of_levels |= {added.name: levels for added, levels in of_estimator(needs_of(run.plan), spine.names).items()}
+    held = run.plan.product.published is not None
+    more = of_estimator(needs_of(run.plan), spine.names) | of_published(held=held, levels=spine.names)
+    of_levels |= {added.name: levels for added, levels in more.items()}
     if not spine.is_census:
         of_levels |= {"shares": spine.names, published_estimates(spine): run.census.names}
     folders = {
@@ -222,8 +233,9 @@ def schema_check(run: Verified) -> Check:
         folders[blocks_of(layout.spine)] = tables.BLOCKS
     for name, format in run.manifest.tables:
         if format == PARQUET:
-            schema = table_schema([each for each in run.plan.product.tables if each.name == name])
-            folders |= {layout.tables.level(name, format, level): schema for level in run.census.names}
+            (table,) = (each for each in run.plan.product.tables if each.name == name)
+            schema = table_schema([table])
+            folders |= {layout.tables.level(name, format, level): schema for level in table.levels(run.census)}
     expected = {folder: to_arrow_schema(schema) for folder, schema in folders.items()} | _uncertainty(run)
     failing, compared = [], 0
     for folder, schema in expected.items():
@@ -250,11 +262,12 @@ def _uncertainty(run: Verified) -> dict[Path, pa.Schema]:
         return found
     if output.replicates is not None:
         for name in output.replicates.tables:
-            schema, levels = replicate_schema(tables_by_name[name]), run.census.names
+            schema, levels = replicate_schema(tables_by_name[name]), tables_by_name[name].levels(run.census)
             found |= {layout.replicate_intervals.level(name, PARQUET, level): schema for level in levels}
     if output.intervals is not None:
         for name in output.intervals.tables:
-            schema, levels = interval_schema(tables_by_name[name]), output.intervals.geolevels
+            schema = interval_schema(tables_by_name[name])
+            levels = tables_by_name[name].levels(run.census, output.intervals.geolevels)
             found |= {layout.intervals.level(name, PARQUET, level): schema for level in levels}
     return found
 

@@ -10,7 +10,7 @@ have all tables.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -24,7 +24,8 @@ from pyspark.sql import functions as F
 from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.lists import cut, flat_lists, list_total
+from das_spark.spark.lists import cut, flat_lists, slices
+from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, pairs_of, published_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,17 +33,16 @@ if TYPE_CHECKING:
 
     from das_spark.histogram import Schema
     from das_spark.spark.verify import RunTables
-    from das_spark.tabulation import Table, TableColumn
+    from das_spark.tabulation import Selection, Table, TableColumn
 
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
 HEADERS: Final = "headers of tables"
-#: What stands for a value that is not there: a sum of people is never negative.
-_MISSING: Final = -1
-_PAIRS: Final = "array<struct<item: int, value: bigint>>"
-_SUMS: Final = f"level string, geocode string, pairs {_PAIRS}"
+_SUMS: Final = f"level string, geocode string, pairs {PAIRS}"
 #: Sums that a task holds at once: bounds its memory.
-_SUMS_AT_ONCE: Final = 1 << 20
+_SUMS_AT_ONCE: Final = 1 << 22
+#: Cells that a task looks at together: there is a truth value of each for every set of levels that columns name.
+_CELLS_AT_ONCE: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,20 @@ class PublishedTable:
 
     table: Table  # what it shall hold
     format: str  # such as `csv`
-    frame: DataFrame  # level, geocode and the published columns (long)
+    frame: DataFrame | None  # level, geocode and the published columns (long); None where the files are named
     # levels whose files call their columns otherwise; None for files whose columns are read by name
     misnamed: tuple[str, ...] | None = None
+    levels: tuple[str, ...] | None = None  # geolevels that it is published for, from the root; None for all
+    files: tuple[TableFile, ...] = ()  # where there is no frame
 
 
 class _Items:
     """What is compared, numbered over all tables: a row, the total by itself, and the columns of each."""
 
-    def __init__(self, published: Sequence[PublishedTable]) -> None:
+    def __init__(self, published: Sequence[PublishedTable], levels: Sequence[str]) -> None:
+        self.levels = tuple(levels)
+        reached = {each.table.name: len(levels if each.levels is None else each.levels) for each in published}
+        self.reached: list[int] = []  # how many geolevels have an item, counted from the root
         self.tables = tuple({each.table.name: each.table for each in published}.values())
         self.first: dict[str, int] = {}  # of a table: the item of its row
         self.names: list[str] = []
@@ -69,11 +74,8 @@ class _Items:
             self.first[table.name] = len(self.names)
             self.names += [f"{table.name} (row)", f"{table.total.name} (total)", *table.names]
             self.owners += [table.name] * (2 + len(table.names))
+            self.reached += [reached[table.name]] * (2 + len(table.names))
             self.values += [len(table.columns), 1, *[0] * len(table.columns)]
-
-    @property
-    def totals(self) -> list[int]:
-        return [self.first[table.name] + 1 for table in self.tables]
 
     @property
     def columns(self) -> tuple[tuple[int, TableColumn], ...]:
@@ -83,20 +85,36 @@ class _Items:
             for place, column in enumerate(table.columns)
         )
 
+    def at(self, level: str) -> tuple[int, ...]:
+        """Places of the columns that are published for a level."""
+        depth = self.levels.index(level) if level in self.levels else 0
+        return tuple(place for place, (item, _) in enumerate(self.columns) if self.reached[item] > depth)
+
+    def published(self, pairs: Column) -> Column:
+        """Those pairs whose items are published for the level of the row."""
+        if min(self.reached) == len(self.levels):
+            return pairs
+        depth = F.coalesce(F.array_position(F.lit(list(self.levels)), F.col("level")), F.lit(0))
+        return F.filter(pairs.cast(PAIRS), lambda pair: F.get(_constants(self.reached, "int"), pair["item"]) >= depth)
+
 
 def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[Rule]:
     """The rules on published tables against the estimates and the geounits of a run; none where none are published.
 
-    `tables equal estimates`: every geounit has one row in every table, every value of which is the sum of its cells.
+    `tables equal estimates`: every geounit of a level that a table is published for has one row in it, every value of
+    which is the sum of its cells.
     `table totals equal estimates`: the first column of every table is the sum over its universe.
     """
     if not published:
         return []
-    items = _Items(published)
+    items = _Items(published, tables.levels)
     formats = tuple(dict.fromkeys(each.format for each in published))
     notes = {format: f"{format} files" if len(formats) > 1 else "" for format in formats}
     rows = [_of_geounits(tables.geounits, items), *_of_estimates(tables.estimates, items)]
-    rows += [_of_files(each, items.first[each.table.name]) for each in published]
+    rows += [_of_frame(each.table, each.format, each.frame, items) for each in published if each.frame is not None]
+    if files := [file for each in published for file in each.files]:
+        columns = {table.name: (items.first[table.name], table.names) for table in items.tables}
+        rows.append(published_rows(tables.geounits.sparkSession, files, columns))
     # The rows of a geounit are brought together as they are, before they grow into a row an item. (An outer explode,
     # because Spark would filter for empty arrays first and compute every array twice.)
     together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode")
@@ -108,14 +126,25 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     }
     differences = [F.when(held[format], _difference(format)).otherwise(0).alias(format) for format in formats]
     summed = each_item.groupBy("level", "geocode", "item").agg(*differences)
-    rule = F.when(item.isin(*items.totals), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
-    values = F.coalesce(F.get(F.lit(items.values), item), F.lit(0))
+    totals = [first + 1 for first in items.first.values()]
+    rule = F.when(F.array_contains(_constants(totals, "int"), item), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
+    values = F.coalesce(F.get(_constants(items.values, "int"), item), F.lit(0))
     # Most items agree and count for nothing by themselves: their rows stand for them. What fails is a geounit and a
     # column of it.
     differ = reduce(or_, [F.col(format) != 0 for format in formats])
-    name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(F.lit(items.names), item))
+    name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(_constants(items.names, "string"), item))
     named = summed.where(differ | (values > 0)).withColumn("geocode", name)
-    expected = tuple((of, level, note) for of in _RULES for level in tables.levels for note in notes.values())
+    reached = {
+        format: max(items.reached[items.first[each.table.name]] for each in published if each.format == format)
+        for format in formats
+    }
+    expected = tuple(
+        (of, level, note)
+        for of in _RULES
+        for depth, level in enumerate(tables.levels)
+        for format, note in notes.items()
+        if reached[format] > depth
+    )
     found = [
         Finding(rule, F.col(format) != 0, F.when(held[format], values).otherwise(0), note)
         for format, note in notes.items()
@@ -131,29 +160,35 @@ def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) ->
     named = [each for each in published if each.misnamed is not None]
     return [
         Check.of(
-            (HEADERS, level, ""), len(named), {each.table.name for each in named if level in (each.misnamed or ())}
+            (HEADERS, level, ""), len(there), {each.table.name for each in there if level in (each.misnamed or ())}
         )
-        for level in (levels if named else ())
+        for level in levels
+        if (there := [each for each in named if each.levels is None or level in each.levels])
     ]
 
 
 def _side(frame: DataFrame, format: str, pairs: Column) -> DataFrame:
     """What one side says of each geounit: items and values; no format is the side of the estimates."""
-    return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(_PAIRS).alias("pairs"))
+    return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(PAIRS).alias("pairs"))
 
 
-def _pair(item: int, value: Column) -> Column:
-    return F.struct(F.lit(item).alias("item"), value.cast("bigint").alias("value"))
+def _constants(values: Iterable[object], kind: str) -> Column:
+    """A constant array, as one text: thousands of values one by one take seconds to be told to Spark."""
+    return F.split(F.lit(",".join(map(str, values))), ",").cast(f"array<{kind}>")
+
+
+def _pair(item: Column, value: Column) -> Column:
+    return F.struct(item.alias("item"), value.cast("bigint").alias("value"))
 
 
 def _of_geounits(geounits: DataFrame, items: _Items) -> DataFrame:
     """Every geounit is expected to have one row in every table."""
-    return _side(geounits, "", F.array(*[_pair(row, F.lit(1)) for row in items.first.values()]))
+    rows = F.transform(_constants(items.first.values(), "int"), lambda item: _pair(item, F.lit(1)))
+    return _side(geounits, "", items.published(rows))
 
 
 def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataFrame]:
     """Totals by sums in SQL, and the sums of all columns by tasks."""
-    totals = F.array(*[_pair(item, _universe(table)) for item, table in zip(items.totals, items.tables, strict=True)])
     schema = items.tables[0].schema
     # Of cells that cannot be other rules tell.
     possible = F.filter(
@@ -162,29 +197,43 @@ def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataF
     )
     cells, counts = possible.getField("cells").alias("cells"), possible.getField("counts").alias("counts")
     sums = estimates.select("level", "geocode", cells, counts).mapInArrow(
-        without_values(_ColumnSums(schema, items.columns)), _SUMS
+        without_values(_ColumnSums(schema, items.columns, {level: items.at(level) for level in items.levels})), _SUMS
     )
-    return _side(estimates, "", totals), _side(sums, "", F.col("pairs"))
+    return _totals(estimates, items), _side(sums, "", F.col("pairs"))
 
 
-def _universe(table: Table) -> Column:
-    """Sum of the counts of the cells that the total counts."""
-    if any(not selection for selection in table.total.where):
-        return list_total("counts")
-    inside = F.filter(
-        F.arrays_zip("cells", "counts"),
-        lambda pair: reduce(or_, [selected(pair["cells"], each, table.schema) for each in table.total.where]),
+def _totals(estimates: DataFrame, items: _Items) -> DataFrame:
+    """What the totals of all tables count, one after the other in SQL; tables of one universe share a sum."""
+    universes: dict[tuple[Selection, ...], list[int]] = {}
+    for table in items.tables:
+        universes.setdefault(table.total.where, []).append(items.first[table.name] + 1)
+    # An outer explode: a geounit without anybody has totals of 0.
+    pairs = estimates.select("level", "geocode", F.explode_outer(F.arrays_zip("cells", "counts")).alias("pair"))
+    cells = pairs.select("level", "geocode", "pair.cells", "pair.counts")
+    schema, counts = items.tables[0].schema, F.col("counts").cast("bigint")
+    sums = []
+    for place, where in enumerate(universes):
+        inside = reduce(or_, [selected(F.col("cells").cast("bigint"), each, schema) for each in where])
+        sums.append(F.coalesce(F.sum(F.when(inside, counts)), F.lit(0)).alias(f"sum{place}"))
+    summed = cells.groupBy("level", "geocode").agg(*sums)
+    of_universe = _constants([" ".join(map(str, each)) for each in universes.values()], "string")
+    totals = F.flatten(
+        F.transform(
+            F.array(*[f"sum{place}" for place in range(len(universes))]),
+            lambda total, place: F.transform(
+                F.split(F.get(of_universe, place), " ").cast("array<int>"), lambda item: _pair(item, total)
+            ),
+        )
     )
-    return list_total(inside.getField("counts"))
+    return _side(summed, "", items.published(totals))
 
 
-def _of_files(published: PublishedTable, row: int) -> DataFrame:
-    """The rows of a table, their totals, and their values that are not zero; items from that of the row on."""
-    names = (published.table.total.name, *published.table.names)
-    values = ", ".join(["1L", *(f"coalesce(`{name}`, {_MISSING}L)" for name in names)])
-    every = F.expr(f"transform(array({values}), (value, item) -> struct(item + {row}, value))")
-    some = F.filter(every.cast(_PAIRS), lambda pair: pair["value"] != 0)
-    return _side(published.frame, published.format, some)
+def _of_frame(table: Table, format: str, frame: DataFrame, items: _Items) -> DataFrame:
+    """The rows of a table, their totals, and their values that are not zero."""
+    values = ", ".join(["1L", *(f"coalesce(`{name}`, {MISSING}L)" for name in (table.total.name, *table.names))])
+    every = F.expr(f"transform(array({values}), (value, item) -> struct(item + {items.first[table.name]}, value))")
+    some = F.filter(every.cast(PAIRS), lambda pair: pair["value"] != 0)
+    return _side(frame, format, some)
 
 
 def _difference(format: str) -> Column:
@@ -196,7 +245,7 @@ def _difference(format: str) -> Column:
 def _held(names: Collection[str], items: _Items) -> Column:
     """Whether an item is of one of the tables that a format has."""
     held = [owner in names for owner in items.owners]
-    return F.lit(True) if all(held) else F.coalesce(F.get(F.lit(held), F.col("item")), F.lit(True))
+    return F.lit(True) if all(held) else F.coalesce(F.get(_constants(held, "boolean"), F.col("item")), F.lit(True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,33 +254,52 @@ class _ColumnSums:
 
     schema: Schema
     columns: tuple[tuple[int, TableColumn], ...]
+    places: Mapping[str, tuple[int, ...]]  # geolevel -> places of the columns that are published for it
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         step = max(1, _SUMS_AT_ONCE // len(self.columns))
-        yield from map(self._sums, cut(batches, step))
+        for batch in cut(batches, step):
+            for level, rows in slices(batch, "level"):
+                yield self._sums(rows, [self.columns[place] for place in self.places.get(level, ())])
 
-    def _sums(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _sums(self, batch: pa.RecordBatch, columns: Sequence[tuple[int, TableColumn]]) -> pa.RecordBatch:
         cells, offsets = flat_lists(batch.column("cells"), np.int64)
         counts, _ = flat_lists(batch.column("counts"), np.int64)
-        levels = np.unravel_index(cells, self.schema.shape)
-        sums = np.zeros((batch.num_rows, len(self.columns)), dtype=np.int64)
-        for place, (_, column) in enumerate(self.columns):
-            before = np.concatenate([[0], np.cumsum(np.where(self._counted(column, levels), counts, 0))])
-            sums[:, place] = before[offsets[1:]] - before[offsets[:-1]]
-        geounit, counted = np.nonzero(sums)
-        items = np.array([item for item, _ in self.columns], dtype=np.int32)[counted]
-        pairs = pa.StructArray.from_arrays([pa.array(items), pa.array(sums[geounit, counted])], ["item", "value"])
-        ends = np.searchsorted(geounit, np.arange(batch.num_rows + 1)).astype(np.int32)
-        columns = [batch.column("level"), batch.column("geocode"), pa.ListArray.from_arrays(pa.array(ends), pairs)]
-        return pa.RecordBatch.from_arrays(columns, ["level", "geocode", "pairs"])
+        row = np.repeat(np.arange(batch.num_rows), np.diff(offsets))
+        sums = np.zeros((len(columns), batch.num_rows), dtype=np.int64)
+        for begin in range(0, len(cells), _CELLS_AT_ONCE):
+            part = slice(begin, begin + _CELLS_AT_ONCE)
+            known = _Cells(np.unravel_index(cells[part], self.schema.shape))
+            for place, (_, column) in enumerate(columns):
+                counted = np.flatnonzero(self._counted(column, known))
+                np.add.at(sums[place], row[part][counted], counts[part][counted])
+        pairs = pairs_of(sums.T, np.array([item for item, _ in columns], dtype=np.int32))
+        arrays = [batch.column("level"), batch.column("geocode"), pairs]
+        return pa.RecordBatch.from_arrays(arrays, ["level", "geocode", "pairs"])
 
-    def _counted(self, column: TableColumn, levels: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+    def _counted(self, column: TableColumn, cells: _Cells) -> NDArray[np.bool_]:
         """Whether a column counts each cell, by its levels of every attribute."""
-        counted = np.zeros(len(levels[0]), dtype=np.bool_)
+        counted = np.zeros(cells.number, dtype=np.bool_)
         for selection in column.where:
-            whole = np.ones(len(levels[0]), dtype=np.bool_)
+            whole = np.ones(cells.number, dtype=np.bool_)
             for name, named in selection:
-                axis = self.schema.axis(name)
-                whole &= np.isin(np.arange(self.schema.shape[axis]), named)[levels[axis]]
+                whole &= cells.have(self.schema.axis(name), named)
             counted |= whole
         return counted
+
+
+class _Cells:
+    """Cells by their levels, and which of them have some of the levels of an attribute: columns name few such sets."""
+
+    def __init__(self, levels: Sequence[NDArray[np.int64]]) -> None:
+        self._levels = levels
+        self._known: dict[tuple[int, tuple[int, ...]], NDArray[np.bool_]] = {}
+
+    @property
+    def number(self) -> int:
+        return len(self._levels[0])
+
+    def have(self, axis: int, named: tuple[int, ...]) -> NDArray[np.bool_]:
+        if (axis, named) not in self._known:
+            self._known[axis, named] = np.isin(self._levels[axis], named)
+        return self._known[axis, named]

@@ -115,6 +115,11 @@ class _Root(Generic[Place]):
 class PublicLayout(_Root[Place]):
     """Paths of the public root of one run."""
 
+    @property
+    def published_source(self) -> Place:
+        """Which run has published the counts that the estimates are held to; beside the table of these counts."""
+        return self.table("published") / "source.json"
+
     def microdata(self, kind: str, format: str) -> Place:
         """The folder of a microdata file: kind `person` or `unit`, format `parquet`, `text` or `ppmf`.
 

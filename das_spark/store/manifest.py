@@ -134,6 +134,8 @@ class PublicManifest(_Manifest):
         solver_status: Geolevel -> status -> families.
         worst_residuals: Geolevel -> name of a residual -> its largest value.
         estimation: Which geolevels were estimated together, in a sentence; empty where each was by itself.
+        published: The run whose published counts the estimates are held to (run id, product, when it began, SHA-256 of
+            its manifest); empty where they are held to none.
         notices: What readers must know, in sentences, such as that the run is insecure; every public file has them.
         relaxed: Families whose consistency with their parent was relaxed, by `<geolevel>/<parent>`.
         data_dictionary: Every output: what a row is, columns, types, units (`das_spark.io.dictionary`).
@@ -141,9 +143,11 @@ class PublicManifest(_Manifest):
     """
 
     #: 2: `notices` are called so; `stages` are all that are done, under the names that users see. 3: `files`. 4:
-    #: `estimation`.
-    schema_version: ClassVar[int] = 4
-    earlier: ClassVar[Mapping[int, tuple[str, ...]]] = MappingProxyType({3: ("estimation",)})
+    #: `estimation`. 5: `published`.
+    schema_version: ClassVar[int] = 5
+    earlier: ClassVar[Mapping[int, tuple[str, ...]]] = MappingProxyType(
+        {3: ("estimation", "published"), 4: ("published",)}
+    )
     product: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     config_hash: str = ""
@@ -157,6 +161,7 @@ class PublicManifest(_Manifest):
     solver_status: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     worst_residuals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     estimation: str = ""
+    published: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     relaxed: tuple[str, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()

@@ -161,6 +161,19 @@ MEASUREMENTS: Final = TableDeclaration(
 )
 #: Integer, nonnegative, summing to the parent cell by cell.
 ESTIMATES: Final = TableDeclaration("estimates", "a geounit: its protected histogram", _HISTOGRAM)
+#: Of the leaves, the estimates of another product's run; of all others, their sums. Cells are those of that product.
+PUBLISHED: Final = TableDeclaration(
+    "published",
+    "a geounit: its histogram as another product has published it, to which its estimate is held",
+    pa.schema(
+        [
+            _GEOCODE,
+            _PARENT,
+            _column("cells", _INTEGERS, "occupied cells: flat indices of the schema of that product, ascending"),
+            _column("counts", _LONGS, "records of that product in these cells", "records"),
+        ]
+    ),
+)
 DIAGNOSTICS: Final = TableDeclaration(
     "diagnostics",
     "a family: a parent and its children",
@@ -302,6 +315,8 @@ OF_EVERY_RUN: Final = (HISTOGRAMS, GEOUNITS, INVARIANTS, BOUNDS, MEASUREMENTS, E
 OF_OPTIMIZED_SPINES: Final = (BLOCKS, SHARES, CENSUS_ESTIMATES)
 #: What estimators add that give arrays with their estimates, or go upwards first.
 OF_ESTIMATORS: Final = (ESTIMATE_ARRAYS, UPWARD, UPWARD_SUMS)
+#: What a run has whose product is held to what another one has published.
+OF_PUBLISHED: Final = (PUBLISHED,)
 #: What a run has that is repeated on its own output.
 OF_REPLICATES: Final = (REPLICATE_ERRORS, REPLICATE_OFFSETS)
 
@@ -318,6 +333,16 @@ def of_estimator(needs: Needs, levels: Sequence[str]) -> dict[TableDeclaration, 
     return {table: of for table, of in found.items() if of}
 
 
+def of_published(*, held: bool, levels: Sequence[str]) -> dict[TableDeclaration, tuple[str, ...]]:
+    """The tables that a run has because its estimates are held to what another product has published.
+
+    Args:
+        held: Whether they are.
+        levels: All levels of the run, from the top.
+    """
+    return {table: tuple(levels) for table in OF_PUBLISHED} if held else {}
+
+
 #: Scratch of what is made from estimates and measurements; never part of a run's result.
 SCRATCH: Final = (SECONDS, LINEAR, MOMENTS, UNION_MOMENTS)
 
@@ -325,6 +350,14 @@ SCRATCH: Final = (SECONDS, LINEAR, MOMENTS, UNION_MOMENTS)
 TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
     {
         each.name: each
-        for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, *OF_REPLICATES, *SCRATCH)
+        for each in (
+            LEAVES,
+            *OF_EVERY_RUN,
+            *OF_OPTIMIZED_SPINES,
+            *OF_ESTIMATORS,
+            *OF_PUBLISHED,
+            *OF_REPLICATES,
+            *SCRATCH,
+        )
     }
 )

@@ -90,7 +90,7 @@ def epl_appendix(
 
 
 @app.command("occupancy")
-def occupancy(
+def occupancy(  # noqa: PLR0913, PLR0917 - an option each
     states: Annotated[int, typer.Option("--states", help="Simulated states.")] = 5,
     counties: Annotated[int, typer.Option("--counties", help="Simulated counties of each state.")] = 62,
     follow_up_to: Annotated[
@@ -100,11 +100,15 @@ def occupancy(
     seed: Seed = 2010,
     run: Annotated[
         Path | None,
-        typer.Option("--run", metavar="RUN", help="Look at this run of housing units instead. RESTRICTED."),
+        typer.Option("--run", metavar="RUN", help="Look at this run of units or households instead. RESTRICTED."),
     ] = None,
     truth: Annotated[
         Path | None,
         typer.Option("--truth", metavar="RUN", help="With --run: take the confidential histograms of that run."),
+    ] = None,
+    persons: Annotated[
+        Path | None,
+        typer.Option("--persons", metavar="RUN", help="With --run: the run of its people, for persons per household."),
     ] = None,
     out: Out = None,
     as_json: Json = False,
@@ -118,10 +122,10 @@ def occupancy(
     if run is not None:
         from das_spark.studies.run_occupancy import occupancy_of_run  # noqa: PLC0415 - needs Spark
 
-        _deliver("occupancy", occupancy_of_run(run, truth), out, as_json=as_json)
+        _deliver("occupancy", occupancy_of_run(run, truth, persons), out, as_json=as_json)
         return
-    if truth is not None:
-        raise typer.BadParameter("--truth goes with --run")
+    if given := [name for name, value in (("--truth", truth), ("--persons", persons)) if value is not None]:
+        raise typer.BadParameter(f"{given[0]} goes with --run")
     from das_spark.studies.occupancy import OccupancySettings  # noqa: PLC0415
     from das_spark.studies.occupancy_report import occupancy_experiment  # noqa: PLC0415
 

@@ -55,6 +55,8 @@ DEFINITIONS: Final[Mapping[str, str]] = {
     "share filled": "filled geounits, of those that had a vacant unit in truth; its interval is that of Wilson at "
     "95 %, as if geounits were independent (those of one parent are not: they share its error)",
     "overfull": "more households than housing units in the release: impossible where the bound is imposed",
+    "persons per household": "people in households, of one run, divided by households, of another: nothing holds the "
+    "two together in the release, and even a household without people is possible",
     "difference": "released minus true number of households of a geounit",
     "quintile": "fifth of the geounits of a geolevel by true number of households, 1 the smallest; thresholds are "
     "quantiles with linear interpolation, and a count on a threshold belongs below",
@@ -118,6 +120,33 @@ class LevelOccupancy:
         """Of the whole geolevel."""
         first, *others = self.parts
         return sum(others, start=first)
+
+
+@dataclass(frozen=True, slots=True)
+class HouseholdPeople:
+    """People in households and households of the geounits of a geolevel; those with neither are left out."""
+
+    geounits: int
+    true_people: int
+    true_households: int
+    released_people: int
+    released_households: int
+    fewer_people: int  # geounits whose households, as released, have less than one person each
+    without_people: int  # geounits that have households, but nobody in them
+    without_households: int  # geounits that have people in households, but no household
+
+
+@dataclass(frozen=True, slots=True)
+class PersonsPerHousehold:
+    """People in households beside households, from two runs that nothing holds together.
+
+    Percentiles, 5th, 50th and 95th, are over geounits with a household; none where there is no such geounit.
+    """
+
+    geolevel: str
+    together: HouseholdPeople
+    true_ratios: tuple[float, ...]
+    released_ratios: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

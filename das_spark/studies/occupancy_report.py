@@ -34,6 +34,7 @@ from das_spark.studies.occupancy import (
     OccupancyReport,
     OccupancySettings,
     OccupancyStudy,
+    PersonsPerHousehold,
     Reported,
     StudyFinding,
     occupancy_findings,
@@ -162,6 +163,7 @@ class RunOccupancy(StudyResult):
     product: str
     run: str
     occupancy: OccupancyReport
+    ratios: tuple[PersonsPerHousehold, ...] = ()  # where the persons of the same census were named
 
     @property
     def title(self) -> str:
@@ -173,11 +175,10 @@ class RunOccupancy(StudyResult):
         return f"Run {self.run}, product {self.product}.", _SOURCE
 
     def tables(self) -> list[ReportTable]:
-        """Occupancy and differences."""
-        return [
-            replace(table, title=f"{table.title} (restricted: not protected by noise)")
-            for table in (_occupancy_table((self.occupancy,)), _difference_table((self.occupancy,)))
-        ]
+        """Occupancy and differences, beside the published figure; persons per household."""
+        found = [_occupancy_table((self.occupancy,), PUBLISHED_COUNTIES), _difference_table((self.occupancy,))]
+        found += [_ratio_table(self.ratios)] if self.ratios else []
+        return [replace(table, title=f"{table.title} (restricted: not protected by noise)") for table in found]
 
     def figures(self) -> Iterator[Figure]:
         """Shares, and the differences of every geolevel."""
@@ -190,7 +191,8 @@ class RunOccupancy(StudyResult):
         """The geolevels with the frequency of every difference."""
         releases = [self.occupancy.to_json()]
         facts = {"format": 1, "restricted": RESTRICTED, "product": self.product, "run": self.run}
-        return {**facts, "releases": releases, "definitions": dict(DEFINITIONS)}
+        ratios = [asdict(each) for each in self.ratios]
+        return {**facts, "releases": releases, "persons_per_household": ratios, "definitions": dict(DEFINITIONS)}
 
 
 def occupancy_experiment(settings: OccupancySettings, report: Reported = lambda _: None) -> OccupancyResult:
@@ -204,7 +206,14 @@ _BOX: Final = ("low", "first", "median", "third", "high", "mean")
 _BOX_HEADINGS: Final = ("whisker", "quartile", "median", "quartile above", "whisker above", "mean")
 
 
-def _occupancy_table(reports: Sequence[OccupancyReport]) -> ReportTable:
+#: What was published of the demonstration's counties, to be read beside those of a run.
+PUBLISHED_COUNTIES: Final = (
+    f"Published of the demonstration: {published.FULL_COUNTIES:,} of {published.COUNTIES:,} counties filled, "
+    f"{published.FULL_COUNTIES_IN_TRUTH} full in truth."
+)
+
+
+def _occupancy_table(reports: Sequence[OccupancyReport], beside: str = "") -> ReportTable:
     """How many geounits are full, a row a release and geolevel."""
     rows: list[tuple[Cell, ...]] = []
     for report in reports:
@@ -219,6 +228,7 @@ def _occupancy_table(reports: Sequence[OccupancyReport]) -> ReportTable:
         *("true occupancy", "released"),
     )
     note = "filled: full in the release, with vacant units in truth; the share is of those that had vacant units."
+    note = " ".join(filter(None, (note, beside)))
     return study_table("occupancy", "Geounits without a vacant housing unit", columns, rows, note=note)
 
 
@@ -234,6 +244,34 @@ def _difference_table(reports: Sequence[OccupancyReport]) -> ReportTable:
     columns = ("release", "geolevel", "quintile", "geounits", "least", "most", "filled", *_BOX_HEADINGS)
     title = "Released minus true households, by quintile of the true number"
     return study_table("differences", title, columns, rows)
+
+
+def _ratio_table(levels: Sequence[PersonsPerHousehold]) -> ReportTable:
+    """Persons per household of every geolevel: of all together, and over its geounits."""
+
+    def divided(people: int, households: int) -> Cell:
+        return people / households if households else None
+
+    rows: list[tuple[Cell, ...]] = []
+    for each in levels:
+        both = each.together
+        impossible = (both.fewer_people, both.without_people, both.without_households)
+        for name, people, households, ratios, wrong in (
+            ("truth", both.true_people, both.true_households, each.true_ratios, (None,) * len(impossible)),
+            ("release", both.released_people, both.released_households, each.released_ratios, impossible),
+        ):
+            shown = (divided(people, households), *(ratios or (None,) * 3))
+            rows.append((each.geolevel, name, both.geounits, people, households, *shown, *wrong))
+    columns = (
+        *("geolevel", "of", "geounits", "people in households", "households", "persons per household"),
+        *("5th percentile", "median", "95th percentile"),
+        *("fewer people than households", "households without people", "people without households"),
+    )
+    note = (
+        "Percentiles are over geounits with a household. People and households are protected apart, and nothing holds "
+        "them together: the last three columns count geounits of the release in which they contradict each other."
+    )
+    return study_table("persons_per_household", "Persons per household", columns, rows, note=note)
 
 
 def _people_table(kinds: Mapping[str, Sequence[Quintile]]) -> ReportTable:

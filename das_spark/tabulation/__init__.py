@@ -1,6 +1,9 @@
 """The tabulation room: published tables, as sums over the cells of histograms."""
 
 from das_spark.tabulation.demographic import age_label, demographic_tables
+from das_spark.tabulation.dhc_household import dhc_household_tables
+from das_spark.tabulation.dhc_person import dhc_person_tables
+from das_spark.tabulation.dhc_unit import dhc_unit_tables
 from das_spark.tabulation.household import household_tables
 from das_spark.tabulation.redistricting import housing_tables, redistricting_tables
 from das_spark.tabulation.sums import Incidence, incidence, tabulate
@@ -14,6 +17,9 @@ __all__ = [
     "TableColumn",
     "age_label",
     "demographic_tables",
+    "dhc_household_tables",
+    "dhc_person_tables",
+    "dhc_unit_tables",
     "household_tables",
     "housing_tables",
     "incidence",

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Schema
 from das_spark.tabulation.redistricting import quarters_by_type
-from das_spark.tabulation.table import Line, Table
+from das_spark.tabulation.table import COUNTY, TRACT, Line, Table
 
 #: Attribute -> levels that count.
 _Levels = Mapping[str, tuple[int, ...]]
@@ -33,7 +34,7 @@ _QUARTERS: Final = _INSTITUTIONS + _OTHERS
 _HISPANIC, _NOT_HISPANIC = (1,), (0,)
 
 
-def _groups(*firsts: int) -> _Ages:
+def age_groups(*firsts: int) -> _Ages:
     """Groups that begin with given ages, and end before the next one or at the top."""
     return tuple(zip(firsts, (*(first - 1 for first in firsts[1:]), _TOP), strict=True))
 
@@ -43,11 +44,11 @@ def _every_five(first: int, last: int) -> tuple[int, ...]:
 
 
 #: Of P12, P12A to I and PCT13, PCT13A to I.
-_AGES_OF_P12: Final = _groups(
+AGES_OF_P12: Final = age_groups(
     *(0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85),
 )
-_SINGLE_YEARS: Final = _groups(*range(100), 100, 105, 110)
-_AGES_OF_P43: Final = _groups(0, 18, 65)
+SINGLE_YEARS: Final = age_groups(*range(100), 100, 105, 110)
+_AGES_OF_P43: Final = age_groups(0, 18, 65)
 _UNDER_20: Final = tuple((age, age) for age in range(20))
 #: Number of a PCO table -> its universe, the levels of hhgq in it, and the first ages of its groups.
 _PCO: Final = {
@@ -80,6 +81,15 @@ def age_label(first: int, last: int) -> str:
     return f"{first} {'and' if last == first + 1 else 'to'} {last} years"
 
 
+def lowest_of(name: str) -> Geolevel | None:
+    """The lowest geolevel of a table of a summary file by the letters of its name: all, tracts, or counties.
+
+    Args:
+        name: Such as PCT12; P and H are published for blocks, PCT and HCT for tracts, PCO for counties.
+    """
+    return {"PCT": TRACT, "HCT": TRACT, "PCO": COUNTY}.get(name[:3])
+
+
 def demographic_tables(schema: Schema) -> tuple[Table, ...]:
     """The tables of persons.
 
@@ -94,7 +104,16 @@ def demographic_tables(schema: Schema) -> tuple[Table, ...]:
         QueryError: The schema lacks an attribute, or some of its levels.
     """
     return tuple(
-        Table.of(name=name, title=title, universe=universe, schema=schema, prefix=prefix, lines=lines, digits=digits)
+        Table.of(
+            name=name,
+            title=title,
+            universe=universe,
+            schema=schema,
+            prefix=prefix,
+            lines=lines,
+            digits=digits,
+            lowest=lowest_of(name),
+        )
         for name, title, universe, prefix, lines, digits in _declared(schema)
     )
 
@@ -106,27 +125,27 @@ def _declared(schema: Schema) -> Iterator[_Declared]:
     """Name, title, universe, what the names of columns begin with, lines, and digits of the number of a line."""
     hhgq, cenrace = (schema.attributes[schema.axis(name)] for name in ("hhgq", "cenrace"))
     everybody, races, origins = Line(0, "Total", {}), tuple(_races(cenrace)), tuple(_origins())
-    by_origin = chain.from_iterable((origin, *_within(origin, races)) for origin in origins)
+    by_origin = chain.from_iterable((origin, *lines_within(origin, races)) for origin in origins)
     shared, people, by_age = f"{SHARED_NUMBER}P", "Total population", "Sex by age"
     yield _base(shared, 1, "Total population", people, [everybody])
     yield _base(shared, 3, "Race", people, [everybody, *races])
     yield _base(shared, 4, "Hispanic or Latino origin", people, [everybody, *origins])
     yield _base("P", 5, "Hispanic or Latino origin by race", people, [everybody, *by_origin])
-    yield from _iterated("P", 12, by_age, people, _sex_by_age(_AGES_OF_P12, {}))
+    yield from _iterated("P", 12, by_age, people, sex_by_age(AGES_OF_P12, {}))
     young = {"age": tuple(range(len(_UNDER_20)))}
-    yield _base("P", 14, by_age, "Population under 20 years", _sex_by_age(_UNDER_20, young))
+    yield _base("P", 14, by_age, "Population under 20 years", sex_by_age(_UNDER_20, young))
     households = "Population in households"
     yield _base("P", 16, f"{households} by age", households, _adults_or_not({"hhgq": _HOUSEHOLDS}))
     quarters, title = "Population in group quarters", "Population in group quarters by sex by age by type"
     lines = tuple(_of_quarters(hhgq))
     yield _base("P", 43, title, quarters, lines)
     yield from _iterations("PCO", 43, title, quarters, lines)
-    yield _base("PCT", 12, by_age, people, _sex_by_age(_SINGLE_YEARS, {}))
-    yield from _iterated("PCT", 13, by_age, households, _sex_by_age(_AGES_OF_P12, {"hhgq": _HOUSEHOLDS}))
+    yield _base("PCT", 12, by_age, people, sex_by_age(SINGLE_YEARS, {}))
+    yield from _iterated("PCT", 13, by_age, households, sex_by_age(AGES_OF_P12, {"hhgq": _HOUSEHOLDS}))
     adults = "Population 18 years and over in group quarters"
     yield _base("PCT", 22, f"{adults} by sex by type", adults, _adults(hhgq))
     for number, (universe, levels, firsts) in _PCO.items():
-        yield _base("PCO", number, by_age, universe, _sex_by_age(_groups(*firsts), {"hhgq": levels}))
+        yield _base("PCO", number, by_age, universe, sex_by_age(age_groups(*firsts), {"hhgq": levels}))
 
 
 def _base(letters: str, number: int, title: str, universe: str, lines: Iterable[Line]) -> _Declared:
@@ -172,21 +191,22 @@ def _origins() -> Iterator[Line]:
     yield Line(1, "Hispanic or Latino", {"hispanic": _HISPANIC})
 
 
-def _within(heading: Line, lines: Iterable[Line]) -> Iterator[Line]:
+def lines_within(heading: Line, lines: Iterable[Line]) -> Iterator[Line]:
     """Lines as they stand under a heading that they do not know."""
     return (line.within(heading.levels, indent=heading.depth) for line in lines)
 
 
-def _sexes(universe: _Levels) -> Iterator[tuple[Line, _Levels]]:
+def sex_lines(universe: _Levels) -> Iterator[tuple[Line, _Levels]]:
     """The line of each sex, and the levels of what stands under it."""
     for level, label in enumerate(("Male", "Female")):
         of_sex = {**universe, "sex": (level,)}
         yield Line(1, label, of_sex), of_sex
 
 
-def _sex_by_age(ages: _Ages, universe: _Levels) -> Iterator[Line]:
+def sex_by_age(ages: _Ages, universe: _Levels) -> Iterator[Line]:
+    """The total, and of each sex its line and those of groups of ages, given by first and last age."""
     yield Line(0, "Total", universe)
-    for sex, of_sex in _sexes(universe):
+    for sex, of_sex in sex_lines(universe):
         yield sex
         for first, last in ages:
             yield Line(2, age_label(first, last), {**of_sex, "age": tuple(range(first, last + 1))})
@@ -194,14 +214,14 @@ def _sex_by_age(ages: _Ages, universe: _Levels) -> Iterator[Line]:
 
 def _adults_or_not(universe: _Levels) -> Iterator[Line]:
     yield Line(0, "Total", universe)
-    for first, last in _groups(0, 18):
+    for first, last in age_groups(0, 18):
         yield Line(1, age_label(first, last), {**universe, "age": tuple(range(first, last + 1))})
 
 
 def _of_quarters(hhgq: Attribute) -> Iterator[Line]:
     """Sex by three ages by type of group quarters."""
     yield Line(0, "Total", {"hhgq": _QUARTERS})
-    for sex, of_sex in _sexes({"hhgq": _QUARTERS}):
+    for sex, of_sex in sex_lines({"hhgq": _QUARTERS}):
         yield sex
         for first, last in _AGES_OF_P43:
             age = tuple(range(first, last + 1))
@@ -215,7 +235,7 @@ def _adults(hhgq: Attribute) -> Iterator[Line]:
     age = tuple(range(18, _TOP + 1))
     universe = {"hhgq": _QUARTERS, "age": age}
     yield Line(0, "Total", universe)
-    for sex, of_sex in _sexes(universe):
+    for sex, of_sex in sex_lines(universe):
         yield sex
         who = {"sex": of_sex["sex"], "age": age}
         yield from (line.within(who, indent=1) for line in quarters_by_type(hhgq))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from das_spark.histogram import Attribute, Schema
+from das_spark.tabulation.demographic import lowest_of
 from das_spark.tabulation.table import Line, Table
 
 #: Attribute -> levels that count.
@@ -50,7 +51,16 @@ def household_tables(schema: Schema) -> tuple[Table, ...]:
         QueryError: The schema lacks an attribute, or some of its levels.
     """
     return tuple(
-        Table.of(name=name, title=title, universe=universe, schema=schema, prefix=prefix, lines=lines, digits=digits)
+        Table.of(
+            name=name,
+            title=title,
+            universe=universe,
+            schema=schema,
+            prefix=prefix,
+            lines=lines,
+            digits=digits,
+            lowest=lowest_of(name),
+        )
         for name, title, universe, prefix, lines, digits in _declared(schema)
     )
 

@@ -41,7 +41,7 @@ def redistricting_tables(schema: Schema) -> tuple[Table, ...]:
     Raises:
         QueryError: The schema lacks an attribute, or the recode.
     """
-    races = tuple(_races(schema.attributes[schema.axis("cenrace")]))
+    races = tuple(race_lines(schema.attributes[schema.axis("cenrace")]))
     by_race = (Line(0, "Total", {}), *races)
     by_origin = (
         Line(0, "Total", {}),
@@ -99,7 +99,7 @@ def _among(who: dict[str, tuple[int, ...]], lines: tuple[Line, ...]) -> tuple[Li
     return tuple(line.within(who) for line in lines)
 
 
-def _races(cenrace: Attribute) -> Iterator[Line]:
+def race_lines(cenrace: Attribute) -> Iterator[Line]:
     """The 70 race lines under a total: one race and its six, two or more and then combinations by number of races."""
     one, *several = [levels for _, levels in _by_number(cenrace).groups]
     yield _race_line(1, f"Population of {_WORDS[0]}", one)

@@ -10,14 +10,20 @@ or the union of several such sets. No column is a formula beyond that, so a tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import QueryError
+from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Schema
+
+#: Lowest levels of tables that are not published for every block.
+TRACT: Final = Geolevel("Tract", 11)
+COUNTY: Final = Geolevel("County", 5)
 
 #: For some attributes the levels that count; attributes left out count with all their levels.
 Selection = tuple[tuple[str, tuple[int, ...]], ...]
@@ -107,6 +113,7 @@ class Table:
     universe: str  #: who or what is counted in its total
     schema: Schema  #: whose cells are summed
     columns: tuple[TableColumn, ...]  #: in published order; headings stand before the lines under them, the total first
+    lowest: Geolevel | None = None  #: lowest geolevel that it is published for; None where it is made for all of a run
 
     def __post_init__(self) -> None:
         """Check names, indentation and nesting."""
@@ -135,6 +142,7 @@ class Table:
         prefix: str,
         lines: Iterable[Line],
         digits: int = 4,
+        lowest: Geolevel | None = None,
     ) -> Table:
         """A table whose columns are numbered from 1, as in the redistricting data.
 
@@ -146,6 +154,7 @@ class Table:
             prefix: What stands before the number in a column's name, such as P001.
             lines: The columns, in order.
             digits: Of the number.
+            lowest: Lowest geolevel that it is published for; None for every level.
 
         Raises:
             QueryError: As for the table; or a line selects by what the schema does not have.
@@ -154,7 +163,7 @@ class Table:
             TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, (tuple(line.levels.items()),))
             for number, line in enumerate(lines, start=1)
         )
-        return cls(name, title, universe, schema, columns)
+        return cls(name, title, universe, schema, columns, lowest)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,6 +174,29 @@ class Table:
     def total(self) -> TableColumn:
         """The column that counts the whole universe."""
         return self.columns[0]
+
+    def levels(self, spine: Spine, wanted: Collection[str] | None = None) -> tuple[str, ...]:
+        """Geolevels that the table is published for.
+
+        Args:
+            spine: The levels of a run, those of the census.
+            wanted: Names of levels that are asked for; all of them where None.
+
+        Returns:
+            Names, root first. A spine that has no level of the name of the lowest one is gone down to the last level
+            whose geocodes have no more digits. None where every level lies below.
+        """
+        return tuple(
+            level.name
+            for level in spine.levels
+            if self._reaches(level, spine) and (wanted is None or level.name in wanted)
+        )
+
+    def _reaches(self, level: Geolevel, spine: Spine) -> bool:
+        if self.lowest is None:
+            return True
+        named = self.lowest.name in spine.names
+        return level.length <= (spine.level(self.lowest.name) if named else self.lowest).length
 
     def heading(self, place: int) -> int:
         """The column under which another one stands.

@@ -19,7 +19,9 @@ from typing import Any
 PRODUCTS = Path(__file__).resolve().parent / "levels.json"
 #: Estimator -> the levels of its pass upwards: all but the lowest, which only all rows bring in, or all.
 UPWARD = {"blue_down": "inner"}
-PREPARING = ("spine", "ingest")
+#: Taking the counts that another product has published.
+PUBLISHED = "published counts"
+PREPARING = ("spine", "ingest", PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,18 @@ def read_run_file(path: Path) -> RunFile:
     if "parts" not in run:
         return RunFile(path, run.get("name") or str(run.get("product")), _stages(tables, path)[1])
     shared = {key: table for key, table in tables.items() if key != "run"}
-    parts = [_stages(_merged(_read(path.parent / part), shared), path) for part in run["parts"]]
-    named = [(stage, f"{record}: {stage}") for record, stages in parts for stage in stages]
-    # Every part reads its input before any part draws.
-    first = [name for stage, name in named if stage in PREPARING]
-    return RunFile(path, str(run.get("name")), (*first, *(name for stage, name in named if stage not in PREPARING)))
+    files = [_merged(_read(path.parent / part), shared) for part in run["parts"]]
+    # Every part reads its input before any part draws; what an earlier part publishes is there only when that is done.
+    first, later, before = [], [], set()
+    for tables in files:
+        record, stages = _stages(tables, path)
+        product = _product(tables, path)
+        awaited = product["published"] in before
+        for stage in stages:
+            prepares = stage in PREPARING and not (stage == PUBLISHED and awaited)
+            (first if prepares else later).append(f"{record}: {stage}")
+        before.add(tables["run"]["product"])
+    return RunFile(path, str(run.get("name")), (*first, *later))
 
 
 def task_id(stage: str) -> str:
@@ -80,16 +89,13 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]]:
     """What a run counts, and its stages in order."""
-    name = tables.get("run", {}).get("product")
-    products = json.loads(PRODUCTS.read_text(encoding="utf-8"))
-    if name not in products:
-        raise ValueError(f"{path}: run.product {name!r} is unknown; known: {', '.join(products)}")
-    product = products[name]
+    product = _product(tables, path)
     geography = tables.get("geography", {})
     of_areas = geography.get("spine", "census") != "census"
     stages = [
         *(["spine"] if of_areas else []),
         "ingest",
+        *([PUBLISHED] if product["published"] else []),
         *_of_levels(_levels(product, tables), tables),
         *(["census geounits"] if of_areas else []),
         "microdata",
@@ -99,6 +105,16 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
         *(["evaluate"] if tables.get("evaluation", {}).get("enabled", True) else []),
     ]
     return product["record"], tuple(stages)
+
+
+def _product(tables: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """What `levels.json` says of the product of a run."""
+    name = tables.get("run", {}).get("product")
+    products = json.loads(PRODUCTS.read_text(encoding="utf-8"))
+    if name not in products:
+        raise ValueError(f"{path}: run.product {name!r} is unknown; known: {', '.join(products)}")
+    found: Mapping[str, Any] = products[name]
+    return found
 
 
 def _of_levels(levels: list[str], tables: Mapping[str, Any]) -> list[str]:
@@ -117,7 +133,8 @@ def _levels(product: Mapping[str, Any], tables: Mapping[str, Any]) -> list[str]:
     geography = tables.get("geography", {})
     if geography.get("levels"):
         return list(geography["levels"])
-    if geography.get("spine") == "dhc":
-        return list(product["dhc"])
     strategy = tables.get("budget", {}).get("strategy")
-    return list(product["strategies"].get(strategy, product["levels"]))
+    usual = product["strategies"].get(strategy, product["levels"])
+    if geography.get("spine") == "dhc" and not set(usual) <= set(product["dhc"]):
+        return list(product["dhc"])
+    return list(usual)

@@ -17,6 +17,9 @@ from das_spark.config import known_levels
 from das_spark.core import ESTIMATORS
 from das_spark.products import PRODUCTS
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
+import held_runs
+
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "jobs" / "airflow"
 RUN_FILES = sorted(path for path in (ROOT / "conf").glob("*.toml"))
@@ -58,9 +61,11 @@ def known_of_products() -> dict[str, Any]:
         product.name: {
             "record": product.record,
             "tables": bool(product.tables),
+            "published": product.published.product if product.published else "",
             "levels": list(product.default_levels),
             "dhc": [level.name for level in known_levels(product, "dhc")],
             "strategies": {name: list(strategy.geolevels) for name, strategy in product.strategies.items()},
+            **({} if product.published is None else {"published": product.published.product}),
         }
         for product in PRODUCTS.values()
     }
@@ -93,6 +98,22 @@ def test_what_changes_the_plan_changes_the_tasks(reading, capsys, tmp_path, more
     found = reading.read_run_file(path)
     assert found.stages == planned(capsys, str(path))
     assert found.name == ("both" if joint else "pl94-2020-simulated")
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["single", "joint"])
+def test_published_counts_are_taken_where_the_plan_says(reading, capsys, tmp_path, monkeypatch, joint):
+    held_runs.registered_units(monkeypatch)
+    known = tmp_path / "levels.json"
+    known.write_text(json.dumps(known_of_products()))
+    monkeypatch.setattr(reading, "PRODUCTS", known)
+    path = held_runs.write_joint(tmp_path)
+    if not joint:
+        path = tmp_path / "households.toml"
+        more = 'published = "elsewhere"\n[budget]\nstrategy = "usual"\n[invariants]\nunits = false\n'
+        path.write_text(path.read_text() + more)
+    found = reading.read_run_file(path)
+    assert found.stages == planned(capsys, str(path))
+    assert [each for each in found.stages if "published counts" in each]
 
 
 def test_levels_of_products_are_those_of_the_registry(reading):

@@ -67,7 +67,26 @@ def test_simulate_writes_records_that_the_run_file_reads(capsys, tmp_path):
     assert main(["check", str(CONF / "pl94_2020_simulated.toml"), "--set", f"input.path={out}"]) == 0
 
 
-@pytest.mark.parametrize("wrong", [["--share", "2"], ["--share", "0.x"], ["--like", "1950"]])
+def test_simulate_writes_people_with_households_that_the_run_file_reads(capsys, tmp_path):
+    out = tmp_path / "people"
+    options = [
+        "--like",
+        "2020-state",
+        "--product",
+        "dhc_2020",
+        "--share",
+        "1/5000",
+        "--layout",
+        "cef",
+        "--out",
+        str(out),
+    ]
+    assert main(["simulate", *options]) == 0
+    assert "units.txt" in capsys.readouterr().out
+    assert main(["check", str(CONF / "pl94_2020_simulated.toml"), "--set", f"input.path={out}"]) == 0
+
+
+@pytest.mark.parametrize("wrong", [["--share", "2"], ["--share", "0.x"], ["--like", "1950"], ["--product", "dhc_2020"]])
 def test_simulate_refuses_what_cannot_be(capsys, tmp_path, wrong):
     options = {"--like": "1940", "--share": "1/10000", "--out": str(tmp_path / "x")} | {wrong[0]: wrong[1]}
     assert main(["simulate", *[word for pair in options.items() for word in pair]]) == 2

@@ -22,7 +22,7 @@ from das_spark.core import ESTIMATORS
 from das_spark.errors import ConfigurationError
 
 CONF = Path(__file__).parents[2] / "conf"
-JOINT = ("ddp_2010.toml", "pl94_2020.toml")  # their parts are here
+JOINT = ("ddp_2010.toml", "dhc_2020.toml", "pl94_2020.toml")  # their parts are here
 RUN_FILES = sorted(path for path in CONF.glob("*.toml") if path.name not in JOINT)
 FROM = MeasurementOrigin(OriginKind.RUN, "first", "then", "0" * 64, "first#1")
 

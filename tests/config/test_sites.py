@@ -49,15 +49,23 @@ def planned(estimator: str, queries: dict[str, str]):
     return plan_of(tables, "test", files=False)
 
 
-#: Types, sizes, ages and oldest members, which the zeros tell apart, too.
-TOO_MANY = "ddp_2010_household"
+#: Types, sizes, ages and oldest members, which the zeros tell apart, too; relationships by age.
+TOO_MANY = {
+    "ddp_2010_household": "these are 2,400",
+    "dhc_2020_person": "more than",
+    "dhc_2020_household": "these are 15,200",
+}
 
 
-def test_every_shipped_strategy_but_that_of_households_is_well_below_the_most():
-    product = PRODUCTS[TOO_MANY]
-    queries = [product.schema.query(item.query) for item in product.strategies["ddp_2010"].budget.levels[0].queries]
-    assert "these are 2,400" in too_many_sites(product, queries, MOST)
-    for product in [each for name, each in PRODUCTS.items() if name != TOO_MANY]:
+@pytest.mark.parametrize(("name", "said"), TOO_MANY.items())
+def test_strategies_that_tell_types_or_relationships_apart_are_above_the_most(name, said):
+    product = PRODUCTS[name]
+    queries = next(iter(product.strategies.values())).budget.levels[0].queries
+    assert said in too_many_sites(product, [product.schema.query(item.query) for item in queries], MOST)
+
+
+def test_every_other_shipped_strategy_is_well_below_the_most():
+    for product in [each for name, each in PRODUCTS.items() if name not in TOO_MANY]:
         for strategy in product.strategies.values():
             names = {item.query for level in strategy.budget.levels for item in level.queries}
             assert too_many_sites(product, [product.schema.query(name) for name in names], MOST // 2) == ""
@@ -77,6 +85,21 @@ def test_queries_that_tell_too_much_apart_are_refused_with_the_key_and_the_fix()
     with pytest.raises(ConfigurationError, match=said):  # of measurements that exist, too
         estimation_plan(plan, origin, ["estimation.estimator=blue_down"], source="first")
     assert planned("blue_down", {"hhgq": "1/4", "detailed": "3/4"}).queries
+
+
+def test_a_product_of_more_cells_than_an_estimator_takes_is_refused_with_the_other_one():
+    tables = {
+        "config_version": 1,
+        "run": {"product": "ddp_2010_person"},
+        "input": {"reader": "tidy_counts", "path": "population"},
+        "budget": {"strategy": "ddp_2010"},
+        "estimation": {"estimator": "blue_down"},
+    }
+    said = r"'blue_down' takes 262,144 cells at most, and ddp_2010_person has 467,712; set it to \"top_down\""
+    with pytest.raises(ConfigurationError, match=said):
+        plan_of(tables, "test", files=False)
+    tables["estimation"] = {"estimator": "top_down"}
+    assert plan_of(tables, "test", files=False).product.schema.size == 467_712
 
 
 def test_a_schema_of_more_than_a_million_cells_is_looked_at_at_once():

@@ -236,3 +236,47 @@ def test_a_sparse_answer_takes_memory_for_the_occupied_cells_only():
     assert answers.sum() == len(cells)
     assert len(touched) == len(cells)
     assert peak < schema.size / 4  # bytes: a dense array would take eight a cell
+
+
+def _coarser_oracle(finer, coarser):
+    """By looking at every cell."""
+    cells = np.arange(finer.size)
+    mine, theirs = finer.row_of(cells), coarser.row_of(cells)
+    if (theirs[mine < 0] >= 0).any():
+        return None
+    found = np.full(finer.rows, -1, dtype=np.int64)
+    for row in range(finer.rows):
+        seen = np.unique(theirs[mine == row])
+        if len(seen) > 1:
+            return None
+        found[row] = seen[0]
+    return found
+
+
+def test_answers_of_a_finer_query_are_parts_of_those_of_a_coarser_one():
+    random = np.random.default_rng(7)
+    compared = 0
+    for _ in range(400):
+        shape = tuple(random.integers(1, 4, 3))
+
+        def factor(size, from_group=None):
+            groups = random.integers(-1, 2, size) if from_group is None else random.integers(-1, 2, 5)[from_group]
+            groups = np.where(np.ones(size, bool) if from_group is None else from_group >= 0, groups, -1)
+            if (groups < 0).all():
+                return np.zeros(size, dtype=np.int64) if from_group is None else None
+            return np.unique(np.append(groups, -1), return_inverse=True)[1][:-1] - 1
+
+        fine = [factor(size) for size in shape]
+        coarse = [factor(size, each) for size, each in zip(shape, fine, strict=True)]
+        if any(each is None for each in coarse):
+            continue
+        finer, coarser = Query("fine", shape, tuple(fine)), Query("coarse", shape, tuple(coarse))
+        for one, other in ((finer, coarser), (coarser, finer), (finer, finer)):
+            expected, found = _coarser_oracle(one, other), one.answers_in(other)
+            if found is None:
+                assert expected is None or (other.row_of(np.arange(other.size)) < 0).any()
+                continue
+            compared += 1
+            assert expected is not None
+            assert found.tolist() == expected.tolist()
+    assert compared > 200

@@ -11,13 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.io.microdata_digest import FilePart, digest_part
-from das_spark.io.microdata_files import WriteTask
+from das_spark.io.microdata_files import Division, WriteTask
 from das_spark.io.microdata_formats import WRITERS, class_codes, record_columns, unit_columns
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 
 #: Digits of two leaf geocodes, in the order of the file.
 PLACES = ("0102030405060701", "0102030405060702")
 UNITS = ([3, 1, 0, 0, 1, 0, 0, 0, 2], [1, 0, 0, 0, 0, 0, 0, 1, 0])
+#: Vacant units of the first kinds, where several are told apart.
+VACANT = (1, 1)
 CASES = [
     (name, units, format, kind)
     for name, product in PRODUCTS.items()
@@ -62,12 +64,17 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
         np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
         folder,
         (),
+        product.vacant_kinds,
+        Division.of(product),
     )
     cells = [[0, 1], [1]]
     if product.record == "person":
         cells = [[int(np.flatnonzero(kinds == kind)[-1]) for kind in np.flatnonzero(row[:-1])] for row in UNITS]
-    # Ten housing units for eight households; facilities of the first types.
-    more = [[10, *row[1:-1], *[0] * (classes - len(row) + 1), 0] for row in UNITS]
+    # Ten housing units for eight households; facilities of the first types; of several kinds of vacant units the first.
+    vacant = [0] if product.vacant_kinds == 1 else [*VACANT, *[0] * (product.vacant_kinds - 2)]
+    more = [[10, *row[1:-1], *[0] * (classes - len(row) + 1), *vacant] for row in UNITS]
+    if product.vacant_kinds > 1:
+        more[1][0] = 4 + sum(VACANT)
     of_classes = list(UNITS) if classes + 1 == len(UNITS[0]) else more
     length = product.spine().leaf.length
     rows = {
@@ -78,6 +85,7 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
         "cells": pa.array(cells, pa.list_(pa.int32())),
         "counts": pa.array([[4 for _ in each] for each in cells], pa.list_(pa.int64())),
         "units": pa.array(of_classes if units else [None, None], pa.list_(pa.int64())),
+        "divided": pa.array([0, 0], pa.int64()),
     }
     (reports,) = (batch.to_pylist() for batch in task(iter([pa.RecordBatch.from_pydict(rows)])))
     for row in reports:

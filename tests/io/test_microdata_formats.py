@@ -28,8 +28,10 @@ def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
         assert [begin for begin, _ in ends] == [0, *(end for _, end in ends[:-1])]
         assert ends[-1][1] == product.geolevels[-1].length
         assert all(not column.values for column in parts)
-    listed = {"person": 0, "unit": len(product.unit_classes) - 1, "household": len(product.unit_classes)}
-    assert person.codes == product.schema.size + listed[product.record]
+    facilities = len(product.unit_classes) - 1
+    listed = {"person": 0, "unit": facilities, "household": facilities + product.vacant_kinds}
+    size = product.schema.size
+    assert person.codes == size + listed[product.record] + (size if product.first_divided else 0)
     if assigned:
         assert unit_columns(product).codes == len(product.unit_classes) + 1
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ import pytest
 
 from das_spark.config import InputSettings, SimulateSettings
 from das_spark.errors import ConfigurationError, OutputError
+from das_spark.io.cef import PERSON, UNIT
 from das_spark.io.ipums_1940 import lines
 from das_spark.io.population_files import simulate
 from das_spark.simulation import Population
@@ -142,6 +146,123 @@ def test_records_of_2020_are_the_same_for_the_same_seed_and_may_be_compressed(tm
         assert gzip.decompress(packed) == (tmp_path / "plain" / name.removesuffix(".gz")).read_bytes()
     persons = (tmp_path / "plain" / "persons.txt").read_bytes().splitlines()
     assert (len(persons), {len(line) for line in persons}) == (summary.persons, {91})
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkSession, tmp_path: Path) -> None:
+    from das_spark.products import PRODUCTS
+    from das_spark.spark.readers import READERS
+
+    share = Fraction(1, 4000)
+    summary = simulate(tmp_path / "people", "2020-state", share, "cef", seed=5, product="dhc_2020")
+    settings = InputSettings(reader="cef_2020", path=str(tmp_path / "people"))
+    found = {}
+    for name in ("pl94_2020_person", "pl94_2020_unit", "dhc_2020_person", "dhc_2020_unit", "dhc_2020_household"):
+        product = PRODUCTS[name]
+        tables = READERS["cef_2020"].read(spark, settings, product, product.spine())
+        assert tables.problems == ()
+        counts: dict[tuple[str, int], int] = {}
+        for geocode, cell, count in tables.counts.collect():
+            counts[geocode, cell] = counts.get((geocode, cell), 0) + count
+        found[name] = counts, {(row[0], tuple(row[1]), row[2]) for row in tables.geounits.collect()}
+        tables.release()
+    (persons, units), (housing, same_units), (relatives, also_units), (tenures, detailed), (types, _) = found.values()
+    assert units == same_units == also_units
+    # Units of the characteristics: one class of housing units and 24 of facilities, in the order of the types.
+    first = [0, 1, 7, 10, 11, 16, 17, 19, 25]
+    assert units == {
+        (geocode, tuple(sum(each[low:high]) for low, high in pairwise(first)), vacant)
+        for geocode, each, vacant in detailed
+    }
+    occupied = {geocode: each[0] for geocode, each, _ in units if each[0]}
+    assert _sums(tenures, lambda cell: cell < 4) == occupied
+    assert _sums(tenures, lambda cell: cell >= 4) == {geocode: vacant for geocode, _, vacant in units if vacant}
+    assert _sums(types, lambda _: True) == occupied
+    households = PRODUCTS["dhc_2020_household"].schema
+    tenure = {cell: int(households.unravel(np.array(cell))[5]) for _, cell in types}
+    for level, cells in enumerate(((0,), (1,), (2, 3))):
+        assert _sums(types, lambda cell, level=level: tenure[cell] == level) == _sums(
+            tenures, lambda cell, cells=cells: cell in cells
+        )
+    assert sum(persons.values()) == sum(relatives.values()) == summary.persons
+    assert sum(housing.values()) == sum(each[0] + vacant for _, each, vacant in units)
+    # The cells of both products of persons agree where they tell the same: by block, class, age, origin and race.
+    schema = PRODUCTS["dhc_2020_person"].schema
+    classes = np.repeat(np.arange(8), [18, 6, 3, 1, 5, 1, 2, 6])
+    coarse: dict[tuple[str, int], int] = {}
+    heads: dict[str, int] = {}
+    for (geocode, cell), count in relatives.items():
+        relgq, _, age, *rest = (int(each) for each in schema.unravel(np.array(cell)))
+        key = geocode, int(np.ravel_multi_index((classes[relgq], age >= 18, *rest), (8, 2, 2, 63)))
+        coarse[key] = coarse.get(key, 0) + count
+        if relgq <= 1:
+            heads[geocode] = heads.get(geocode, 0) + count
+    assert coarse == persons
+    assert heads == {geocode: each[0] for geocode, each, _ in units if each[0]}
+
+
+def _sums(counts: dict[tuple[str, int], int], where: Callable[[int], bool]) -> dict[str, int]:
+    """Counts of some cells by geocode."""
+    sums: dict[str, int] = {}
+    for (geocode, cell), count in counts.items():
+        if where(cell):
+            sums[geocode] = sums.get(geocode, 0) + count
+    return sums
+
+
+def test_records_of_units_say_what_those_of_their_persons_do(tmp_path: Path) -> None:
+    simulate(tmp_path / "people", "2020-state", Fraction(1, 5000), "cef", seed=3, product="dhc_2020")
+    persons: dict[int, list[tuple[int, ...]]] = {}
+    for line in (tmp_path / "people" / "persons.txt").read_text().splitlines():
+        assert re.fullmatch(PERSON.pattern, line)
+        of = {field.name: line[field.start : field.end] for field in PERSON.fields}
+        assert int(of["QDOB_YEAR"]) == 2020 - int(of["QAGE"])
+        row = tuple(int(of[name]) for name in ("RELSHIP", "QSEX", "QAGE", "CENHISP", "CENRACE", "LIVE_ALONE"))
+        persons.setdefault(int(of["MAFID"]), []).append(row)
+        assert int(of["CUF_PNC"]) == len(persons[int(of["MAFID"])])
+    kinds = set()
+    for line in (tmp_path / "people" / "units.txt").read_text().splitlines():
+        assert re.fullmatch(UNIT.pattern, line)
+        of = {field.name: line[field.start : field.end].strip() for field in UNIT.fields}
+        mine = persons.pop(int(of["MAFID"]), [])
+        assert int(of["FINAL_POP"]) == len(mine)
+        kinds.add((of["RTYPE"], of["TEN"] != "0", of["VACS"] != "0", of["QGQTYP"] != "", bool(mine)))
+        if of["TEN"] != "0":
+            _, sex, age, origin, race, alone = mine[0]
+            assert [int(of[name]) for name in ("HHSEX", "HHLDRAGE", "HHSPAN", "HHRACE")] == [sex, age, origin, race]
+            assert [int(of[f"P{least}"]) for least in (60, 65, 75)] == [
+                sum(each[2] >= least for each in mine) for least in (60, 65, 75)
+            ]
+            assert {each[-1] for each in mine} == {alone} == {1 if len(mine) == 1 else 2}
+        else:
+            assert (of["HHLDRAGE"], of["HHRACE"], of["HHT"], of["PAOC"]) == ("", "", "0", "0")
+    assert persons == {}
+    assert kinds == {
+        ("2", True, False, False, True),
+        ("2", False, True, False, False),
+        ("4", False, False, True, True),
+    }
+
+
+def test_people_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        simulate(tmp_path / name, "2020-state", Fraction(1, 5000), "cef", seed=3, product="dhc_2020", compress=True)
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+    assert "--product dhc_2020" in (tmp_path / "one" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("like", "layout", "product"),
+    [("2020-state", "cef", "dhc_2030"), ("2020-state", "tidy", "dhc_2020"), ("2020", "cef", "dhc_2020")],
+)
+def test_a_product_that_people_cannot_be_made_for_is_refused(
+    tmp_path: Path, like: str, layout: str, product: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=product):
+        simulate(tmp_path / "out", like, Fraction(1, 5000), layout, product=product)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:

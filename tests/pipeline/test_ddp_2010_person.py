@@ -126,6 +126,11 @@ def test_the_demonstration_is_ingested_protected_published_and_verified(tmp_path
         for row in tools.rows_of(public.tables.level("P12", "parquet", level)):
             found = {line: row[f"P012{line:04d}"] for line in range(1, 50)}
             assert found == {line: counted[row["geocode"], line] for line in range(1, 50)}, (level, row["geocode"])
+    # Tables of tracts and of counties have nothing below.
+    names = plan.spine.names
+    for table, lowest in (("P12", "Block"), ("PCT12", "Tract"), ("PCO1", "County")):
+        folders = {path.name for path in public.tables.table(table, "parquet").glob("level=*")}
+        assert folders == {f"level={level}" for level in names[: names.index(lowest) + 1]}
     races = Counter(row["CENRACE"] for row in people if row["CENHISP"] == "1" and int(row["QAGE"]) >= 18)
     (nation,) = tools.rows_of(public.tables.level("P4", "parquet", "Nation"))
     assert [nation[f"P004000{line}"] for line in (3, 5, 6)] == [races.total(), races["01"], races["02"]]

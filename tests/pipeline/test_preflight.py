@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import held_runs
 import many_cells_run
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -67,6 +68,8 @@ def planned(name: str, **sections: dict[str, Any]) -> RunPlan:
         "input": {"reader": "tidy_counts", "dataset": "people", "path": "nowhere"},
         "budget": {"strategy": next(iter(PRODUCTS[name].strategies))},
     }
+    if PRODUCTS[name].published is not None:
+        data["input"]["published"] = "elsewhere"
     for section, keys in sections.items():
         data[section] = {**data.get(section, {}), **keys}
     return plan_of(data, "test", files=False)
@@ -212,6 +215,24 @@ def test_every_option_passes_with_every_product(tmp_path, name, option):
     with pytest.raises(EstimationError, match=r"a synthetic family of Nation .* ends as uncertified"):
         tried(plan, tmp_path)
     tried(planned(name, **OPTIONS[option] | {"invariants": {"units": False}}), tmp_path)
+
+
+@pytest.mark.parametrize("option", [each for each in OPTIONS if each != "nothing exact"])
+def test_every_option_passes_with_a_product_that_is_held_to_published_counts(monkeypatch, tmp_path, option):
+    _, fine = held_runs.registered(monkeypatch)
+    tried(planned(fine.name, **OPTIONS[option]), tmp_path)
+
+
+def test_published_counts_with_other_answers_are_refused(monkeypatch):
+    _, fine = held_runs.registered(monkeypatch)
+    wrong = replace(fine, published=replace(fine.published, query="home * age"))
+    monkeypatch.setitem(_REGISTRY, fine.name, wrong)
+    with pytest.raises(ConfigurationError, match=r"'home \* age' has 6 answers, and 'detailed' of hamlet has 12"):
+        planned(fine.name)
+    nowhere = replace(fine, published=replace(fine.published, product="hamlets"))
+    monkeypatch.setitem(_REGISTRY, fine.name, nowhere)
+    with pytest.raises(ConfigurationError, match="there is no product 'hamlets'"):
+        planned(fine.name)
 
 
 def test_runs_on_a_part_of_the_levels_and_with_added_constraints_pass(tmp_path):

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from das_spark.config import known_levels
 from das_spark.constraints import divisible
 from das_spark.errors import ConfigurationError, GeographyError
 from das_spark.products import PRODUCTS, MicrodataColumn, Product, product
@@ -65,7 +66,11 @@ def test_shares_sum_to_exactly_one_over_levels_and_over_queries(each: Product) -
         assert strategy.title
         budget = strategy.budget
         assert strategy.geolevels == tuple(level.geolevel for level in budget.levels)
-        assert each.spine(strategy.geolevels).names == strategy.geolevels
+        # Production spines have levels of their own.
+        known = [[level.name for level in known_levels(each, kind)] for kind in ("census", "dhc")]
+        assert any(
+            [name for name in names if name in strategy.geolevels] == list(strategy.geolevels) for names in known
+        )
         assert sum(level.share for level in budget.levels) == Fraction(1)
         for level in budget.levels:
             assert sum(query.share for query in level.queries) == Fraction(1)
@@ -158,11 +163,15 @@ def check_source(each: Product, file: str, column: MicrodataColumn) -> list[str]
     if kind == "constant":
         assert rest
         return [rest]
-    if kind == "recode":
+    if kind in {"recode", "divided"}:
         attribute, _, codes = rest.partition(":")
         texts = codes.split(",")
-        assert len(texts) == codes_wanted(each, file, attribute)
+        assert (kind == "divided") <= (each.first_divided is not None)
+        assert len(texts) == codes_wanted(each, file, attribute) + (kind == "divided")
         return texts
+    if kind == "vacancy" and rest:
+        assert len(rest.split(",")) == each.vacant_kinds > 1
+        return ["0", *rest.split(",")]
     if part := re.fullmatch(r"geocode\[(\d+):(\d+)\]", column.source):
         return ["0" * (int(part[2]) - int(part[1]))]
     assert column.source in PLAIN["counted" if file == each.record and file != "household" else "assigned"]
@@ -232,7 +241,7 @@ def test_persons_in_different_cells_differ_in_the_file_but_for_the_kind_of_facil
     told = {
         name
         for column in each.microdata.columns(each.record)
-        if column.source.startswith("recode:") and len(set(check_source(each, each.record, column))) > 1
+        if column.source.startswith(("recode:", "divided:")) and len(set(check_source(each, each.record, column))) > 1
         for name in column.source.split(":")[1].split("*")
     } - ({"unit_class"} if each.listed else set())
     attributes = {attribute.name for attribute in each.schema.attributes}

@@ -199,3 +199,11 @@ def test_tables_are_those_that_persons_determine() -> None:
     }
     assert len(DDP.tables) == 52
     assert sum(len(table.columns) for table in DDP.tables) == 2_477
+
+
+def test_a_run_below_the_county_has_no_tables_of_counties():
+    product = PRODUCTS["ddp_2010_person"]
+    below = {table.name for table in product.tables_on(product.spine(["Tract", "Block_Group", "Block"]))}
+    of_counties = {table.name for table in product.tables if table.name.startswith("PCO")}
+    assert below == {table.name for table in product.tables} - of_counties
+    assert product.tables_on(product.spine()) == product.tables

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.cef import PERSON, UNIT
+from das_spark.io.cef import HOUSEHOLD_CODES
+from das_spark.io.cef import PERSON_CODES as PERSON_CODES_2020
+from das_spark.io.cef import UNIT_CODES as UNIT_CODES_2020
 from das_spark.io.ipums_1940 import HOUSEHOLD
 from das_spark.io.ipums_1940 import PERSON as PERSON_1940
 from das_spark.io.pl94_tables import PERSON_CODES, UNIT_CODES
@@ -12,7 +14,7 @@ from das_spark.products import PRODUCTS, CodedField, FileRecodes
 
 #: Reader -> codes of its fields where persons are counted, and where units are.
 FORMATS = {
-    "cef_2020": {"person": PERSON.codes, "unit": UNIT.codes},
+    "cef_2020": {"person": PERSON_CODES_2020, "unit": UNIT_CODES_2020, "household": HOUSEHOLD_CODES},
     "ipums_1940": {"person": HOUSEHOLD.codes | PERSON_1940.codes},
     "pl94_summary": {"person": PERSON_CODES, "unit": UNIT_CODES},
     "simulated": {"unit": {"OCCUPIED": "0-1"}},

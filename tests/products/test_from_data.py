@@ -55,7 +55,7 @@ def of_table(table: Table) -> dict[str, Any]:
     ]
     prefix, number = re.fullmatch("(.*?)(0*1)", table.columns[0].name).groups()
     texts = {"name": table.name, "title": table.title, "universe": table.universe, "prefix": prefix}
-    return texts | {"digits": len(number), "lines": lines}
+    return texts | {"digits": len(number), "lines": lines, "lowest": plain(table.lowest)}
 
 
 def of_product(made: Product) -> dict[str, Any]:

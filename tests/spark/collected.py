@@ -91,6 +91,7 @@ class SparkInMemory:
             (code, "" if self.above(geolevel) is None else family, bound.name, code, low.tolist(), high.tolist())
             for family, problem in self.given.levels[geolevel].declared.items()
             for bound in problem.bounds
+            if bound.rows is None
             for code, low, high in zip(problem.children, bound.lower, bound.upper, strict=True)
         ]
         for family, problem in self.given.levels[geolevel].declared.items():
@@ -106,7 +107,22 @@ class SparkInMemory:
             self.spark.createDataFrame(bounds, tables.BOUNDS),
             known,
             self.total_key[geolevel],
+            self.published(geolevel),
         )
+
+    def published(self, geolevel: str):
+        """What another product has published, made again of the equality of each family; None where there is none."""
+        held = self.given.plans[geolevel].held
+        if held is None:
+            return None
+        rows, cell_of = [], held.cells()
+        for family, problem in self.given.levels[geolevel].declared.items():
+            (bound,) = [each for each in problem.bounds if each.name == held.name]
+            for code, counts in zip(problem.children, bound.lower, strict=True):
+                pairs = sorted((int(cell_of[row]), int(n)) for row, n in zip(bound.rows, counts, strict=True) if n)
+                parent = "" if self.above(geolevel) is None else family
+                rows.append((code, parent, [cell for cell, _ in pairs], [n for _, n in pairs]))
+        return self.spark.createDataFrame(rows, tables.PUBLISHED)
 
     def upward(self, geolevel: str) -> None:
         above, sums = self.above(geolevel), None

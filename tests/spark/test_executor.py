@@ -21,7 +21,9 @@ from das_spark.privacy import RunKey
 from das_spark.products import PRODUCTS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 import doubles
+import held_runs
 
 pytestmark = pytest.mark.spark
 
@@ -32,10 +34,11 @@ def planned(product, **more):
     strategy = next(iter(PRODUCTS[product].strategies.values()))
     names = [level.geolevel for level in strategy.budget.levels]
     kept = [*names[:2], names[-1]]  # jobs of more of them take seconds each
+    held = {} if PRODUCTS[product].published is None else {"published": "elsewhere"}
     tables = {
         "config_version": 1,
         "run": {"product": product},
-        "input": {"reader": "tidy_counts", "path": "population"},
+        "input": {"reader": "tidy_counts", "path": "population", **held},
         "budget": {"strategy": strategy.name, "geolevels": dict.fromkeys(kept, f"1/{len(kept)}")},
         "geography": {"levels": kept},
         **more,
@@ -93,6 +96,13 @@ TOO_LARGE = {("blue_down", "ddp_2010_person"), ("blue_down", "ddp_2010_household
 )
 def test_both_executors_give_the_same_measurements_and_estimates(spark, estimator, product):
     plan = planned(product, estimation={"estimator": estimator})
+    require_equal(*both(spark, plan, steps_of(plan)))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_product_that_is_held_to_published_counts_is_the_same_on_both(spark, monkeypatch, estimator):
+    _, fine = held_runs.registered(monkeypatch)
+    plan = planned(fine.name, estimation={"estimator": estimator})
     require_equal(*both(spark, plan, steps_of(plan)))
 
 

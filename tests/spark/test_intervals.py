@@ -207,6 +207,26 @@ def test_without_intervals_there_is_no_rule_and_one_level_is_no_sum(published, r
     assert [check.name for check in judge([rule])] == [ENDS]
 
 
+def test_a_table_has_intervals_of_the_levels_alone_that_it_is_published_for(published, run):
+    upper = LEVELS[:2]
+    some = tuple(
+        replace(each, frame=each.frame.where("level != 'Block'"), levels=upper) if each.table == P1 else each
+        for each in published
+    )
+    checks = judge(interval_rules(some, run.tables.geounits, SPINE, LEVELS, LEVEL))
+    assert all(check.passed for check in checks)
+    assert {(check.name, check.geolevel): check.checked for check in checks if check.geolevel == "Block"} == {
+        (ENDS, "Block"): 3 * len(P5.names),
+        (SAME, "Block"): 3,
+    }
+    lost = changed(some, 0, lambda frame: frame.where(F.col("geocode") != TRACTS[0]))
+    assert (ENDS, "Tract") in verified(lost, run)
+    alone = tuple(each for each in some if each.table == P1)
+    assert {check.geolevel for check in judge(interval_rules(alone, run.tables.geounits, SPINE, LEVELS, LEVEL))} == set(
+        upper
+    )
+
+
 @pytest.mark.slow
 def test_levels_that_do_not_follow_each_other_are_sums_too(published, run):
     without = tuple(replace(each, frame=each.frame.where("level != 'Tract'")) for each in published)

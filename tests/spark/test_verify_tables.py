@@ -90,6 +90,25 @@ def test_a_format_is_asked_for_its_own_tables_alone(published, run):
         assert {note for _, _, note in found} == {"more files"}
 
 
+def test_a_table_is_asked_for_the_levels_alone_that_it_is_published_for(published, run):
+    to_county = [
+        replace(each, frame=each.frame.where("level = 'County'"), levels=("County",)) if each.table == P3 else each
+        for each in published
+    ]
+    checks = judge(table_rules(to_county, run.tables))
+    assert all(check.passed for check in checks)
+    others = len(P1.columns) + len(P5.columns)
+    wanted = {level: rows * (others + len(P3.columns) * (level == "County")) for level, rows in counted()}
+    found = {check.geolevel: check.checked for check in checks if check.name == TABLES_EQUAL and "csv" in check.note}
+    assert found == wanted
+    # Alone, it has no check of the levels below.
+    alone = judge(table_rules([each for each in to_county if each.table == P3], run.tables))
+    assert {check.geolevel for check in alone} == {"County"}
+    # A row that is not there is missed where there should be one.
+    lost = [replace(each, frame=each.frame.where("false")) if each.table == P3 else each for each in to_county]
+    assert {level for _, level, _ in verified(lost, run)} == {"County"}
+
+
 def test_a_wrong_value_is_named_by_geounit_column_and_format(published, run):
     wrong = F.when(F.col("geocode") == BLOCKS[0], F.col("P0010003") + 1).otherwise(F.col("P0010003"))
     found = verified(changed(published, P1, "csv", lambda frame: frame.withColumn("P0010003", wrong)), run)

@@ -71,13 +71,17 @@ def test_a_restricted_manifest_of_the_first_version_is_refused_by_name(tmp_path)
         RestrictedManifest.load(tmp_path / "m")
 
 
-def test_a_public_manifest_of_the_third_version_is_read_and_says_nothing_of_estimation(tmp_path):
-    content = {**json.loads(PUBLIC.to_json()), "schema_version": 3}
-    del content["estimation"]
+@pytest.mark.parametrize(("version", "without"), [(3, ("estimation", "published")), (4, ("published",))])
+def test_a_public_manifest_of_an_earlier_version_is_read_and_says_nothing_of_what_came_later(
+    tmp_path, version, without
+):
+    content = {**json.loads(PUBLIC.to_json()), "schema_version": version}
+    for name in without:
+        del content[name]
     (tmp_path / "m").write_text(json.dumps(content))
     assert PublicManifest.load(tmp_path / "m") == PublicManifest.load(saved(tmp_path / "n"))
-    (tmp_path / "m").write_text(json.dumps({**content, "estimation": ""}))
-    with pytest.raises(OutputError, match="'estimation' is missing or unknown in version 3"):
+    (tmp_path / "m").write_text(json.dumps({**content, without[-1]: ""}))
+    with pytest.raises(OutputError, match=f"'{without[-1]}' is missing or unknown in version {version}"):
         PublicManifest.load(tmp_path / "m")
 
 

@@ -47,7 +47,7 @@ def test_json_goes_to_standard_output_alone(capsys):
 def test_a_run_is_looked_at_instead_and_its_files_are_for_their_owner(of_run, capsys, tmp_path):
     out = tmp_path / "out"
     assert main(["experiment", "occupancy", "--run", "runs/a", "--truth", "runs/b", "--out", str(out)]) == 0
-    assert [tuple(map(str, asked)) for asked in of_run] == [("runs/a", "runs/b")]
+    assert [tuple(map(str, asked)) for asked in of_run] == [("runs/a", "runs/b", "None")]
     assert "restricted: not protected by noise" in capsys.readouterr().out
     assert out.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
@@ -57,6 +57,7 @@ def test_a_run_is_looked_at_instead_and_its_files_are_for_their_owner(of_run, ca
     ("options", "code", "message"),
     [
         (["--truth", "runs/b"], 2, "--truth goes with --run"),
+        (["--persons", "runs/c"], 2, "--persons goes with --run"),
         (["--states", "0"], 2, "at least one of states"),
         (["--run", "nowhere"], 1, "nowhere"),
     ],

@@ -5,8 +5,9 @@ import pytest
 from dataframes import assert_rows
 
 from das_spark.errors import InputError
+from das_spark.spark.finished_runs import Pair
 from das_spark.studies.occupancy import level_occupancy
-from das_spark.studies.run_occupancy import geounits, occupancy_of_level
+from das_spark.studies.run_occupancy import geounits, occupancy_of_level, persons_per_household
 
 pytestmark = pytest.mark.spark
 
@@ -45,14 +46,15 @@ def test_occupancy_equals_that_of_arrays_however_the_rows_are_dealt(spark, sides
     assert expected.occupancy.filled > 20
     assert expected.occupancy.full_in_truth > 20
     for parts in (1, 5):
-        found = occupancy_of_level("Block", frame(spark, truth).repartition(parts), frame(spark, released), [1])
+        households = geounits(frame(spark, truth).repartition(parts), frame(spark, released), [1])
+        found = occupancy_of_level("Block", households)
         same(found, expected)
 
 
 def test_several_cells_may_be_occupied_and_a_release_over_the_units_is_counted(spark):
     truth = np.array([[2, 3, 4], [0, 1, 1], [5, 0, 0]])
     released = np.array([[0, 5, 6], [0, 1, 1], [5, 0, 0]])
-    found = occupancy_of_level("Block", frame(spark, truth), frame(spark, released), [1, 2])
+    found = occupancy_of_level("Block", geounits(frame(spark, truth), frame(spark, released), [1, 2]))
     units = truth.sum(axis=1)
     same(found, level_occupancy("Block", units, truth[:, 1:].sum(axis=1), released[:, 1:].sum(axis=1)))
     assert found.occupancy.overfull == 1
@@ -60,13 +62,46 @@ def test_several_cells_may_be_occupied_and_a_release_over_the_units_is_counted(s
 
 def test_a_geounit_that_was_not_released_counts_as_empty(spark):
     truth = np.array([[1, 4], [2, 5]])
-    assert_rows(geounits(frame(spark, truth), frame(spark, truth[:1]), [1]), [(5, 4, 4), (7, 5, 0)])
+    found = geounits(frame(spark, truth), frame(spark, truth[:1]), [1])
+    assert_rows(found, [("0000", 5, 4, 4), ("0001", 7, 5, 0)])
+
+
+def test_households_are_counted_beside_the_housing_units_that_were_declared(spark):
+    truth, released = np.array([[1, 4], [0, 0], [2, 0]]), np.array([[3, 3], [1, 0], [0, 0]])
+    declared = spark.createDataFrame([("0000", 6), ("0001", 1), ("0002", 2)], "geocode string, units long")
+    found = geounits(frame(spark, truth), frame(spark, released), None, declared)
+    assert_rows(found, [("0000", 6, 5, 6), ("0001", 1, 0, 1), ("0002", 2, 2, 0)])
+    assert occupancy_of_level("Block", found).occupancy.filled == 2
+
+
+def test_persons_per_household_are_those_of_arrays_and_contradictions_are_counted(spark):
+    random = np.random.default_rng(5)
+    households, kept = random.poisson(3, (2, 200))
+    people, shown = random.poisson(8, (2, 200, 3))
+    dense = np.stack([households, kept], axis=1)
+    of_households = spark.createDataFrame(
+        [(f"{place:04d}", 9, *pair) for place, pair in enumerate(dense.tolist())],
+        "geocode string, units long, truth long, released long",
+    )
+    of_people = Pair("Tract", frame(spark, people), frame(spark, shown))
+    found = persons_per_household(of_people, of_households, "cell BETWEEN 0 AND 1")
+    inside, released = people[:, :2].sum(axis=1), shown[:, :2].sum(axis=1)
+    together = found.together
+    assert (together.true_people, together.true_households) == (inside.sum(), households.sum())
+    assert (together.released_people, together.released_households) == (released.sum(), kept.sum())
+    assert together.geounits == np.count_nonzero(inside + households + released + kept)
+    assert together.fewer_people == np.count_nonzero(released < kept)
+    assert together.without_people == np.count_nonzero((released == 0) & (kept > 0))
+    assert together.without_households == np.count_nonzero((released > 0) & (kept == 0))
+    for ratios, over, under in ((found.true_ratios, inside, households), (found.released_ratios, released, kept)):
+        some = under > 0
+        assert ratios == pytest.approx(np.quantile(over[some] / under[some], [0.05, 0.5, 0.95]))
 
 
 def test_geounits_without_housing_units_are_left_out_and_none_left_is_an_error(spark, sides):
     truth, released = sides
-    kept = geounits(frame(spark, truth), frame(spark, released), [1])
-    assert kept.count() == np.count_nonzero(truth.sum(axis=1))
+    found = occupancy_of_level("Block", geounits(frame(spark, truth), frame(spark, released), [1]))
+    assert found.occupancy.geounits == np.count_nonzero(truth.sum(axis=1))
     empty = frame(spark, np.zeros((3, 2), dtype=int))
     with pytest.raises(InputError, match="Tract: no geounit has a housing unit"):
-        occupancy_of_level("Tract", empty, empty, [1])
+        occupancy_of_level("Tract", geounits(empty, empty, [1]))

@@ -3,18 +3,22 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from made_runs import configuration, finished_run, histograms, manifest
 
 from das_spark.errors import InputError, OutputError
 from das_spark.products import PRODUCTS
 from das_spark.store import RunLayout, open_run
+from das_spark.store.tables import INVARIANTS
 from das_spark.studies.occupancy import level_occupancy
 from das_spark.studies.run_occupancy import occupancy_of_run, occupied_cells
 
 pytestmark = pytest.mark.slow
 
 LEVELS = ["County", "Block"]
+LENGTHS = {"County": 5, "Block": 16}
 BLOCKS = 40
 
 
@@ -64,8 +68,61 @@ def test_the_truth_of_another_run_serves(tmp_path, spark):
         (part / "_SUCCESS").unlink()
     with pytest.raises(OutputError, match="confidential histograms"):
         occupancy_of_run(layout.folder, spark=spark)
-    found = occupancy_of_run(layout.folder, other.folder, spark).occupancy
+    found = occupancy_of_run(layout.folder, other.folder, spark=spark).occupancy
     assert [level.parts for level in found.levels] == [level.parts for level in expected.levels]
+
+
+def demonstration_run(root, product, *, truth, released, units=None):
+    """A run of one county and its blocks: records of one cell of each block."""
+    layout = RunLayout.at(root, product)
+    open_run(layout, "0" * 64)
+    config = configuration(
+        f"{product}.toml",
+        'geography.levels=["County", "Block"]',
+        'budget.geolevels={County="1/2", Block="1/2"}',
+        'invariants.total_at="none"',
+    )
+    replace(manifest(product), product=product, config=config).save(layout.public.manifest)
+    for level in LEVELS:
+        for table, counts in (
+            (layout.restricted.level("histograms", level), truth),
+            (layout.public.level("estimates", level), released),
+        ):
+            dense = counts[:, None]
+            histograms(table, dense if level == "Block" else dense.sum(axis=0, keepdims=True), LENGTHS[level])
+    if units is not None:
+        folder = layout.public.level("invariants", "Block")
+        folder.mkdir(parents=True)
+        codes = [f"{number:0{LENGTHS['Block']}d}" for number in range(len(units))]
+        rows = {"geocode": codes, "parent": ["00000"] * len(units), "name": ["units"] * len(units)}
+        values = [[int(each)] + [0] * 28 for each in units]
+        pq.write_table(pa.table({**rows, "values": values}, INVARIANTS.schema), folder / "part-0.parquet")
+        (folder / "_SUCCESS").touch()
+    return layout
+
+
+@pytest.mark.spark
+def test_households_and_the_people_in_them_are_compared(tmp_path, spark):
+    random = np.random.default_rng(6)
+    units = random.poisson(9, BLOCKS)
+    households, people = random.binomial(units, 0.8), random.poisson(20, BLOCKS)
+    released = np.where(np.arange(BLOCKS) % 3 == 0, units, np.maximum(households - 1, 0))
+    shown = np.where(np.arange(BLOCKS) % 4 == 0, 0, people)
+    of_units = demonstration_run(tmp_path, "ddp_2010_household", truth=households, released=released, units=units)
+    of_people = demonstration_run(tmp_path, "ddp_2010_person", truth=people, released=shown)
+    found = occupancy_of_run(of_units.folder, persons=of_people.folder, spark=spark)
+    assert found.occupancy.level("Block").parts == level_occupancy("Block", units, households, released).parts
+    assert found.occupancy.level("County").occupancy.units == units.sum()
+    county, block = found.ratios
+    assert (county.geolevel, block.geolevel) == ("County", "Block")
+    assert county.true_ratios == pytest.approx([people.sum() / households.sum()] * 3)
+    assert block.together.without_people == np.count_nonzero((shown == 0) & (released > 0))
+    assert block.together.fewer_people == np.count_nonzero(shown < released)
+    page = found.report(drawn=False)
+    assert [table.name for table in found.tables()] == ["occupancy", "differences", "persons_per_household"]
+    assert page.title == "Occupied housing units of ddp_2010_household"
+    with pytest.raises(InputError, match="which does not tell people in households apart"):
+        occupancy_of_run(of_units.folder, persons=of_units.folder, spark=spark)
 
 
 def test_a_product_that_does_not_count_vacant_units_is_refused_by_name(tmp_path):

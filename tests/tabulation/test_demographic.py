@@ -184,3 +184,11 @@ def test_labels_are_in_words():
     assert TABLES["P12"].path(4) == "Total: Male: 10 to 14 years"
     assert TABLES["P43"].path(5) == "Total: Male: Under 18 years: Institutionalized population: Juvenile facilities"
     assert TABLES["P12I"].universe == "Total population: people who are White alone, not Hispanic or Latino"
+
+
+def test_pct_tables_stop_at_the_tract_and_pco_tables_at_the_county():
+    spine = PRODUCTS["ddp_2010_person"].spine()
+    for name, table in TABLES.items():
+        lowest = {"PCT": "Tract", "PCO": "County"}.get(name[:3], "Block")
+        assert table.levels(spine)[-1] == lowest
+        assert table.levels(spine) == spine.names[: spine.names.index(lowest) + 1]

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from das_spark.errors import QueryError
+from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Schema
 from das_spark.tabulation import Line, Table, TableColumn
+from das_spark.tabulation.table import COUNTY, TRACT
 
 SCHEMA = Schema("pets", (Attribute("kind", ("cat", "dog", "bird")), Attribute("age", ("young", "old"))))
 LINES = (
@@ -33,6 +35,35 @@ def test_columns_are_numbered_and_know_their_headings():
     assert pets.parts(2) == ()
     assert pets.path(3) == "Total: Furry: Dogs"
     assert pets.total.name == "T0010001"
+
+
+def test_a_table_is_published_down_to_its_lowest_level():
+    nation, state, county, tract, block = (
+        Geolevel("Nation", 0),
+        Geolevel("State", 2),
+        Geolevel("County", 5),
+        Geolevel("Tract", 11),
+        Geolevel("Block", 16),
+    )
+    spine = Spine((nation, state, county, tract, block))
+    pets = table(*LINES)
+    assert pets.levels(spine) == spine.names
+    to_tract, to_county = replace(pets, lowest=TRACT), replace(pets, lowest=COUNTY)
+    assert to_tract.levels(spine) == ("Nation", "State", "County", "Tract")
+    assert to_county.levels(spine) == ("Nation", "State", "County")
+    assert to_tract.levels(spine, ("Block", "Tract", "State")) == ("State", "Tract")
+
+
+def test_a_spine_without_the_lowest_level_is_gone_down_to_the_last_one_that_is_not_below_it():
+    pets = replace(table(*LINES), lowest=TRACT)
+    groups = Spine(
+        (Geolevel("State", 2), Geolevel("Tract_Group", 9), Geolevel("Block_Group", 12), Geolevel("Block", 16))
+    )
+    assert pets.levels(groups) == ("State", "Tract_Group")
+    assert pets.levels(Spine((Geolevel("Block_Group", 12), Geolevel("Block", 16)))) == ()
+    # A level of its name is the lowest one, however long its geocodes are.
+    renumbered = Spine((Geolevel("County", 6), Geolevel("Tract", 14), Geolevel("Block", 20)))
+    assert pets.levels(renumbered) == ("County", "Tract")
 
 
 def test_a_union_counts_a_cell_once():

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,8 +208,8 @@ class Target:
 
     @property
     def counts_units(self) -> bool:
-        """Whether housing units are counted, and not people."""
-        return self.product.record == "unit"
+        """Whether housing units are counted, or households, which are the occupied ones, and not people."""
+        return self.product.record != "person"
 
     def require_geocodes(self, reader: str, parts: str = "", digits: int = BLOCK) -> None:
         """Refuse a spine whose geocodes are longer than those of a reader."""
@@ -251,12 +251,24 @@ class Target:
         return np.where(np.min(levels, axis=0) < 0, -1, cells).astype(np.int64)
 
 
+#: Ranges of codes from which on levels are looked up in a table, and not found one range after the other.
+_MANY_RANGES: Final = 100
+
+
 def level_of(coded: CodedField, code: Column) -> Column:
     """The level (int) that a code stands for; null where it stands for none."""
     if coded.first is not None:
         return (code - coded.first).cast("int")
+    ranges = list(coded.ranges())
+    if len(ranges) > _MANY_RANGES:
+        first, end = min(low for low, _, _ in ranges), max(high for _, high, _ in ranges) + 1
+        levels = coded.level_of(np.arange(first, end))
+        # One literal text: a column for each code would cost a call each.
+        table = F.expr(f"array({', '.join(str(level) if level >= 0 else 'null' for level in levels.tolist())})")
+        found = F.when(code.between(first, end - 1), F.get(table, (code - first).cast("int")))
+        return F.when(code.isNull(), F.lit(coded.blank_level).cast("int")).otherwise(found)
     level = F.when(code.isNull(), F.lit(coded.blank_level).cast("int"))
-    for low, high, each in coded.ranges():
+    for low, high, each in ranges:
         level = level.when(code.between(low, high), F.lit(each))
     return level.cast("int")
 

@@ -13,23 +13,50 @@ Where the release drops records silently, this reader refuses: persons without a
 what persons and units say of each other must agree: the type of group quarters, and their numbers state by state. A
 facility without persons breaks the bounds that facilities put on persons; it is refused too, unless
 ``input.unit_conflicts`` takes the units from the people.
+
+A product of units may read TENVAC, put together of tenure and vacancy; one of households, which are the occupied
+housing units, reads fields of these alone, and ELDERLY and HHTYPE, put together of what a record tells of the people.
+A record in which such a field has no code of a household is refused.
+
+A product may read the derived field RELGQ: RELSHIP in households, the type of group quarters of all others, and 19 for
+a householder without anybody else in the unit. For such a product RELSHIP must fit to where a person lives, and
+FINAL_POP of a unit must be 1 where one person lives in it and there alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_, or_
-from typing import TYPE_CHECKING
+from operator import add, and_, or_
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
-from das_spark.io.cef import BLOCK_KEY, DELIMITER, ENDINGS, FILES, PERSON, UNIT
+from das_spark.io.cef import (
+    ALONE,
+    BLOCK_KEY,
+    DELIMITER,
+    DERIVED,
+    ELDERLY,
+    ENDINGS,
+    FILES,
+    HHTYPE,
+    HOUSEHOLD_CODES,
+    HOUSEHOLDER,
+    LAST_RELATIONSHIP,
+    PERSON,
+    PERSON_CODES,
+    RELGQ,
+    TENVAC,
+    UNIT,
+    UNIT_CODES,
+)
 from das_spark.io.input_files import look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
+from das_spark.products import HOUSEHOLD_PLACE_VALUES
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -78,7 +105,12 @@ class _RecordLines:
             return row_problems(self.frame.withColumn(FAULTS, faults(checks)), checks)
 
 
-def _rules(record: Record) -> list[tuple[str, str, Column]]:
+def _relgq(target: Target) -> bool:
+    """Whether a product reads who is alone, and other relationships."""
+    return any(each.name == RELGQ for each in target.recodes.attributes.values())
+
+
+def _rules(record: Record, target: Target) -> list[tuple[str, str, Column]]:
     """Fields, what is expected of them together, and where a line is not so whose fields are right one by one."""
     quarters, home = ("4", "2") if record is UNIT else ("5", "3")
     in_quarters = F.trim(text(record, "QGQTYP")) != ""
@@ -88,7 +120,31 @@ def _rules(record: Record) -> list[tuple[str, str, Column]]:
         vacant = text(UNIT, "VACS") != "0"
         rules.append(("VACS", "0 in group quarters", in_quarters & vacant))
         rules.append(("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (number(UNIT, "FINAL_POP") > 0)))
+        rules += _rules_of_counted(target, ~in_quarters, vacant)
+    elif _relgq(target):
+        expected = f"{HOUSEHOLDER} to {LAST_RELATIONSHIP} in housing units and there alone"
+        at_home = number(PERSON, "RELSHIP") <= LAST_RELATIONSHIP
+        rules.append(("RTYPE, RELSHIP", expected, ~in_quarters != at_home))
     return rules
+
+
+def _rules_of_counted(target: Target, housing: Column, vacant: Column) -> Iterator[tuple[str, str, Column]]:
+    """That what is counted has a level of every attribute, where units or households are."""
+    if not target.counts_units:
+        return
+    for coded in target.recodes.attributes.values():
+        fields = DERIVED.get(coded.name, (coded.name,))
+        level = level_of(coded, _unit_code(coded.name))
+        known = F.coalesce(level.between(0, len(coded.levels) - 1), F.lit(False))
+        if coded.name == TENVAC:
+            expected = "tenure 1 to 4 of an occupied housing unit, and 0 of a vacant one"
+            yield ", ".join(fields), expected, housing & ((text(UNIT, "TEN") == "0") != vacant)
+        elif target.product.record == "household":
+            expected = _EXPECTED.get(coded.name, f"one of {HOUSEHOLD_CODES[coded.name]}")
+            yield ", ".join(fields), f"{expected} in an occupied housing unit", housing & ~vacant & ~known
+
+
+_EXPECTED: Final = {HHTYPE: "what there can be together"}
 
 
 def _look_at_records(file: str, record: Record) -> None:
@@ -106,9 +162,9 @@ def _form(record: Record) -> str:
     return f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
 
 
-def _open(spark: SparkSession, file: str, record: Record) -> _RecordLines:
+def _open(spark: SparkSession, file: str, record: Record, target: Target) -> _RecordLines:
     require_path(file)
-    rules = _rules(record)
+    rules = _rules(record, target)
     good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
     across = tuple(RowCheck(file, field, expected, good & fails) for field, expected, fails in rules)
     with reading(file):
@@ -129,8 +185,9 @@ def _fixed(record: Record) -> Column:
     return F.expr(f"CASE WHEN size({parts}) = {len(fields)} THEN concat({padded}) END")
 
 
-_NOBODY, _OTHER_CLASS = 1, 2
-"""What is odd about a row: a facility without persons, a person of another class than her unit."""
+_NOBODY, _OTHER_CLASS, _OTHER_SIZE = 1, 2, 3
+"""What is odd about a row: a facility without persons, a person of another class than her unit, a householder who is
+alone by her unit and not by the persons, or the reverse."""
 
 
 def _with_unit(lines: _RecordLines) -> DataFrame:
@@ -145,6 +202,7 @@ def _unit_block() -> Column:
 
 def _count_lines(units: _RecordLines, persons: _RecordLines | None, target: Target) -> DataFrame:
     """Count lines by block, cell and kind; a faulty line has none of these."""
+    relgq = persons is not None and _relgq(target)
     rows = _unit_rows(units, target)
     if persons is not None:
         rows = rows.unionByName(_person_rows(persons, target), allowMissingColumns=True)
@@ -154,16 +212,22 @@ def _count_lines(units: _RecordLines, persons: _RecordLines | None, target: Targ
         F.max("home").over(home).alias("home_of_unit"),
         F.count("home").over(home).alias("units"),
         F.count("level").over(home).alias("persons"),
+        *((F.max("population").over(home).alias("said"), "alone_cell") if relgq else ()),
         "of_unit", _IS_GOOD, "home", "vacant", "population", "level", "cell",
     )  # fmt: skip
     is_unit, good = F.col("of_unit"), F.col(_IS_GOOD)
     vacant, orphan, repeated = further_kinds(target)
     unit = F.when(F.col("units") > 1, repeated).when(F.col("vacant"), vacant).otherwise(F.col("home"))
     kind = F.when(is_unit, unit).when(F.col("units") == 0, orphan).otherwise(F.col("level"))
-    alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
-    odd = F.when(alone, _NOBODY).when(F.col("home_of_unit") != F.col("level"), _OTHER_CLASS).otherwise(0)
-    counted = [each.alias(name) for name, each in (("kind", F.when(good, kind).cast("int")), ("odd", odd))]
-    grouped = joined.groupBy(KEY, "cell", *counted, "of_unit", _IS_GOOD)
+    nobody = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
+    odd = F.when(nobody, _NOBODY).when(F.col("home_of_unit") != F.col("level"), _OTHER_CLASS)
+    cell = F.col("cell")
+    if relgq:
+        alone = F.col("persons") == 1
+        cell = F.when(alone, F.col("alone_cell")).otherwise(cell)
+        odd = odd.when((F.col("level") == 0) & (alone != (F.col("said") == 1)), _OTHER_SIZE)
+    counted = {"kind": F.when(good, kind).cast("int"), "odd": odd.otherwise(0), "cell": cell}
+    grouped = joined.groupBy(KEY, *(each.alias(name) for name, each in counted.items()), "of_unit", _IS_GOOD)
     return grouped.agg(F.count(F.lit(1)).alias("count"), zero_if_null(F.sum("population")).alias("population"))
 
 
@@ -174,15 +238,19 @@ def _unit_class(record: Record, target: Target) -> Column:
 
 def _unit_rows(units: _RecordLines, target: Target) -> DataFrame:
     good, home = F.col(_IS_GOOD), _unit_class(UNIT, target)
-    # Units of the first class are those that are counted where units are.
-    cell = F.when(good & (home == 0), _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
+    vacant = text(UNIT, "VACS") != "0"
+    # Units of the first class are those that are counted where units are, and occupied ones where households are.
+    is_counted = home == 0
+    if target.product.record == "household":
+        is_counted &= ~vacant
+    cell = F.when(good & is_counted, _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
     return units.frame.select(
         F.lit(True).alias("of_unit"),
         _IS_GOOD,
         _unit_number(units),
         F.when(good, _unit_block()).alias(KEY),
         F.when(good, home).alias("home"),
-        (text(UNIT, "VACS") != "0").alias("vacant"),
+        vacant.alias("vacant"),
         F.when(good, number(UNIT, "FINAL_POP")).otherwise(0).alias("population"),
         F.lit(None).cast("int").alias("level"),
         cell.alias("cell"),
@@ -197,11 +265,61 @@ def _person_rows(persons: _RecordLines, target: Target) -> DataFrame:
         _unit_number(persons),
         F.when(good, _unit_class(PERSON, target)).alias("level"),
         F.when(good, _cell(PERSON, target)).alias("cell"),
+        *((F.when(good, _cell(PERSON, target, alone=True)).alias("alone_cell"),) if _relgq(target) else ()),
     )
 
 
-def _cell(record: Record, target: Target) -> Column:
-    return target.cell(lambda field: number(record, field))
+def _cell(record: Record, target: Target, *, alone: bool = False) -> Column:
+    """Cell of a record; of one person in a unit, where nobody else lives there."""
+
+    def code(field: str) -> Column:
+        if record is UNIT:
+            return _unit_code(field)
+        return _relationship(alone=alone) if field == RELGQ else number(record, field)
+
+    return target.cell(code)
+
+
+def _unit_code(field: str) -> Column:
+    """Code (long) of a field of unit records, or of one that is put together of some."""
+
+    def some(name: str) -> Column:
+        return (number(UNIT, name) > 0).cast("long")
+
+    def ages(name: str) -> Column:
+        return F.when(number(UNIT, name).between(1, _LAST_AGES), number(UNIT, name)).otherwise(0)
+
+    if field == TENVAC:
+        return F.when(number(UNIT, "VACS") > 0, number(UNIT, "VACS") + _TENURES).otherwise(number(UNIT, "TEN"))
+    if field == ELDERLY:
+        oldest = F.when(some("P75") > 0, 3).when(some("P65") > 0, 2)
+        return oldest.otherwise(some("P60"))
+    if field == HHTYPE:
+        couple = number(UNIT, "CPLT")
+        fields = (
+            F.when(couple.between(1, _COUPLES), couple - 1).otherwise(_COUPLES),
+            ages("PAOC"),
+            ages("PAC"),
+            some("P18"),
+            number(UNIT, "HHT").between(1, _LAST_FAMILY).cast("long"),
+            (number(UNIT, "MULTG") == _GENERATIONS).cast("long"),
+            F.when(number(UNIT, "FINAL_POP") > 0, F.least(number(UNIT, "FINAL_POP"), F.lit(_LARGEST))),
+        )
+        code: Column = reduce(add, (each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)))
+        return code
+    return number(UNIT, field)
+
+
+_TENURES, _COUPLES, _LAST_AGES, _LAST_FAMILY, _GENERATIONS, _LARGEST = 4, 4, 3, 3, 2, 7
+"""Codes of unit records: the last of TEN, of CPLT of couples, of PAOC and PAC of children, and of HHT of families; that
+of MULTG for three generations; and the size from which on households are of one."""
+
+
+def _relationship(*, alone: bool) -> Column:
+    """Code of RELGQ (long): type of group quarters, or relationship; another one of householders who are alone."""
+    relationship, quarters = number(PERSON, "RELSHIP"), number(PERSON, "QGQTYP")
+    at_home = F.when(relationship == HOUSEHOLDER, ALONE).otherwise(relationship) if alone else relationship
+    return F.coalesce(quarters, at_home)
 
 
 def _unit_number(lines: _RecordLines) -> Column:
@@ -274,6 +392,9 @@ class _Census:
         found += self._without_facility()
         others = self._lines(lambda row: row.odd == _OTHER_CLASS)
         found += _problem(others, persons, "QGQTYP", "the type of group quarters that the unit has", self._others)
+        sizes = self._lines(lambda row: row.odd == _OTHER_SIZE)
+        expected = f"a FINAL_POP of 1 in {units.file} where nobody else lives in the unit, and there alone"
+        found += _problem(sizes, persons, "MAFID", expected, self._other_sizes)
         return found or self._states()
 
     def empty_facilities(self) -> list[Problem]:
@@ -281,16 +402,17 @@ class _Census:
         expected = "a person line for every facility of group quarters (RTYPE 4)"
         return _problem(self._lines(lambda row: row.odd == _NOBODY), self.units, "MAFID", expected, self._empty)
 
-    def impossible_people(self, persons: _RecordLines) -> list[Problem]:
-        """Persons in cells that are structural zeros, without their row numbers."""
+    def impossible(self, lines: _RecordLines) -> list[Problem]:
+        """What is counted in cells that are structural zeros, without row numbers."""
         product, found = self.target.product, []
         for zero in product.structural_zeros:
             levels = {name: level_in_cell(product.schema, name) for name, _ in zero.selection}
             where = reduce(and_, (levels[name].isin(*chosen) for name, chosen in zero.selection))
-            number = self.counted.where(~F.col("of_unit") & where).agg(F.sum("count")).collect()[0][0]
+            # Only what is counted has a cell.
+            number = self.counted.where(where).agg(F.sum("count")).collect()[0][0]
             if number:
                 fields = sorted({self.target.recodes.attributes[name].name for name in levels})
-                found.append(Problem(persons.file, ", ".join(fields), zero.meaning, number))
+                found.append(Problem(lines.file, ", ".join(fields), zero.meaning, number))
         return found
 
     def _lines(self, condition: Callable[[_Tally], bool]) -> int:
@@ -306,6 +428,12 @@ class _Census:
         homes = _with_unit(self.units).select("unit", _unit_class(UNIT, self.target).alias("home"))
         level = _unit_class(PERSON, self.target)
         return _with_unit(persons).withColumn("level", level).join(homes, "unit").where("home <> level")
+
+    def _other_sizes(self, persons: _RecordLines) -> DataFrame:
+        said = _with_unit(self.units).select("unit", number(UNIT, "FINAL_POP").alias("said"))
+        found = F.count("unit").over(Window.partitionBy("unit")).alias("found")
+        living = _with_unit(persons).where(_unit_class(PERSON, self.target) == 0).select("*", found)
+        return living.join(said, "unit").where("(said = 1) <> (found = 1)")
 
     def _empty(self, units: _RecordLines) -> DataFrame:
         facilities = _with_unit(units).where(_unit_class(UNIT, self.target) > 0)
@@ -363,7 +491,8 @@ class Cef2020:
     def _paths(self, settings: InputSettings, target: Target) -> tuple[str, str, str]:
         """Paths of persons (empty where units are counted), units and geography."""
         counted = UNIT if target.counts_units else PERSON
-        target.require_codes(self.name, counted.codes, target.recodes.attributes.values())
+        codes = {"person": PERSON_CODES, "unit": UNIT_CODES, "household": HOUSEHOLD_CODES}[target.product.record]
+        target.require_codes(self.name, codes, target.recodes.attributes.values())
         for record in {UNIT.name: UNIT, counted.name: counted}.values():
             target.require_codes(self.name, record.codes, [target.unit_class])
         target.require_geocodes(self.name)
@@ -380,8 +509,8 @@ class Cef2020:
         reference = open_geography(spark, geography)
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
-            of_persons = _open(spark, persons, PERSON) if persons else None
-            census = _Census.of(_open(spark, units, UNIT), of_persons, reference, target)
+            of_persons = _open(spark, persons, PERSON, target) if persons else None
+            census = _Census.of(_open(spark, units, UNIT, target), of_persons, reference, target)
             with released_if_refused(census.counted):
                 refuse([*of_geography, *census.line_problems()])
                 passed = _relations(census, settings)
@@ -406,7 +535,7 @@ def _relations(census: _Census, settings: InputSettings) -> tuple[Problem, ...]:
     empty = census.empty_facilities()
     if settings.unit_conflicts == "fail":
         refuse(empty, hint='correct the files, or set input.unit_conflicts = "from_people"')
-    return (*empty, *(census.impossible_people(census.persons) if census.persons is not None else ()))
+    return (*empty, *census.impossible(census.persons or census.units))
 
 
 def _geounits(census: _Census) -> DataFrame:

@@ -89,11 +89,44 @@ class Cef:
         return line if gq == "   " else "4" + line[1:]
 
     @classmethod
+    def home(
+        cls,
+        mafid: int,
+        block: int,
+        *,
+        pop: int = 1,
+        head: str = " 301 01",
+        ten: str = "1",
+        hht: str = "4",
+        cplt: str = "0",
+        multg: str = "0",
+        paoc: str = "4",
+        under_18: int = 0,
+        over: tuple[int, int, int] = (0, 0, 0),
+        pac: str = "4",
+        sex: str = "1",
+    ) -> str:
+        """An occupied housing unit, with what it tells of its household; `head` is age, origin and race."""
+        line = "2" + f"{mafid:09d}" + "44" + "00001" + f"{pop:>5d}" + head + ten + "00" + "0" + "    "
+        line += f"{block:022d}" + hht + "00" + cplt + "0" + multg + paoc + f"{under_18:>2d}"
+        line += "".join(f"{number:>2d}" for number in over) + pac + sex
+        assert len(line) == 76
+        return line
+
+    @classmethod
     def person(
-        cls, mafid: int, number: int, *, age: int = 30, hisp: str = "1", race: str = "01", gq: str = "   "
+        cls,
+        mafid: int,
+        number: int,
+        *,
+        age: int = 30,
+        hisp: str = "1",
+        race: str = "01",
+        gq: str = "   ",
+        relship: str = "20",
     ) -> str:
         line = "3" + f"{mafid:09d}" + f"{number:>5d}" + "44" + "00001" + "1" + f"{age:>3d}" + "19900101"
-        line += " 1 1" + "1990" + "1000" + "1" + hisp + "1000" + "    " * 7 + "1" + race + "01" + "20" + gq + "0"
+        line += " 1 1" + "1990" + "1000" + "1" + hisp + "1000" + "    " * 7 + "1" + race + "01" + relship + gq + "0"
         assert len(line) == 91
         return line if gq == "   " else "5" + line[1:]
 

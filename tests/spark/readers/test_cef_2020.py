@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import Spine
+from das_spark.products import HOUSEHOLD_TYPES, PRODUCTS, HouseholdType
 from das_spark.spark.problems import BadInputError
 from das_spark.spark.readers import READERS
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 A, B, C = "4400700010011000", "4400700010011001", "4400900020022000"
-HOME, GROUP = 200_000_001, 200_000_002
+HOME, GROUP, ALONE = 200_000_001, 200_000_002, 200_000_003
 
 
 class Files:
@@ -376,3 +378,146 @@ def test_another_product_and_a_missing_path_are_refused(
     settings = InputSettings(reader="cef_2020", persons=str(files.write() / "persons.txt"))
     with pytest.raises(ConfigurationError, match=re.escape(error)):
         READERS["cef_2020"].read(spark, settings, *of_product(product))
+
+
+DHC = PRODUCTS["dhc_2020_person"]
+ALL_TYPES = ["101", "106", "201", "301", "404", "405", "501", "601", "602", "701", "801", "900", "901", "702", "904"]
+
+
+@pytest.fixture
+def related(cef: type, tmp_path: Path) -> Files:
+    """A couple with a child and a lodger, somebody alone, a dormitory with one."""
+    files = Files(cef, tmp_path / "related")
+    files.persons = [
+        *(
+            cef.person(HOME, number, age=age, relship=relship)
+            for number, (age, relship) in enumerate([(40, "20"), (41, "21"), (9, "25"), (66, "36")], start=1)
+        ),
+        cef.person(GROUP, 1, gq="501", relship="38"),
+        cef.person(ALONE, 1, age=81),
+    ]
+    files.units = [cef.unit(HOME, 11, pop=4), cef.unit(GROUP, 12, pop=1, gq="501"), cef.unit(ALONE, 12, pop=1)]
+    return files
+
+
+def test_relationships_and_types_of_quarters_are_one_field_that_tells_who_is_alone(
+    read: Callable, related: Files, contents: Callable
+):
+    tables = read(related, "dhc_2020_person")
+    levels = dict(enumerate(DHC.schema.attributes[0].levels))
+    counts, _ = contents(tables)
+    found: dict[str, list[tuple[str, int]]] = {}
+    for (geocode, cell), count in counts.items():
+        level, _, age, *_ = (int(each) for each in DHC.schema.unravel(np.array(cell)))
+        found.setdefault(geocode, []).extend([(levels[level], age)] * count)
+    assert {geocode: sorted(each, key=lambda one: one[1]) for geocode, each in found.items()} == {
+        A: [
+            ("Biological son or daughter", 9),
+            ("Householder not living alone", 40),
+            ("Opposite-sex spouse", 41),
+            ("Other nonrelative", 66),
+        ],
+        B: [(levels[33], 30), ("Householder living alone", 81)],
+    }
+    assert tables.problems == ()
+
+
+def test_every_type_of_group_quarters_is_its_own_level(read: Callable, cef: type, files: Files, contents: Callable):
+    files.units = [cef.unit(HOME + each, 11, pop=1, gq=gq) for each, gq in enumerate(ALL_TYPES)]
+    files.persons = [cef.person(HOME + each, 1, age=21, gq=gq, relship="38") for each, gq in enumerate(ALL_TYPES)]
+    counts, _ = contents(read(files, "dhc_2020_person"))
+    levels = {int(DHC.schema.unravel(np.array(cell))[0]): count for (_, cell), count in counts.items()}
+    expected = [18, 23, 24, 27, 31, 32, 33, 34, 35, 36, 37, 39, 40, 41]
+    assert levels == {level: 1 + (level == expected[-1]) for level in expected}
+
+
+def test_a_relationship_that_does_not_fit_to_where_a_person_lives_is_refused(read: Callable, cef: type, related: Files):
+    related.persons += [cef.person(HOME, 5, relship="37"), cef.person(GROUP, 2, gq="501", relship="25")]
+    related.units[0] = cef.unit(HOME, 11, pop=5)
+    (problem,) = _refused(read, related, product="dhc_2020_person").problems
+    assert (problem.field, problem.rows, problem.examples) == ("RTYPE, RELSHIP", 2, (7, 8))
+    assert "20 to 36 in housing units" in str(problem)
+    assert problem.file.endswith("persons.txt")
+
+
+def test_a_unit_that_says_otherwise_whether_somebody_is_alone_is_refused(read: Callable, cef: type, related: Files):
+    related.units[0], related.units[2] = cef.unit(HOME, 11, pop=1), cef.unit(ALONE, 12, pop=4)
+    (problem,) = _refused(read, related, product="dhc_2020_person").problems
+    assert (problem.field, problem.rows, problem.examples) == ("MAFID", 5, (1, 2, 3, 4, 6))
+    assert "FINAL_POP of 1" in str(problem)
+
+
+def test_ages_that_a_relationship_rules_out_are_told(read: Callable, cef: type, related: Files):
+    related.persons[2] = cef.person(HOME, 3, age=95, relship="25")
+    (problem,) = read(related, "dhc_2020_person").problems
+    assert (problem.rows, problem.field) == (1, "QAGE, RELGQ")
+
+
+HOUSEHOLDS = PRODUCTS["dhc_2020_household"]
+
+
+@pytest.fixture
+def homes(cef: type, files: Files) -> Files:
+    """A man alone of 80, a couple with two young children and her mother, a vacant unit, a dormitory."""
+    couple = {"pop": 5, "head": " 402 07", "ten": "4", "hht": "1", "cplt": "1", "multg": "2", "paoc": "1", "pac": "1"}
+    files.units = [
+        cef.home(HOME, 11, head=" 801 01", ten="2", over=(1, 1, 1)),
+        cef.home(ALONE, 12, **couple, under_18=2, over=(1, 1, 0), sex="2"),
+        cef.unit(ALONE + 1, 12, vacs="5"),
+        cef.unit(GROUP, 12, pop=1, gq="904"),
+    ]
+    return files
+
+
+def test_occupied_units_are_households_by_what_is_told_of_their_people(
+    read: Callable, homes: Files, contents: Callable
+):
+    tables = read(homes, "dhc_2020_household")
+    counts, units = contents(tables)
+    found = {}
+    for (geocode, cell), count in counts.items():
+        *levels, kind = (int(each) for each in HOUSEHOLDS.schema.unravel(np.array(cell)))
+        found[geocode] = (*levels, HOUSEHOLD_TYPES[kind], count)
+    alone = HouseholdType(4, 0, 0, minor=False, relatives=False, generations=False, size=1)
+    family = HouseholdType(0, 1, 1, minor=True, relatives=True, generations=True, size=5)
+    assert found == {A: (0, 7, 0, 0, 3, 1, alone, 1), B: (1, 2, 1, 6, 2, 2, family, 1)}
+    quarters = [0] * 24
+    assert units[A] == ([1, *quarters], 0)
+    assert units[B] == ([1, *quarters[:-1], 1], 1)
+    assert units[C] == ([0, *quarters], 0)
+    assert tables.problems == ()
+
+
+def test_units_are_counted_by_tenure_and_by_kind_of_vacancy(
+    read: Callable, cef: type, homes: Files, contents: Callable
+):
+    homes.units[2] = cef.unit(ALONE + 1, 12, vacs="5")
+    counts, units = contents(read(homes, "dhc_2020_unit"))
+    assert counts == {(A, 1): 1, (B, 3): 1, (B, 8): 1}
+    assert units[B] == ([1, *[0] * 23, 1], 1)
+
+
+def test_a_tenure_that_does_not_fit_to_the_vacancy_is_refused(read: Callable, cef: type, homes: Files):
+    homes.units[0] = cef.home(HOME, 11, ten="0")
+    homes.units[2] = cef.set(cef.unit(ALONE + 1, 12, vacs="5"), 29, "3")
+    (problem,) = _refused(read, homes, product="dhc_2020_unit").problems
+    assert (problem.field, problem.rows, problem.examples) == ("TEN, VACS", 2, (1, 3))
+
+
+def test_a_household_that_there_cannot_be_is_refused(read: Callable, cef: type, homes: Files):
+    homes.units[0] = cef.home(HOME, 11, cplt="1")  # a couple of one
+    homes.units[1] = cef.home(ALONE, 12, sex="0")
+    problems = _refused(read, homes, product="dhc_2020_household").problems
+    assert {(each.field, each.rows, each.examples) for each in problems} == {
+        ("CPLT, PAOC, PAC, P18, HHT, MULTG, FINAL_POP", 1, (1,)),
+        ("HHSEX", 1, (2,)),
+    }
+    # Who reads units alone does not look at households.
+    read(homes, "pl94_2020_unit")
+
+
+def test_households_that_rules_exclude_are_told(read: Callable, cef: type, homes: Files):
+    homes.units[0] = cef.home(HOME, 11, head=" 801 01")  # of 80, and nobody of 75 or over
+    problems = read(homes, "dhc_2020_household").problems
+    assert {each.field for each in problems} == {"ELDERLY, HHLDRAGE", "ELDERLY, HHLDRAGE, HHTYPE"}
+    assert {each.rows for each in problems} == {1}

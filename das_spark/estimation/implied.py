@@ -1,0 +1,57 @@
+"""Bounds that follow from equalities: counts that are known in every row of a finer query say all there is to say.
+
+Where every answer of a query is known, so is every sum of its answers. A bound on such a sum either holds whatever the
+estimate is, or cannot be met. The first kind is left out before a family is solved: it would tie together cells that
+nothing else does, and keep solvers and rounding from taking them apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from das_spark.estimation.support import sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from das_spark.estimation.problem import FamilyBounds, FamilyPlan, FamilyProblem, Integers
+
+
+def without_implied(problem: FamilyProblem, plan: FamilyPlan) -> FamilyProblem:
+    """The problem without the bounds that its equalities imply; the problem itself where there are none."""
+    known = [each for each in problem.bounds if np.array_equal(each.lower, each.upper)]
+    if not known or len(problem.bounds) == 1:
+        return problem
+    cells = np.arange(problem.size, dtype=np.int32) if problem.parent is None else problem.parent.cells
+    cells = np.setdiff1d(cells, plan.zero_cells, assume_unique=True)
+    kept = tuple(bound for bound in problem.bounds if not any(_implies(each, bound, cells) for each in known))
+    return problem if len(kept) == len(problem.bounds) else replace(problem, bounds=kept)
+
+
+def _implies(known: FamilyBounds, bound: FamilyBounds, cells: NDArray[np.int32]) -> bool:
+    """Whether the rows of a bound are sums of known rows, and these sums are within it."""
+    if bound.query.rows >= known.query.rows:
+        return False
+    fine, coarse = known.query.row_of(cells), bound.query.row_of(cells)
+    if (fine[coarse >= 0] < 0).any():
+        return False
+    present, first, place = np.unique(fine, return_index=True, return_inverse=True)
+    if not np.array_equal(coarse[first][place], coarse):
+        return False
+    asked = present >= 0
+    rows, of_row = present[asked], coarse[first][asked]
+    columns = known.columns(rows)
+    if (columns < 0).any():
+        return False
+    touched: Integers = np.unique(of_row[of_row >= 0])
+    found = sums(known.lower[:, columns], np.where(of_row < 0, -1, np.searchsorted(touched, of_row)), len(touched))
+    limits = bound.columns(touched)
+    if (limits < 0).any():
+        return False
+    untouched = np.ones(bound.lower.shape[1], dtype=np.bool_)
+    untouched[limits] = False
+    inside = (bound.lower[:, limits] <= found).all() and (bound.upper[:, limits] >= found).all()
+    return bool(inside and (bound.lower[:, untouched] <= 0).all() and (bound.upper[:, untouched] >= 0).all())

@@ -1,0 +1,149 @@
+"""The values of published tables as their files hold them, read by tasks: one job for all tables, formats and levels.
+
+Spark's readers would need a scan for each table, since each has columns of its own; hundreds of scans in one plan take
+longer than what they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from das_spark.errors import without_values
+from das_spark.io.table_files import GEOCODE, PARQUET
+from das_spark.store.filesystem import system_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame, SparkSession
+
+#: What stands for a value that is not there or is no whole number: a sum of people is never negative.
+MISSING: Final = -1
+PAIRS: Final = "array<struct<item: int, value: bigint>>"
+_ROWS: Final = f"format string, level string, {GEOCODE} string, pairs {PAIRS}"
+_FILE: Final = "table string, format string, level string, path string"
+#: Values that a task holds at once: bounds its memory.
+_AT_ONCE: Final = 1 << 20
+#: Tasks for each core, so that a large file does not keep the others waiting.
+_TASKS_A_CORE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One file of a published table."""
+
+    table: str  # name of the table
+    format: str  # `parquet` or `csv`
+    level: str  # geolevel of its rows
+    path: Path
+
+
+def published_rows(
+    spark: SparkSession, files: Sequence[TableFile], columns: Mapping[str, tuple[int, tuple[str, ...]]]
+) -> DataFrame:
+    """Read the rows of files.
+
+    Args:
+        spark: The session.
+        files: The files, at least one.
+        columns: Of each table by name the number of its row, and the names of its columns, the total first.
+
+    Returns:
+        Format, level, geocode and pairs of number and value, of values that are not zero: the number of the row with
+        1, the next one with the total, then the numbers of the columns in order. A column that is not there, and a
+        value that is none, have `MISSING`; CSV is read by the order of its columns, and its first line is skipped.
+    """
+    listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
+    tasks = min(len(files), _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
+    frame = spark.createDataFrame(listed, _FILE).repartition(tasks)
+    return frame.mapInArrow(without_values(_Rows(dict(columns))), _ROWS)
+
+
+def pairs_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.ListArray:
+    """Those values of each row that are not zero, with the number of their column.
+
+    Args:
+        values: Shape (rows, columns).
+        items: The number of each column, (columns,).
+    """
+    row, column = np.nonzero(values)
+    pairs = pa.StructArray.from_arrays([pa.array(items[column]), pa.array(values[row, column])], ["item", "value"])
+    ends = np.searchsorted(row, np.arange(len(values) + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """From the names of files to what is in them."""
+
+    columns: Mapping[str, tuple[int, tuple[str, ...]]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in batch.to_pylist():
+                yield from self._of_file(file["table"], file["format"], file["level"], file["path"])
+
+    def _of_file(self, table: str, format: str, level: str, path: str) -> Iterator[pa.RecordBatch]:
+        first, names = self.columns[table]
+        items = np.arange(first, first + 2 + len(names), dtype=np.int32)
+        rows = max(1, _AT_ONCE // len(items))
+        for read in _parquet(Path(path), names, rows) if format == PARQUET else _csv(Path(path), names):
+            for begin in range(0, read.num_rows, rows):
+                part = read.slice(begin, rows)
+                values = np.stack([_numbers(part, name) for name in names], axis=1)
+                told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
+                same = [pa.array([text] * part.num_rows, pa.string()) for text in (format, level)]
+                arrays = [*same, _geocodes(part), pairs_of(told, items)]
+                yield pa.RecordBatch.from_arrays(arrays, ["format", "level", GEOCODE, "pairs"])
+
+
+def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    with system_of(path).open_input(str(path)) as opened:
+        file = parquet.ParquetFile(opened)
+        there = [name for name in (GEOCODE, *names) if name in file.schema_arrow.names]
+        yield from file.iter_batches(batch_size=rows, columns=there)
+
+
+def _csv(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Rows as texts; one with more or fewer values than columns is none."""
+    named = (GEOCODE, *names)
+    try:
+        opened = csv.open_csv(
+            path,
+            csv.ReadOptions(skip_rows=1, column_names=list(named)),
+            csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
+            csv.ConvertOptions(column_types=dict.fromkeys(named, pa.string())),
+        )
+    except pa.ArrowInvalid:  # nothing stands behind the header
+        return
+    with opened:
+        yield from opened
+
+
+def _geocodes(batch: pa.RecordBatch) -> pa.Array:
+    if GEOCODE not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.string())
+    return batch.column(GEOCODE).cast(pa.string())
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    if name not in batch.schema.names:
+        return np.full(batch.num_rows, MISSING, dtype=np.int64)
+    column = batch.column(name)
+    try:
+        whole = column.cast(pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # what is no whole number is looked at one by one
+        whole = pa.array([_whole(value) for value in column.to_pylist()], pa.int64())
+    numbers: NDArray[np.int64] = whole.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _whole(value: object) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.removeprefix("-").isdigit() and len(text) < len(str(1 << 63)) else None

@@ -1,0 +1,115 @@
+"""The equality of a family: every answer that was published, and no other."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from das_spark.audit import SmallPopulation
+from das_spark.audit.inputs import neighbouring_inputs
+from das_spark.audit.system import LocalSystem
+from das_spark.config import level_plan, plan_of
+from das_spark.core import ESTIMATORS, HeldCounts, PublishedFamily, read_family, saved_family
+from das_spark.core.family import MeasuredFamily
+from das_spark.core.published import held_bounds, held_on
+from das_spark.errors import EstimationError
+from das_spark.histogram import Attribute, Histogram, Schema
+from das_spark.privacy import RunKey
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
+import held_runs
+
+MINE = Schema("mine", (Attribute("a", ("0", "1")), Attribute("b", ("0", "1", "2")), Attribute("c", ("0", "1"))))
+THEIRS = Schema("theirs", (Attribute("b", ("0", "1", "2")), Attribute("d", ("0", "1"))))
+HELD = HeldCounts("published:b", MINE.query("b"), THEIRS.query("b"))
+
+
+def published(**dense):
+    return PublishedFamily.of({code: Histogram.from_dense(np.array(counts)) for code, counts in dense.items()})
+
+
+def test_answers_of_a_family_are_those_of_its_children():
+    bound = held_bounds(HELD, ("x", "y", "z"), published(x=[1, 2, 0, 0, 0, 0], y=[0, 0, 0, 0, 4, 1], z=[0] * 6))
+    assert bound.rows.tolist() == [0, 2]
+    assert bound.lower.tolist() == bound.upper.tolist() == [[3, 0], [0, 5], [0, 0]]
+
+
+def test_nobody_is_published_nowhere():
+    bound = held_bounds(HELD, ("x",), published(x=[0] * 6))
+    assert bound.rows.tolist() == []
+    assert held_on(bound, None).upper.tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.parametrize("given", [None, published(x=[1] * 6), published(x=[1] * 6, z=[1] * 6)])
+def test_a_child_of_which_nothing_was_published_is_refused(given):
+    with pytest.raises(EstimationError, match=r"no published counts, or several, of [xyz]$"):
+        held_bounds(HELD, ("x", "y"), given)
+
+
+def test_what_occurs_in_no_child_is_zero_wherever_the_parent_may_be():
+    bound = held_bounds(HELD, ("x", "y"), published(x=[0, 0, 1, 0, 0, 0], y=[0, 0, 2, 0, 0, 0]))
+    parent = Histogram.from_dense(np.array([0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0]))  # b = 1 twice
+    assert held_on(bound, parent) is bound
+    elsewhere = Histogram.from_dense(np.array([1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]))  # b = 0 and b = 1
+    assert held_on(bound, elsewhere).rows.tolist() == [0, 1]
+    assert held_on(bound, elsewhere).upper.tolist() == [[0, 1], [0, 2]]
+    for every in (held_on(bound, None), held_on(bound, parent, everywhere=True)):
+        assert every.rows.tolist() == [0, 1, 2]
+        assert every.lower.tolist() == every.upper.tolist() == [[0, 1, 0], [0, 2, 0]]
+
+
+def fine_plan(estimator="top_down", rows="support", **more):
+    tables = {
+        "config_version": 1,
+        "run": {"product": held_runs.FINE},
+        "input": {"reader": "tidy_counts", "path": "population", "published": "elsewhere"},
+        "budget": {"strategy": "usual"},
+        "estimation": {"estimator": estimator, **more},
+        "measurement": {"rows": rows},
+    }
+    return plan_of(tables, "test", files=False)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [*({"estimator": name} for name in ESTIMATORS), {"rows": "all", "failsafe": True}],
+    ids=[*ESTIMATORS, "failsafe"],
+)
+@pytest.mark.parametrize("own", [True, False])
+def test_every_estimate_of_a_run_in_memory_has_the_published_answers(settings, own, monkeypatch):
+    held_runs.registered(monkeypatch)
+    plan = fine_plan(**settings)
+    query = plan.product.schema.query("home * age * sex")
+    first = neighbouring_inputs(plan)[1].first
+    told = first.counts
+    if not own:  # other people of the same class, sex and place, all of the least age
+        told = np.zeros_like(first.counts)
+        for place, counts in enumerate(first.counts):
+            for cell in np.flatnonzero(counts):
+                levels = list(np.unravel_index(cell, plan.product.schema.shape))
+                levels[plan.product.schema.axis("age")] = 0
+                told[place, np.ravel_multi_index(levels, plan.product.schema.shape)] += counts[cell]
+    system = LocalSystem(plan)
+    population = SmallPopulation(first.geocodes, first.counts, first.units)
+    ran = system.run(system.ingest(population, told), RunKey.insecure("held"))
+    assert ran.failed == ()
+    for depth, level in enumerate(plan.spine.names):
+        answers = query.answer_dense(first.summed(told, plan.spine, depth))
+        wanted = dict(zip(first.codes(plan.spine, depth), answers, strict=True))
+        found = {code: query.answer(each.cells, each.counts).tolist() for code, each in ran.estimates[level].items()}
+        assert found == {code: each.tolist() for code, each in wanted.items()}
+
+
+def test_a_family_that_is_saved_keeps_which_answers_are_held(monkeypatch):
+    held_runs.registered(monkeypatch)
+    plan = fine_plan()
+    first, system = neighbouring_inputs(plan)[1].first, LocalSystem(plan)
+    declared = next(iter(system.ingest(first)["Block"].declared.values()))
+    again = read_family(saved_family(MeasuredFamily(declared)), level_plan(plan, "Block")).problem
+    for mine, read in zip(declared.bounds, again.bounds, strict=True):
+        assert (mine.rows is None) == (read.rows is None)
+        assert mine.rows is None or mine.rows.tolist() == read.rows.tolist()
+        assert mine.lower.tolist() == read.lower.tolist()

@@ -1,0 +1,83 @@
+"""Files of published tables as tasks read them: values that are not zero, and what stands for those that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from das_spark.spark.published_rows import MISSING, TableFile, pairs_of, published_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+COLUMNS = {"P1": (0, ("a", "b", "c")), "P2": (5, ("d",))}
+
+
+def rows(spark, *files: TableFile) -> dict[tuple[str, str, str | None], dict[int, int]]:
+    """Format, level and geocode -> values by number of all rows of that geocode together."""
+    found: dict[tuple[str, str, str | None], dict[int, int]] = {}
+    for row in published_rows(spark, files, COLUMNS).collect():
+        pairs = {pair["item"]: pair["value"] for pair in row["pairs"]}
+        found.setdefault((row["format"], row["level"], row["geocode"]), {}).update(pairs)
+    return found
+
+
+def csv_file(folder: Path, text: str, table: str = "P1") -> TableFile:
+    path = folder / f"{table}.csv"
+    path.write_text(text)
+    return TableFile(table, "csv", "County", path)
+
+
+def parquet_file(folder: Path, **columns: list) -> TableFile:
+    path = folder / "part-00000.parquet"
+    parquet.write_table(pa.table(columns), path)
+    return TableFile("P1", "parquet", "County", path)
+
+
+def test_rows_of_both_formats_hold_their_values(spark, tmp_path):
+    files = (
+        parquet_file(tmp_path, geocode=["01001", "01003"], a=[7, 0], b=[0, 0], c=[7, 0]),
+        csv_file(tmp_path, "geocode,a,b,c\n01001,7,0,7\n01003,0,0,0\n"),
+        csv_file(tmp_path, "geocode,d\n01001,3\n", "P2"),
+    )
+    whole = {0: 1, 1: 7, 2: 7, 4: 7}
+    assert rows(spark, *files) == {
+        ("parquet", "County", "01001"): whole,
+        ("parquet", "County", "01003"): {0: 1},
+        ("csv", "County", "01001"): {**whole, 5: 1, 6: 3, 7: 3},
+        ("csv", "County", "01003"): {0: 1},
+    }
+
+
+def test_what_is_no_whole_number_is_missing(spark, tmp_path):
+    text = csv_file(tmp_path, "geocode,a,b,c\n01001,x,,1.5\n01003,5,6,99999999999999999999\n")
+    missing = MISSING
+    assert rows(spark, text) == {
+        ("csv", "County", "01001"): {0: 1, 1: missing, 2: missing, 3: missing, 4: missing},
+        ("csv", "County", "01003"): {0: 1, 1: 5, 2: 5, 3: 6, 4: missing},
+    }
+    null = parquet_file(tmp_path, geocode=["01001"], a=[None], b=["many"])
+    assert rows(spark, null) == {("parquet", "County", "01001"): {0: 1, 1: missing, 2: missing, 3: missing, 4: missing}}
+
+
+def test_csv_is_read_by_the_order_of_its_columns(spark, tmp_path):
+    assert rows(spark, csv_file(tmp_path, "geocode,b,a,c\n01001,1,2,3\n")) == {
+        ("csv", "County", "01001"): {0: 1, 1: 1, 2: 1, 3: 2, 4: 3}
+    }
+
+
+@pytest.mark.parametrize("text", ["", "geocode,a,b,c\n", "geocode,a,b,c\n01001,1,2\n01003,1,2,3,4\n"])
+def test_a_row_that_is_none_is_not_there(spark, tmp_path, text):
+    assert rows(spark, csv_file(tmp_path, text)) == {}
+
+
+def test_pairs_are_the_values_that_are_not_zero():
+    pairs = pairs_of(np.array([[0, 2, 0], [0, 0, 0], [-1, 0, 3]]), np.array([4, 5, 9], dtype=np.int32))
+    assert pairs.to_pylist() == [
+        [{"item": 5, "value": 2}],
+        [],
+        [{"item": 4, "value": -1}, {"item": 9, "value": 3}],
+    ]
