@@ -256,12 +256,20 @@ def possible_answers(plan: RunPlan, held: HeldCounts) -> NDArray[np.bool_]:
 
 def _source(context: RunContext) -> PublishedRun:
     """The run that a run file names, or the earlier part of the joint run."""
+    named = context.plan.input.published
+    return open_published_run(context.plan, part_that_publishes(context) if named is None else named)
+
+
+def part_that_publishes(context: RunContext) -> Path:
+    """The public folder of the earlier part of the joint run whose counts are held; it may not be done yet.
+
+    Raises:
+        ConfigurationError: The run is carried out by itself.
+    """
     plan = context.plan
-    if plan.input.published is not None:
-        return open_published_run(plan, plan.input.published)
     for part, layout in context.options.together:
         if part.product.record == plan.published_part:
-            return open_published_run(plan, layout.public.path)
+            return layout.public.path
     raise ConfigurationError(
         f"{KEY}: is missing, and the run is no part of a joint run with part {plan.published_part!r}",
         hint="carry out the joint run, of which this is a part",

@@ -31,7 +31,7 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
-from das_spark.pipeline.published import take_published
+from das_spark.pipeline.published import part_that_publishes, take_published
 from das_spark.pipeline.replicates import publish_replicates
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
@@ -122,6 +122,8 @@ def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     ]
     if not levels and not later:
         return stopped(context, stages)
+    if later:
+        part_that_publishes(context)  # a part that is carried out by itself spends nothing
     entry, ledger = charge(context)  # a run that stops before it measures has spent nothing
     for stage in later:
         with stage_scope(context, stage):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from das_spark.histogram import Query
 from das_spark.products import _REGISTRY, Product, product_from, register
 
 COARSE = "hamlet"
@@ -100,6 +103,14 @@ def registered(monkeypatch) -> tuple[Product, Product]:
         monkeypatch.delitem(_REGISTRY, each.name)
         register(each)
     return found
+
+
+def answers(rows: list[dict[str, Any]], query: Query) -> dict[str, list[int]]:
+    """Geocode -> answers of a query on what a table of histograms says of each geounit."""
+    return {
+        row["geocode"]: query.answer(np.array(row["cells"], dtype=int), np.array(row["counts"], dtype=int)).tolist()
+        for row in rows
+    }
 
 
 def blocks() -> list[str]:
@@ -203,7 +214,7 @@ path = "{census}"
 def registered_units(monkeypatch) -> tuple[Product, Product]:
     """Units, and households that are held to those that are lived in, until the test ends."""
     texts = (
-        _UNITS.partition("[[")[0] + _OF_UNITS.format(total_at="County", record="unit", codes="O,R,V,G"),
+        _UNITS.partition("[[")[0] + _OF_UNITS.format(total_at="County", record="unit", codes="O,R,V"),
         _HOUSEHOLDS.partition("[[")[0] + _OF_UNITS.format(total_at="none", record="household", codes="O,R,N"),
     )
     attributes = ("[[" + text.partition("[[")[2] for text in (_UNITS, _HOUSEHOLDS))
@@ -232,12 +243,12 @@ def write_joint(folder: Path) -> Path:
         for place, (block, tenure, count) in enumerate(units)
         if tenure < 2 and count  # vacant ones have no household
     ]
-    for place, rows, names in (
-        (census[0], units, ("geocode", "tenure", "count")),
-        (census[1], households, ("geocode", "size", "tenure", "count")),
+    for place, table, rows, names in (
+        (census[0], "persons", units, ("geocode", "tenure", "count")),
+        (census[1], "households", households, ("geocode", "size", "tenure", "count")),
     ):
         place.mkdir(parents=True)
-        pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), place / "persons.parquet")
+        pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), place / f"{table}.parquet")
         pq.write_table(pa.table({"geocode": blocks()}), place / "geography.parquet")
     (folder / "units.toml").write_text(_PART.format(product=UNITS, census=census[0]))
     (folder / "households.toml").write_text(_PART.format(product=HOUSEHOLDS, census=census[1]))

@@ -13,7 +13,6 @@ import pytest
 
 from das_spark.config import load_plan
 from das_spark.errors import ConfigurationError, InfeasibleError, InputError, PrivacyGuardError
-from das_spark.histogram import Histogram
 from das_spark.pipeline import estimate_from, levels, open_source, publish_measurements, run_stages, runner
 from das_spark.pipeline import published as published_stage
 from das_spark.pipeline.context import RunOptions
@@ -52,16 +51,6 @@ def plan_of(folder, product, published="", settings=()):
     return load_plan(run_file, settings=settings)
 
 
-def answers(tools, public, table, level, query):
-    """Geocode -> answers of a query on what a table says of each geounit."""
-    return {
-        row["geocode"]: query.answer_dense(
-            Histogram.from_pairs(query.size, row["cells"], row["counts"]).dense()
-        ).tolist()
-        for row in tools.rows_of(public.level(table, level))
-    }
-
-
 @pytest.fixture(scope="module")
 def whole(place, spark, tools):
     plan = plan_of(place, held_runs.FINE, place / "runs" / "coarse")
@@ -74,8 +63,8 @@ def test_every_estimate_has_the_published_answers(whole, place, products, tools)
     assert json.loads(public.verification.read_text())["passed"]
     source = open_public(theirs)
     for level in LEVELS:
-        mine = answers(tools, public, "estimates", level, fine.schema.query("home * age * sex"))
-        other = answers(tools, source, "estimates", level, coarse.schema.query("detailed"))
+        mine = held_runs.answers(tools.rows_of(public.level("estimates", level)), fine.schema.query("home * age * sex"))
+        other = held_runs.answers(tools.rows_of(source.level("estimates", level)), coarse.schema.query("detailed"))
         assert mine == other
         assert any(any(values) for values in mine.values())
 

@@ -10,7 +10,6 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import load_parts, load_plan, plan_from_config, plan_to_config, stage_names
 from das_spark.errors import ConfigurationError
-from das_spark.histogram import Histogram
 from das_spark.pipeline import joint, run_parts, run_stages, runner
 from das_spark.pipeline import published as published_stage
 from das_spark.store import PublicManifest
@@ -73,23 +72,11 @@ def test_a_joint_run_that_dies_holds_every_estimate_to_the_units_of_its_earlier_
         go()
     summary = go()
     units, households = (summary.parts[record].layout.public for record in ("unit", "household"))
-    of, query = (
-        plan.parts[record].product.schema.query(text)
-        for record, text in (("unit", "lived_in"), ("household", "tenure"))
-    )
+    of = plan.parts["unit"].product.schema.query("lived_in")
+    query = plan.parts["household"].product.schema.query("tenure")
     for level in LEVELS:
-        found, expected = (
-            {
-                row["geocode"]: asked.answer(
-                    *(
-                        getattr(Histogram.from_pairs(asked.size, row["cells"], row["counts"]), each)
-                        for each in ("cells", "counts")
-                    )
-                ).tolist()
-                for row in tools.rows_of(public.level("estimates", level))
-            }
-            for public, asked in ((households, query), (units, of))
-        )
+        expected = held_runs.answers(tools.rows_of(units.level("estimates", level)), of)
+        found = held_runs.answers(tools.rows_of(households.level("estimates", level)), query)
         assert found == expected
         assert any(any(each) for each in found.values())
     for public in (units, households):

@@ -18,7 +18,7 @@ from das_spark.products import _REGISTRY, PRODUCTS, PublishedCounts
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_simulated.toml"
-QUERY = "hhgq8lev * votingage * hispanic"
+QUERY = "hhgq * votingage * hispanic"
 KEY = "an open secret"
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 

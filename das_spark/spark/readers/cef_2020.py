@@ -404,15 +404,18 @@ class _Census:
 
     def impossible(self, lines: _RecordLines) -> list[Problem]:
         """What is counted in cells that are structural zeros, without row numbers."""
-        product, found = self.target.product, []
-        for zero in product.structural_zeros:
-            levels = {name: level_in_cell(product.schema, name) for name, _ in zero.selection}
-            where = reduce(and_, (levels[name].isin(*chosen) for name, chosen in zero.selection))
-            # Only what is counted has a cell.
-            number = self.counted.where(where).agg(F.sum("count")).collect()[0][0]
-            if number:
-                fields = sorted({self.target.recodes.attributes[name].name for name in levels})
-                found.append(Problem(lines.file, ", ".join(fields), zero.meaning, number))
+        schema, zeros = self.target.product.schema, self.target.product.structural_zeros
+        if not zeros:
+            return []
+        # All in one job. Only what is counted has a cell.
+        chosen = [[level_in_cell(schema, name).isin(*levels) for name, levels in zero.selection] for zero in zeros]
+        sums = [F.sum(F.when(reduce(and_, each), F.col("count"))) for each in chosen]
+        numbers = self.counted.where("cell is not null").agg(*sums).collect()[0]
+        found = []
+        for zero, excluded in zip(zeros, numbers, strict=True):
+            if excluded:
+                fields = sorted({self.target.recodes.attributes[name].name for name, _ in zero.selection})
+                found.append(Problem(lines.file, ", ".join(fields), zero.meaning, excluded))
         return found
 
     def _lines(self, condition: Callable[[_Tally], bool]) -> int:
