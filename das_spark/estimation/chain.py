@@ -272,10 +272,7 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
 
 
 def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]:
-    """The plan's solvers; where an interior point costs less than the batched one, that is asked last.
-
-    A chain with the batched solver has the nested one before it, where that costs less.
-    """
+    """The plan's solvers; those that take many cells at once are asked last where an interior point costs less."""
     unknown = [name for name in names if name not in FAMILY_SOLVERS]
     if unknown:
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
@@ -285,9 +282,10 @@ def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]
     measured = presolved.weight[presolved.weight > 0]
     noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
     small = presolved.variables < (LARGE if noise <= NOISY else LARGE_AND_NOISY)
-    late = [name for name in names if name == BatchedSolver.name and small]
-    if BatchedSolver.name in names and NestedSolver.name not in names and _many_classes(presolved):
-        names = (NestedSolver.name, *names)
+    asked_last = {BatchedSolver.name} if small else set()
+    if not _many_classes(presolved):
+        asked_last.add(NestedSolver.name)
+    late = [name for name in names if name in asked_last]
     return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
 
 

@@ -256,8 +256,7 @@ class FamilyPlan:
         geolevel: Name of the children's level.
         lowest: Whether it is the lowest of the run.
         zero_cells: Structural zeros, int32, sorted.
-        solvers: Names of solvers, tried in this order until one is certified; "batched" brings "nested" with it, before
-            it, for families of very many cells in classes with known people.
+        solvers: Names of solvers, tried in this order until one is certified.
         gap_tolerance: Largest duality gap accepted, relative to the objective (E-20).
         feasibility_tolerance: Largest violation accepted in people, relative to the size of what is violated (E-17).
         rounding: Objective of the cell-wise rounder; both names mean the same there (README, section 6).
@@ -271,7 +270,7 @@ class FamilyPlan:
     geolevel: str
     lowest: bool = False
     zero_cells: NDArray[np.int32] = field(default_factory=_no_cells)
-    solvers: tuple[str, ...] = ("batched", "piqp", "clarabel", "osqp")
+    solvers: tuple[str, ...] = ("nested", "batched", "piqp", "clarabel", "osqp")
     gap_tolerance: float = 1e-6
     feasibility_tolerance: float = 1e-6
     rounding: Rounding = "nearest"

@@ -294,10 +294,10 @@ def test_it_goes_first_only_where_cells_and_classes_are_many(monkeypatch):
     def asked(*names: str) -> list[str]:
         return [each.name for each in chain._ordered(names, presolved)]
 
-    assert asked(*PLAN.solvers) == ["piqp", "clarabel", "osqp", "batched"]
+    assert asked(*PLAN.solvers) == ["piqp", "clarabel", "osqp", "nested", "batched"]
     monkeypatch.setattr(chain, "MANY_CELLS", SCHEMA.size)
     assert asked(*PLAN.solvers) == ["nested", "piqp", "clarabel", "osqp", "batched"]
     assert asked("piqp") == ["piqp"]
     assert asked("piqp", "nested", "batched") == ["piqp", "nested", "batched"]
     monkeypatch.setattr(chain, "MANY_CLASSES", 13)
-    assert asked("batched", "piqp") == ["piqp", "batched"]
+    assert asked("nested", "batched", "piqp") == ["piqp", "nested", "batched"]
