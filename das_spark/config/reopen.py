@@ -52,6 +52,7 @@ from das_spark.config.resolve import (
     resolve_intervals,
     resolve_output,
     resolve_passes,
+    usual_solvers,
     with_uncertainty,
 )
 from das_spark.constraints import Invariants
@@ -134,7 +135,7 @@ def _with_settings(plan: RunPlan, settings: Sequence[str], source: str) -> RunPl
         "output": {**roots, **config["output"]},
         "estimation": {**config["estimation"], "passes": passes},
     }
-    if plan.estimation.solvers == ESTIMATORS[plan.estimation.estimator].needs.solvers:
+    if plan.estimation.solvers == usual_solvers(plan.estimation.estimator, plan.product):
         del data["estimation"]["solvers"]  # nobody chose them: another estimator has its own
     for setting in settings:
         key = setting.partition("=")[0].strip()
@@ -162,7 +163,7 @@ def _resolved(plan: RunPlan, tables: _OpenTables, problems: Problems) -> RunPlan
         plan,
         name=tables.run.name,
         output=resolve_output(tables.output, of, problems),
-        estimation=estimation_settings(section, passes),
+        estimation=estimation_settings(section, of, passes),
     )
     return replace(changed, output=with_uncertainty(tables.output, changed, problems))
 
@@ -237,7 +238,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
             if repeated is None
             else ReplicateSettings(repeated.runs, repeated.level, repeated.tables or ()),
         ),
-        estimation=estimation_settings(tables.estimation, _passes(passes["passes"])),
+        estimation=estimation_settings(tables.estimation, of, _passes(passes["passes"])),
         measurement_rows=tables.measurement.rows,
         evaluation=tables.evaluation,
         acknowledged=tables.privacy.acknowledge,

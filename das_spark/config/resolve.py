@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
@@ -120,7 +120,7 @@ def resolve(
         added=added,
         input=given,
         output=output,
-        estimation=estimation_settings(section, passes),
+        estimation=estimation_settings(section, product, passes),
         measurement_rows=run_file.measurement.rows,
         evaluation=run_file.evaluation,
         acknowledged=acknowledged,
@@ -316,11 +316,20 @@ def check_sites(estimator: str, product: Product, queries: Collection[Query], pr
         problems.add("estimation.estimator", f"'{estimator}' {wrong}; {fix}")
 
 
-def estimation_settings(section: EstimationSection, passes: Passes) -> EstimationSettings:
+#: The solver of families that are held to what another product has published.
+_OF_KNOWN_SUMS: Final = "nested"
+
+
+def usual_solvers(estimator: str, product: Product) -> tuple[str, ...]:
+    """The chain of solvers of a run that names none: where all sums of some classes are known, nested ones first."""
+    of_estimator = ESTIMATORS[estimator].needs.solvers if estimator in ESTIMATORS else ()
+    return of_estimator if product.published is None else (_OF_KNOWN_SUMS, *of_estimator)
+
+
+def estimation_settings(section: EstimationSection, product: Product, passes: Passes) -> EstimationSettings:
     """`[estimation]` with the passes of every level."""
-    usual = ESTIMATORS[section.estimator].needs.solvers if section.estimator in ESTIMATORS else ()
     return EstimationSettings(
-        solvers=section.solvers or usual,
+        solvers=section.solvers or usual_solvers(section.estimator, product),
         gap_tolerance=section.gap_tolerance,
         rounding=section.rounding,
         failsafe=section.failsafe,

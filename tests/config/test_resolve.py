@@ -14,7 +14,9 @@ from pydantic import BaseModel
 
 from das_spark.config import READER_NEEDS, JointPlan, load_plan, load_run, plan_to_config
 from das_spark.config.model import RunFile
+from das_spark.core import ESTIMATORS
 from das_spark.errors import ConfigurationError
+from das_spark.estimation import FAMILY_SOLVERS
 from das_spark.spark.readers import READERS
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -177,3 +179,11 @@ def _keys(model, prefix=""):
         for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 yield from _keys(kind, f"{prefix}{name}.")
+
+
+def test_runs_that_are_held_to_published_counts_ask_the_solver_of_known_sums_first():
+    held = load_plan(CONF / "dhc_2020_person.toml", files=False)
+    assert held.estimation.solvers == ("nested", *ESTIMATORS["top_down"].needs.solvers)
+    other = load_plan(CONF / "ddp_2010_person.toml", files=False)
+    assert other.estimation.solvers == ESTIMATORS["top_down"].needs.solvers
+    assert set(held.estimation.solvers) <= set(FAMILY_SOLVERS)
