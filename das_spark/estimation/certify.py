@@ -1,7 +1,8 @@
 """Prove that a proposed estimate is feasible and, up to a stated gap, the best there is (E-13 to E-20, E-35 to E-37).
 
 Everything here is rebuilt from the family's tables: rows of queries by `Query.row_of`, answers, variances, bounds. The
-solver's arrays are not looked at; its multipliers are hints, and a wrong hint can only make the proof fail.
+solver's arrays are not looked at; its multipliers are hints. A wrong hint can only make the proof fail, or leave a
+violation within the tolerance unpriced: solvers answer for multipliers of the bounds that they cross.
 """
 
 from __future__ import annotations

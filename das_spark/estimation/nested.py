@@ -396,6 +396,8 @@ MOST_ITERATIONS: Final = 1500
 RAKINGS: Final = 20
 EXACT: Final = 1e-12
 """Violation at which raking ends, relative to max(1, what is violated); beyond, what is left is moved."""
+KEPT: Final = 1e-11
+"""Violation up to which bounds that the iterations do not know of count as kept: rounding errors of sums."""
 
 
 def solve_nested(support: Support, proof: Proof, tolerance: float) -> Proposal | None:
@@ -436,7 +438,8 @@ def _in_vain(family: NestedFamily, proved: Certificate, tolerance: float) -> boo
 
 
 def _proposal(family: NestedFamily, candidate: Candidate, proved: Certificate, iterations: int) -> Proposal | None:
-    if family.ignored and not proved.certified:
+    """The estimate; where bounds were ignored, only if it keeps them: one that is crossed has no multiplier here."""
+    if family.ignored and not (proved.certified and proved.violation <= KEPT):
         return None
     return Proposal(candidate, Status.OPTIMAL if proved.certified else Status.LIMIT, iterations)
 

@@ -76,6 +76,12 @@ RULES: Final[Mapping[str, Mapping[str, str]]] = {
         }
         for table in ("estimate_arrays", "upward", "upward_sums")
     },
+    "published": {
+        "geocode": "geounits, each once",
+        "parent": "parents of geounits",
+        "cells": "possible cells in order, with the answers of the estimates; children sum to parents",
+        "counts": "answers of the estimates; children sum to parents",
+    },
     "census_estimates": {
         "geocode": "blocks",
         "parent": _PREFIX,

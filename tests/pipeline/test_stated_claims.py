@@ -37,6 +37,7 @@ def context(of: RunPlan, folder: Path) -> Any:
         is_insecure=False,
         tables=SimpleNamespace(geounit_counts=lambda: dict.fromkeys(of.spine.names, 1)),
         restricted_facts=SimpleNamespace(accuracy={}),
+        published_run={},
     )
 
 
