@@ -316,10 +316,11 @@ class Schema:
         Raises:
             QueryError: When an attribute is unknown or a level is not one of its own.
         """
-        mask = np.ones(self.shape, dtype=np.bool_)
-        for axis, chosen in self.chosen(**levels).items():
-            mask &= chosen.reshape(_along(axis, len(chosen), mask.ndim))
-        return mask.reshape(-1)
+        mask, chosen = np.ones(1, dtype=np.bool_), self.chosen(**levels)
+        for axis in reversed(range(len(self.shape))):  # the last attribute first, so that each step copies long rows
+            marks = chosen.get(axis, np.ones(self.shape[axis], dtype=np.bool_))
+            mask = np.logical_and.outer(marks, mask).reshape(-1)
+        return mask
 
     def chosen(self, **levels: Iterable[int]) -> dict[int, NDArray[np.bool_]]:
         """Mark the levels that a selection of cells names: what :meth:`select` does, before cells are made of it.
@@ -365,7 +366,3 @@ def _factor(attribute: Attribute, name: str | None) -> NDArray[np.int64]:
         return np.arange(attribute.size, dtype=np.int64)
     recodes = {recode.name: recode for recode in attribute.recodes}
     return recodes[name].group_of(attribute.size)
-
-
-def _along(axis: int, size: int, axes: int) -> Sequence[int]:
-    return [size if index == axis else 1 for index in range(axes)]

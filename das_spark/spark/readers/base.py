@@ -252,7 +252,9 @@ class Target:
 
 
 #: Ranges of codes from which on levels are looked up in a table, and not found one range after the other.
-_MANY_RANGES: Final = 100
+_MANY_RANGES: Final = 8
+#: Most codes of such a table, from the first to the last.
+_MOST_CODES: Final = 100_000
 
 
 def level_of(coded: CodedField, code: Column) -> Column:
@@ -260,8 +262,8 @@ def level_of(coded: CodedField, code: Column) -> Column:
     if coded.first is not None:
         return (code - coded.first).cast("int")
     ranges = list(coded.ranges())
-    if len(ranges) > _MANY_RANGES:
-        first, end = min(low for low, _, _ in ranges), max(high for _, high, _ in ranges) + 1
+    first, end = min(low for low, _, _ in ranges), max(high for _, high, _ in ranges) + 1
+    if len(ranges) > _MANY_RANGES and end - first <= _MOST_CODES:
         levels = coded.level_of(np.arange(first, end))
         # One literal text: a column for each code would cost a call each.
         table = F.expr(f"array({', '.join(str(level) if level >= 0 else 'null' for level in levels.tolist())})")

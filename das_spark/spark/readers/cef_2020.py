@@ -119,11 +119,11 @@ def _rules(record: Record, target: Target) -> list[tuple[str, str, Column]]:
     if record is UNIT:
         vacant = text(UNIT, "VACS") != "0"
         rules.append(("VACS", "0 in group quarters", in_quarters & vacant))
-        rules.append(("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (number(UNIT, "FINAL_POP") > 0)))
+        rules.append(("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (F.col("FINAL_POP") > 0)))
         rules += _rules_of_counted(target, ~in_quarters, vacant)
     elif _relgq(target):
         expected = f"{HOUSEHOLDER} to {LAST_RELATIONSHIP} in housing units and there alone"
-        at_home = number(PERSON, "RELSHIP") <= LAST_RELATIONSHIP
+        at_home = F.col("RELSHIP") <= LAST_RELATIONSHIP
         rules.append(("RTYPE, RELSHIP", expected, ~in_quarters != at_home))
     return rules
 
@@ -134,7 +134,7 @@ def _rules_of_counted(target: Target, housing: Column, vacant: Column) -> Iterat
         return
     for coded in target.recodes.attributes.values():
         fields = DERIVED.get(coded.name, (coded.name,))
-        level = level_of(coded, _unit_code(coded.name))
+        level = level_of(coded, F.col(coded.name))
         known = F.coalesce(level.between(0, len(coded.levels) - 1), F.lit(False))
         if coded.name == TENVAC:
             expected = "tenure 1 to 4 of an occupied housing unit, and 0 of a vacant one"
@@ -171,8 +171,11 @@ def _open(spark: SparkSession, file: str, record: Record, target: Target) -> _Re
         delimited = F.contains(LINE, F.lit(DELIMITER))
         fixed = F.when(delimited, _fixed(record)).otherwise(F.col(LINE))
         frame = lines_of(spark, file, _PARTS).withColumn(LINE, fixed)
+        # Columns of their own: Spark would otherwise take a field out of its line again wherever a code is asked for.
+        numbers = frame.select("*", *(number(record, each.name).alias(each.name) for each in record.fields))
+        coded = numbers.select("*", *(code.alias(name) for name, code in _derived(record).items()))
         broken = reduce(or_, (fails for _, _, fails in rules))
-        return _RecordLines(file, record, frame.withColumn(_IS_GOOD, good & ~broken), across)
+        return _RecordLines(file, record, coded.withColumn(_IS_GOOD, good & ~broken), across)
 
 
 def _fixed(record: Record) -> Column:
@@ -192,7 +195,7 @@ alone by her unit and not by the persons, or the reverse."""
 
 def _with_unit(lines: _RecordLines) -> DataFrame:
     """The good lines, with the number of their unit."""
-    return lines.frame.where(_IS_GOOD).withColumn("unit", number(lines.record, "MAFID"))
+    return lines.frame.where(_IS_GOOD).withColumn("unit", F.col("MAFID"))
 
 
 def _unit_block() -> Column:
@@ -231,27 +234,27 @@ def _count_lines(units: _RecordLines, persons: _RecordLines | None, target: Targ
     return grouped.agg(F.count(F.lit(1)).alias("count"), zero_if_null(F.sum("population")).alias("population"))
 
 
-def _unit_class(record: Record, target: Target) -> Column:
+def _unit_class(target: Target) -> Column:
     """Class of unit (int) by the field of a record."""
-    return level_of(target.unit_class, number(record, target.unit_class.name))
+    return level_of(target.unit_class, F.col(target.unit_class.name))
 
 
 def _unit_rows(units: _RecordLines, target: Target) -> DataFrame:
-    good, home = F.col(_IS_GOOD), _unit_class(UNIT, target)
+    good, home = F.col(_IS_GOOD), _unit_class(target)
     vacant = text(UNIT, "VACS") != "0"
     # Units of the first class are those that are counted where units are, and occupied ones where households are.
     is_counted = home == 0
     if target.product.record == "household":
         is_counted &= ~vacant
-    cell = F.when(good & is_counted, _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
+    cell = F.when(good & is_counted, target.cell(F.col)) if target.counts_units else F.lit(None).cast("int")
     return units.frame.select(
         F.lit(True).alias("of_unit"),
         _IS_GOOD,
-        _unit_number(units),
+        _unit_number(),
         F.when(good, _unit_block()).alias(KEY),
         F.when(good, home).alias("home"),
         vacant.alias("vacant"),
-        F.when(good, number(UNIT, "FINAL_POP")).otherwise(0).alias("population"),
+        F.when(good, F.col("FINAL_POP")).otherwise(0).alias("population"),
         F.lit(None).cast("int").alias("level"),
         cell.alias("cell"),
     )
@@ -262,52 +265,59 @@ def _person_rows(persons: _RecordLines, target: Target) -> DataFrame:
     return persons.frame.select(
         F.lit(False).alias("of_unit"),
         _IS_GOOD,
-        _unit_number(persons),
-        F.when(good, _unit_class(PERSON, target)).alias("level"),
-        F.when(good, _cell(PERSON, target)).alias("cell"),
-        *((F.when(good, _cell(PERSON, target, alone=True)).alias("alone_cell"),) if _relgq(target) else ()),
+        _unit_number(),
+        F.when(good, _unit_class(target)).alias("level"),
+        F.when(good, target.cell(F.col)).alias("cell"),
+        *((F.when(good, target.cell(_alone)).alias("alone_cell"),) if _relgq(target) else ()),
     )
 
 
-def _cell(record: Record, target: Target, *, alone: bool = False) -> Column:
-    """Cell of a record; of one person in a unit, where nobody else lives there."""
-
-    def code(field: str) -> Column:
-        if record is UNIT:
-            return _unit_code(field)
-        return _relationship(alone=alone) if field == RELGQ else number(record, field)
-
-    return target.cell(code)
+def _alone(field: str) -> Column:
+    """Code of a field of a person who lives alone."""
+    return F.col(_RELGQ_ALONE if field == RELGQ else field)
 
 
-def _unit_code(field: str) -> Column:
-    """Code (long) of a field of unit records, or of one that is put together of some."""
+_RELGQ_ALONE: Final = "RELGQ_ALONE"
+"""Column of the code of RELGQ that a person has if nobody else lives in the unit."""
 
-    def some(name: str) -> Column:
-        return (number(UNIT, name) > 0).cast("long")
+
+def _derived(record: Record) -> dict[str, Column]:
+    """Codes (long) that are put together of fields of a record, by name."""
+    if record is PERSON:
+        relationship, quarters = F.col("RELSHIP"), F.col("QGQTYP")
+        alone = F.when(relationship == HOUSEHOLDER, ALONE).otherwise(relationship)
+        return {RELGQ: F.coalesce(quarters, relationship), _RELGQ_ALONE: F.coalesce(quarters, alone)}
+    oldest = F.when(_some("P75") > 0, 3).when(_some("P65") > 0, 2).otherwise(_some("P60"))
+    vacant = F.col("VACS")
+    return {
+        TENVAC: F.when(vacant > 0, vacant + _TENURES).otherwise(F.col("TEN")),
+        ELDERLY: oldest,
+        HHTYPE: _household_type(),
+    }
+
+
+def _household_type() -> Column:
+    """Code of HHTYPE (long): couple, ages of own and other children, children, family, generations and size."""
 
     def ages(name: str) -> Column:
-        return F.when(number(UNIT, name).between(1, _LAST_AGES), number(UNIT, name)).otherwise(0)
+        return F.when(F.col(name).between(1, _LAST_AGES), F.col(name)).otherwise(0)
 
-    if field == TENVAC:
-        return F.when(number(UNIT, "VACS") > 0, number(UNIT, "VACS") + _TENURES).otherwise(number(UNIT, "TEN"))
-    if field == ELDERLY:
-        oldest = F.when(some("P75") > 0, 3).when(some("P65") > 0, 2)
-        return oldest.otherwise(some("P60"))
-    if field == HHTYPE:
-        couple = number(UNIT, "CPLT")
-        fields = (
-            F.when(couple.between(1, _COUPLES), couple - 1).otherwise(_COUPLES),
-            ages("PAOC"),
-            ages("PAC"),
-            some("P18"),
-            number(UNIT, "HHT").between(1, _LAST_FAMILY).cast("long"),
-            (number(UNIT, "MULTG") == _GENERATIONS).cast("long"),
-            F.when(number(UNIT, "FINAL_POP") > 0, F.least(number(UNIT, "FINAL_POP"), F.lit(_LARGEST))),
-        )
-        code: Column = reduce(add, (each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)))
-        return code
-    return number(UNIT, field)
+    couple, size = F.col("CPLT"), F.col("FINAL_POP")
+    fields = (
+        F.when(couple.between(1, _COUPLES), couple - 1).otherwise(_COUPLES),
+        ages("PAOC"),
+        ages("PAC"),
+        _some("P18"),
+        F.col("HHT").between(1, _LAST_FAMILY).cast("long"),
+        (F.col("MULTG") == _GENERATIONS).cast("long"),
+        F.when(size > 0, F.least(size, F.lit(_LARGEST))),
+    )
+    code: Column = reduce(add, (each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)))
+    return code
+
+
+def _some(name: str) -> Column:
+    return (F.col(name) > 0).cast("long")
 
 
 _TENURES, _COUPLES, _LAST_AGES, _LAST_FAMILY, _GENERATIONS, _LARGEST = 4, 4, 3, 3, 2, 7
@@ -315,17 +325,10 @@ _TENURES, _COUPLES, _LAST_AGES, _LAST_FAMILY, _GENERATIONS, _LARGEST = 4, 4, 3, 
 of MULTG for three generations; and the size from which on households are of one."""
 
 
-def _relationship(*, alone: bool) -> Column:
-    """Code of RELGQ (long): type of group quarters, or relationship; another one of householders who are alone."""
-    relationship, quarters = number(PERSON, "RELSHIP"), number(PERSON, "QGQTYP")
-    at_home = F.when(relationship == HOUSEHOLDER, ALONE).otherwise(relationship) if alone else relationship
-    return F.coalesce(quarters, at_home)
-
-
-def _unit_number(lines: _RecordLines) -> Column:
+def _unit_number() -> Column:
     # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
     own = -1 - F.col("row_id")
-    return F.when(F.col(_IS_GOOD), number(lines.record, "MAFID")).otherwise(own).alias("unit")
+    return F.when(F.col(_IS_GOOD), F.col("MAFID")).otherwise(own).alias("unit")
 
 
 _STATE = 2
@@ -428,18 +431,18 @@ class _Census:
         return _with_unit(persons).join(_with_unit(self.units).select("unit"), "unit", "left_anti")
 
     def _others(self, persons: _RecordLines) -> DataFrame:
-        homes = _with_unit(self.units).select("unit", _unit_class(UNIT, self.target).alias("home"))
-        level = _unit_class(PERSON, self.target)
+        homes = _with_unit(self.units).select("unit", _unit_class(self.target).alias("home"))
+        level = _unit_class(self.target)
         return _with_unit(persons).withColumn("level", level).join(homes, "unit").where("home <> level")
 
     def _other_sizes(self, persons: _RecordLines) -> DataFrame:
-        said = _with_unit(self.units).select("unit", number(UNIT, "FINAL_POP").alias("said"))
+        said = _with_unit(self.units).select("unit", F.col("FINAL_POP").alias("said"))
         found = F.count("unit").over(Window.partitionBy("unit")).alias("found")
-        living = _with_unit(persons).where(_unit_class(PERSON, self.target) == 0).select("*", found)
+        living = _with_unit(persons).where(_unit_class(self.target) == 0).select("*", found)
         return living.join(said, "unit").where("(said = 1) <> (found = 1)")
 
     def _empty(self, units: _RecordLines) -> DataFrame:
-        facilities = _with_unit(units).where(_unit_class(UNIT, self.target) > 0)
+        facilities = _with_unit(units).where(_unit_class(self.target) > 0)
         inhabited = _with_unit(self.persons or units).select("unit")
         return facilities.join(inhabited, "unit", "left_anti")
 
