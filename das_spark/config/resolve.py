@@ -237,7 +237,9 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
         return None
     if wrong := too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
         problems.add(
-            "output.intervals", f"{wrong}; measure fewer queries that group levels (budget.queries), or leave it out"
+            "output.intervals",
+            f"{wrong}; measure fewer queries that group levels (budget.queries), or ask for output.replicates, "
+            "which repeat the run on its own estimates",
         )
     census = plan.product.census(plan.spine).names
     lazy = lazy_levels(plan)

@@ -109,7 +109,7 @@ def test_queries_that_tell_too_much_apart_for_covariances_are_refused(monkeypatc
     monkeypatch.setattr("das_spark.config.resolve.MOST_SITES", 7)
     said = refused(ALL, WANTED)
     assert "output.intervals: holds for each geounit a matrix of all combinations of levels" in said
-    assert "more than 7; measure fewer queries that group levels (budget.queries), or leave it out" in said
+    assert "more than 7; measure fewer queries that group levels (budget.queries), or ask for output.replicates" in said
     assert plan(ALL)
 
 
