@@ -8,7 +8,7 @@ texts, such as "1/4"; strategies are lists of
     level -> query -> share), passes (level -> outer passes), needs_total_at (level)
 
 and published tables lists of name, title, universe, prefix, perhaps digits and the lowest geolevel, and lines (depth,
-label, levels).
+label, levels, and perhaps `tallied`: selections among these levels, each of which counts by itself).
 """
 
 from __future__ import annotations

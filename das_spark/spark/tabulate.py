@@ -1,6 +1,6 @@
 """From estimates to published tables: one row a geounit, one column a published name.
 
-Tasks see whole geounits, so a table needs no shuffle: it is a product of each batch with a sparse 0/1 matrix.
+Tasks see whole geounits, so a table needs no shuffle: it is a product of each batch with a sparse matrix.
 """
 
 from __future__ import annotations

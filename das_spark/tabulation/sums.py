@@ -1,12 +1,14 @@
-r"""From sparse histograms to published columns: one product with a sparse 0/1 matrix, exact in integers.
+r"""From sparse histograms to published columns: one product with a sparse matrix, exact in integers.
 
-With :math:`x_g` the histogram of geounit *g* and :math:`M_{ij} = 1` where column *j* counts cell *i*, the table is
+With :math:`x_g` the histogram of geounit *g* and :math:`M_{ij}` how many times column *j* counts cell *i* (0 or 1, and
+more where selections are tallied), the table is
 
 .. math:: T_{gj} = \sum_i x_{gi} M_{ij}.
 
 :math:`M` has a row a cell and is never made as a whole: of a schema of half a million cells and tables of thousands of
-columns it would have tens of millions of ones. A column selects levels of attributes, so that a row of :math:`M` is the
-conjunction of one short row of bits for each level of the cell. Rows are made of the cells that somebody lives in.
+columns it would have tens of millions of entries. A column selects levels of attributes, so that a row of :math:`M`
+follows from the conjunction of one short row of bits for each level of the cell. Rows are made of the cells that
+somebody lives in.
 """
 
 from __future__ import annotations
@@ -20,46 +22,52 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from das_spark.errors import InputError
+from das_spark.errors import InputError, QueryError
 from das_spark.tabulation.table import Table, every_column
 
 #: Cells times selections that are looked at together: bounds the memory.
 _AT_ONCE: Final = 1 << 22
+#: Most selections that a column tallies: how often a cell counts is kept in a byte.
+_MOST_TALLIED: Final = 255
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Incidence:
-    """Which columns count which cells: the matrix M, by levels of attributes; it is small and travels to every task."""
+    """How many times columns count cells: the matrix M, by levels of attributes; it is small and travels to tasks."""
 
     names: tuple[str, ...]  #: names of the columns, in order
     shape: tuple[int, ...]  #: levels of each attribute of the schema
     #: For each attribute and level the selections that leave it, as bits, (levels, bytes for all selections).
     left: tuple[NDArray[np.uint8], ...]
     starts: NDArray[np.int64]  #: place of the first selection of each column among all of them, (columns + 1,)
+    tallies: NDArray[np.bool_]  #: whether a cell counts once for each selection of the column that it is in, (columns,)
 
     @property
     def size(self) -> int:
         """Cells of the schema."""
         return prod(self.shape)
 
-    def counted(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    def counted(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
         """Rows of the matrix.
 
         Args:
             cells: Cells of the schema, (n,).
 
         Returns:
-            Whether each column counts each of them, (n, columns).
+            How many times each column counts each of them, (n, columns).
         """
         codes = np.unravel_index(np.asarray(cells, dtype=np.int64), self.shape)
         bits = self.left[0][codes[0]]
         for of_levels, code in zip(self.left[1:], codes[1:], strict=True):
             bits &= of_levels[code]
-        selected = np.unpackbits(bits, axis=1, count=int(self.starts[-1])).view(np.bool_)
+        selected = np.unpackbits(bits, axis=1, count=int(self.starts[-1]))
         if len(self.names) == self.starts[-1]:
             return selected
-        united: NDArray[np.bool_] = np.logical_or.reduceat(selected, self.starts[:-1], axis=1)
-        return united
+        counted = selected[:, self.starts[:-1]]
+        for column in np.flatnonzero(np.diff(self.starts) > 1).tolist():
+            several = selected[:, self.starts[column] : self.starts[column + 1]]
+            counted[:, column] = several.sum(axis=1) if self.tallies[column] else several.any(axis=1)
+        return counted
 
     def rows(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
         """Rows of the matrix as a sparse one, (n, columns) of whole numbers."""
@@ -78,9 +86,11 @@ def incidence(tables: Sequence[Table]) -> Incidence:
         What `tabulate` needs.
 
     Raises:
-        QueryError: Schemas differ, or a column name is used twice.
+        QueryError: Schemas differ, a column name is used twice, or a column tallies more than 255 selections.
     """
     columns = every_column(tables)
+    if many := [column.name for column in columns if column.tallies and len(column.where) > _MOST_TALLIED]:
+        raise QueryError(f"column {many[0]} tallies more than {_MOST_TALLIED} selections")
     schema = tables[0].schema
     selections = [schema.chosen(**dict(selection)) for column in columns for selection in column.where]
     left = [np.ones((size, len(selections)), dtype=np.bool_) for size in schema.shape]
@@ -92,6 +102,7 @@ def incidence(tables: Sequence[Table]) -> Incidence:
         schema.shape,
         tuple(np.packbits(of_attribute, axis=1) for of_attribute in left),
         np.cumsum([0, *(len(column.where) for column in columns)]),
+        np.array([column.tallies for column in columns]),
     )
 
 

@@ -4,8 +4,10 @@ A column counts the cells that have certain levels of some attributes,
 
     { cell : level of a in L(a) for every attribute a that the selection names },
 
-or the union of several such sets. No column is a formula beyond that, so a table of an estimate is one product with a
-0/1 matrix (`das_spark.tabulation.sums`), and tables of children sum to the table of their parent as histograms do.
+or the union of several such sets; or it tallies: a cell counts once for each of the sets that it is in, as a person of
+several races does once for each of them. No column is a formula beyond that, so a table of an estimate is one product
+with a matrix of small whole numbers (`das_spark.tabulation.sums`), and tables of children sum to the table of their
+parent as histograms do.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ class TableColumn:
     label: str  #: what it counts, in the words of the publication, as one line under its heading
     depth: int  #: how far the line is indented: 0 for the total, one more than its heading for every other
     where: tuple[Selection, ...]  #: selections of cells; a cell that several of them select counts once
+    tallies: bool = False  #: whether such a cell counts once for each of them instead
 
     def counts_any(self, schema: Schema) -> bool:
         """Whether there is a cell that the column counts.
@@ -48,18 +51,21 @@ class TableColumn:
         return any(all(levels.any() for levels in selection.values()) for selection in chosen)
 
     def is_within(self, other: TableColumn, schema: Schema) -> bool:
-        """Whether another column counts every cell that this one counts.
+        """Whether another column counts every cell at least as often as this one.
 
         Mostly levels tell: a selection lies in another one if it does so attribute by attribute. Cells are looked at
-        where a selection may lie in a union of several.
+        where a selection may lie in a union of several, and where cells count several times.
 
         Raises:
             QueryError: As for `counts_any`.
         """
         sizes = {attribute.name: attribute.size for attribute in schema.attributes}
-        if all(any(_lies_in(own, each, sizes) for each in other.where) for own in self.where):
-            return True
-        return len(other.where) > 1 and not (self.mask(schema) & ~other.mask(schema)).any()
+        if not self.tallies:
+            if all(any(_lies_in(own, each, sizes) for each in other.where) for own in self.where):
+                return True
+            if len(other.where) == 1:
+                return False
+        return bool((self.times(schema) <= other.times(schema)).all())
 
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that the column counts.
@@ -70,10 +76,21 @@ class TableColumn:
         Raises:
             QueryError: A selection names an attribute or a level that the schema does not have.
         """
-        counted = np.zeros(schema.size, dtype=np.bool_)
+        return self.times(schema) > 0
+
+    def times(self, schema: Schema) -> NDArray[np.int64]:
+        """How many times each cell counts.
+
+        Returns:
+            (schema.size,): 0 or 1, and more where selections are tallied.
+
+        Raises:
+            QueryError: A selection names an attribute or a level that the schema does not have.
+        """
+        counted = np.zeros(schema.size, dtype=np.int64)
         for selection in self.where:
-            counted |= schema.select(**dict(selection))
-        return counted
+            counted += schema.select(**dict(selection))
+        return counted if self.tallies else np.minimum(counted, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,13 @@ class Line:
     depth: int  #: indentation, 0 for the total
     label: str  #: what it counts
     levels: Mapping[str, tuple[int, ...]]  #: attribute -> levels that count
+    #: Selections among these levels that are tallied, each once; where there are none, what has the levels counts once.
+    tallied: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+
+    @property
+    def where(self) -> tuple[Selection, ...]:
+        """The selections of the column."""
+        return tuple(tuple({**self.levels, **each}.items()) for each in self.tallied or ({},))
 
     def within(self, levels: Mapping[str, tuple[int, ...]], *, indent: int = 0) -> Line:
         """The same line among fewer people, under a heading that it does not know yet.
@@ -94,9 +118,9 @@ class Line:
         Raises:
             QueryError: The line selects by one of the attributes already.
         """
-        if both := self.levels.keys() & levels.keys():
+        if both := {name for each in (self.levels, *self.tallied) for name in each} & levels.keys():
             raise QueryError(f"line {self.label!r} selects by {sorted(both)[0]!r} twice")
-        return Line(self.depth + indent, self.label, {**self.levels, **levels})
+        return Line(self.depth + indent, self.label, {**self.levels, **levels}, self.tallied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +184,7 @@ class Table:
             QueryError: As for the table; or a line selects by what the schema does not have.
         """
         columns = tuple(
-            TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, (tuple(line.levels.items()),))
+            TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, line.where, bool(line.tallied))
             for number, line in enumerate(lines, start=1)
         )
         return cls(name, title, universe, schema, columns, lowest)

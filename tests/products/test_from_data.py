@@ -44,12 +44,16 @@ def of_strategy(strategy: Strategy) -> dict[str, Any]:
     }
 
 
+def of_selections(where: list[dict[str, Any]], *, tallies: bool) -> dict[str, Any]:
+    return {"levels": {}, "tallied": where} if tallies else {"levels": where[0]}
+
+
 def of_table(table: Table) -> dict[str, Any]:
     lines = [
         {
             "depth": column.depth,
             "label": column.label,
-            "levels": {name: list(levels) for name, levels in column.where[0]},
+            **of_selections([plain(dict(selection)) for selection in column.where], tallies=column.tallies),
         }
         for column in table.columns
     ]
