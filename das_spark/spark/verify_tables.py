@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from das_spark.histogram import Schema
     from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_medians import PublishedMedians
     from das_spark.tabulation import Selection, Table, TableColumn
 
 TABLES_EQUAL: Final = "tables equal estimates"
@@ -155,7 +156,7 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
 _RULES: Final = (TABLES_EQUAL, TOTALS_EQUAL)
 
 
-def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) -> list[Check]:
+def header_checks(published: Sequence[PublishedTable | PublishedMedians], levels: Sequence[str]) -> list[Check]:
     """`headers of tables`: CSV files call their columns by the published names; none where there are no such files."""
     named = [each for each in published if each.misnamed is not None]
     return [

@@ -1,8 +1,8 @@
 """Tables of the 2020 Demographic and Housing Characteristics that persons determine: 32, and 85 by race and origin.
 
 Numbers, universes and names of columns are those of the Census Bureau's file. P6 and P7 tally races: they count people
-once for each of their races. Not here, because they are no sums over cells: P13 and its nine iterations, which are
-median ages. P2 needs to know which blocks are urban.
+once for each of their races. P13 and its nine iterations are no sums: they are median ages (`dhc_person_medians`). Not
+here is P2, which needs to know which blocks are urban.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from das_spark.tabulation.demographic import (
     sex_by_age,
     sex_lines,
 )
+from das_spark.tabulation.medians import MedianTable
 from das_spark.tabulation.redistricting import race_lines
 from das_spark.tabulation.table import Line, Table
 
@@ -150,6 +151,20 @@ def dhc_person_tables(schema: Schema) -> tuple[Table, ...]:
         QueryError: The schema lacks an attribute, some of its levels, or the recode.
     """
     return made(_declared(schema), schema)
+
+
+def dhc_person_medians(schema: Schema) -> tuple[MedianTable, ...]:
+    """The tables of median ages: P13, and P13A to P13I by race and origin.
+
+    Args:
+        schema: With attributes sex (2), age (single years to 115), hispanic (2) and cenrace (63), in any order.
+
+    Raises:
+        QueryError: The schema lacks an attribute, or some of its levels.
+    """
+    lines = (Line(0, "Total", {}), *(sex for sex, _ in sex_lines({})))
+    base = _base("P", 13, "Median age by sex", "Total population", lines)
+    return tuple(MedianTable.of(table, "age") for table in made(base.and_among(_TO_I), schema))
 
 
 def _declared(schema: Schema) -> Iterator[Declared]:

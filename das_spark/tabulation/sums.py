@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from das_spark.errors import InputError, QueryError
-from das_spark.tabulation.table import Table, every_column
+from das_spark.tabulation.table import TableShell, every_column
 
 #: Cells times selections that are looked at together: bounds the memory.
 _AT_ONCE: Final = 1 << 22
@@ -76,7 +76,7 @@ class Incidence:
         return sparse.vstack([sparse.csr_array(part).astype(np.int64) for part in parts], format="csr")
 
 
-def incidence(tables: Sequence[Table]) -> Incidence:
+def incidence(tables: Sequence[TableShell]) -> Incidence:
     """The matrix of one or several tables of one schema, their columns one behind the other.
 
     Args:
@@ -126,12 +126,7 @@ def tabulate(
     Raises:
         InputError: A cell is not one of the schema, or the arrays do not belong together.
     """
-    if len(cells) != len(counts) or not len(offsets) or offsets[0] != 0 or offsets[-1] != len(cells):
-        raise InputError("cells, offsets and counts of histograms do not belong together")
-    if (np.diff(offsets) < 0).any():
-        raise InputError("offsets of histograms must ascend")
-    if len(cells) and (int(np.min(cells)) < 0 or int(np.max(cells)) >= matrix.size):
-        raise InputError(f"a cell of a histogram is outside 0 to {matrix.size - 1}")
+    require_histograms(matrix, cells, offsets, counts)
     somebody = np.zeros(matrix.size, dtype=np.bool_)
     somebody[cells] = True
     occupied = np.flatnonzero(somebody)
@@ -140,3 +135,18 @@ def tabulate(
     histograms = sparse.csr_array((np.asarray(counts, dtype=np.int64), place[cells], offsets), shape=shape)
     table: NDArray[np.int64] = (histograms @ matrix.rows(occupied)).toarray()
     return table
+
+
+def require_histograms(
+    matrix: Incidence,
+    cells: NDArray[np.integer[Any]],
+    offsets: NDArray[np.integer[Any]],
+    counts: NDArray[np.integer[Any]],
+) -> None:
+    """Refuse arrays that are no histograms of a schema; arguments and errors as for `tabulate`."""
+    if len(cells) != len(counts) or not len(offsets) or offsets[0] != 0 or offsets[-1] != len(cells):
+        raise InputError("cells, offsets and counts of histograms do not belong together")
+    if (np.diff(offsets) < 0).any():
+        raise InputError("offsets of histograms must ascend")
+    if len(cells) and (int(np.min(cells)) < 0 or int(np.max(cells)) >= matrix.size):
+        raise InputError(f"a cell of a histogram is outside 0 to {matrix.size - 1}")

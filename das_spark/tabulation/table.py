@@ -1,4 +1,4 @@
-"""What a published table is: columns under published names, each a sum over cells of a histogram.
+"""What a published table is: columns under published names, mostly each a sum over cells of a histogram.
 
 A column counts the cells that have certain levels of some attributes,
 
@@ -7,7 +7,7 @@ A column counts the cells that have certain levels of some attributes,
 or the union of several such sets; or it tallies: a cell counts once for each of the sets that it is in, as a person of
 several races does once for each of them. No column is a formula beyond that, so a table of an estimate is one product
 with a matrix of small whole numbers (`das_spark.tabulation.sums`), and tables of children sum to the table of their
-parent as histograms do.
+parent as histograms do. Tables of medians of what columns count are the exception (`das_spark.tabulation.medians`).
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A published table.
+class TableShell:
+    """A published table but for its values: what it is about, and whom or what each of its lines counts.
 
     Raises:
         QueryError: A name is used twice, a line stands deeper than its heading allows, or a column counts no cell or
@@ -135,7 +135,7 @@ class Table:
     name: str  #: such as P1; names folders
     title: str  #: what the table shows
     universe: str  #: who or what is counted in its total
-    schema: Schema  #: whose cells are summed
+    schema: Schema  #: whose cells are counted
     columns: tuple[TableColumn, ...]  #: in published order; headings stand before the lines under them, the total first
     lowest: Geolevel | None = None  #: lowest geolevel that it is published for; None where it is made for all of a run
 
@@ -154,40 +154,6 @@ class Table:
             if not any_cell or (headings and not column.is_within(headings[-1], self.schema)):
                 raise QueryError(f"table {self.name}: {column.name} counts no cell, or more than its heading")
             headings.append(column)
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        name: str,
-        title: str,
-        universe: str,
-        schema: Schema,
-        prefix: str,
-        lines: Iterable[Line],
-        digits: int = 4,
-        lowest: Geolevel | None = None,
-    ) -> Table:
-        """A table whose columns are numbered from 1, as in the redistricting data.
-
-        Args:
-            name: Such as P1.
-            title: What it shows.
-            universe: Who is counted.
-            schema: Whose cells are summed.
-            prefix: What stands before the number in a column's name, such as P001.
-            lines: The columns, in order.
-            digits: Of the number.
-            lowest: Lowest geolevel that it is published for; None for every level.
-
-        Raises:
-            QueryError: As for the table; or a line selects by what the schema does not have.
-        """
-        columns = tuple(
-            TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, line.where, bool(line.tallied))
-            for number, line in enumerate(lines, start=1)
-        )
-        return cls(name, title, universe, schema, columns, lowest)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -258,13 +224,52 @@ class Table:
         return label if place == 0 else f"{self.path(self.heading(place))}: {label}"
 
 
+@dataclass(frozen=True, slots=True)
+class Table(TableShell):
+    """A published table of sums over cells; raises as `TableShell`."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        name: str,
+        title: str,
+        universe: str,
+        schema: Schema,
+        prefix: str,
+        lines: Iterable[Line],
+        digits: int = 4,
+        lowest: Geolevel | None = None,
+    ) -> Table:
+        """A table whose columns are numbered from 1, as in the redistricting data.
+
+        Args:
+            name: Such as P1.
+            title: What it shows.
+            universe: Who is counted.
+            schema: Whose cells are summed.
+            prefix: What stands before the number in a column's name, such as P001.
+            lines: The columns, in order.
+            digits: Of the number.
+            lowest: Lowest geolevel that it is published for; None for every level.
+
+        Raises:
+            QueryError: As for the table; or a line selects by what the schema does not have.
+        """
+        columns = tuple(
+            TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, line.where, bool(line.tallied))
+            for number, line in enumerate(lines, start=1)
+        )
+        return cls(name, title, universe, schema, columns, lowest)
+
+
 def _lies_in(inner: Selection, outer: Selection, sizes: Mapping[str, int]) -> bool:
     """Whether another selection leaves every level of each attribute that the first one leaves, if it leaves a cell."""
     own = dict(inner)
     return not all(own.values()) or all(set(own.get(name, range(sizes[name]))) <= set(levels) for name, levels in outer)
 
 
-def every_column(tables: Sequence[Table]) -> tuple[TableColumn, ...]:
+def every_column(tables: Sequence[TableShell]) -> tuple[TableColumn, ...]:
     """The columns of several tables of one schema, one behind the other."""
     columns = tuple(column for table in tables for column in table.columns)
     if not tables or any(table.schema != tables[0].schema for table in tables):
