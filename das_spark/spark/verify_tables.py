@@ -280,15 +280,19 @@ class _ColumnSums:
         arrays = [batch.column("level"), batch.column("geocode"), pairs]
         return pa.RecordBatch.from_arrays(arrays, ["level", "geocode", "pairs"])
 
-    def _times(self, column: TableColumn, cells: _Cells) -> NDArray[np.int64]:
+    def _times(self, column: TableColumn, cells: _Cells) -> NDArray[np.int64] | NDArray[np.bool_]:
         """How many times a column counts each cell, by its levels of every attribute."""
-        times = np.zeros(cells.number, dtype=np.int64)
+        once = np.zeros(cells.number, dtype=np.bool_)
+        times = np.zeros(cells.number if column.tallies else 0, dtype=np.int64)
         for selection in column.where:
             whole = np.ones(cells.number, dtype=np.bool_)
             for name, named in selection:
                 whole &= cells.have(self.schema.axis(name), named)
-            times += whole
-        return times if column.tallies else np.minimum(times, 1)
+            if column.tallies:
+                times += whole
+            else:
+                once |= whole
+        return times if column.tallies else once
 
 
 class _Cells:

@@ -37,15 +37,21 @@ class Incidence:
 
     names: tuple[str, ...]  #: names of the columns, in order
     shape: tuple[int, ...]  #: levels of each attribute of the schema
-    #: For each attribute and level the selections that leave it, as bits, (levels, bytes for all selections).
+    #: For each attribute and level the selections that leave it, as bits, (levels, bytes for all selections): the first
+    #: selection of every column, in their order, then the further ones.
     left: tuple[NDArray[np.uint8], ...]
-    starts: NDArray[np.int64]  #: place of the first selection of each column among all of them, (columns + 1,)
+    further: NDArray[np.int64]  #: whose each further selection is: place of the column, (further selections,)
     tallies: NDArray[np.bool_]  #: whether a cell counts once for each selection of the column that it is in, (columns,)
 
     @property
     def size(self) -> int:
         """Cells of the schema."""
         return prod(self.shape)
+
+    @property
+    def selections(self) -> int:
+        """Selections of all columns."""
+        return len(self.names) + len(self.further)
 
     def counted(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
         """Rows of the matrix.
@@ -60,20 +66,29 @@ class Incidence:
         bits = self.left[0][codes[0]]
         for of_levels, code in zip(self.left[1:], codes[1:], strict=True):
             bits &= of_levels[code]
-        selected = np.unpackbits(bits, axis=1, count=int(self.starts[-1]))
-        if len(self.names) == self.starts[-1]:
-            return selected
-        counted = selected[:, self.starts[:-1]]
-        for column in np.flatnonzero(np.diff(self.starts) > 1).tolist():
-            several = selected[:, self.starts[column] : self.starts[column + 1]]
-            counted[:, column] = several.sum(axis=1) if self.tallies[column] else several.any(axis=1)
+        selected = np.unpackbits(bits, axis=1, count=self.selections)
+        counted = selected[:, : len(self.names)]
+        for place, column in enumerate(self.further.tolist(), start=len(self.names)):
+            if self.tallies[column]:
+                counted[:, column] += selected[:, place]
+            else:
+                counted[:, column] |= selected[:, place]
         return counted
 
     def rows(self, cells: NDArray[np.integer[Any]]) -> sparse.csr_array:
         """Rows of the matrix as a sparse one, (n, columns) of whole numbers."""
-        step = max(1, _AT_ONCE // int(self.starts[-1]))
+        step = max(1, _AT_ONCE // self.selections)
         parts = [self.counted(cells[start : start + step]) for start in range(0, max(len(cells), 1), step)]
-        return sparse.vstack([sparse.csr_array(part).astype(np.int64) for part in parts], format="csr")
+        rows: sparse.csr_array = sparse.vstack([self._sparse(part) for part in parts], format="csr")
+        return rows
+
+    def _sparse(self, counted: NDArray[np.uint8]) -> sparse.csr_array:
+        # Scipy goes through truth values faster than through numbers, of which few columns have others than 0 and 1.
+        found: sparse.csr_array = sparse.csr_array(counted.astype(np.bool_)).astype(np.int64)
+        several = np.flatnonzero(self.tallies[found.indices])
+        row = np.searchsorted(found.indptr, several, side="right") - 1
+        found.data[several] = counted[row, found.indices[several]]
+        return found
 
 
 def incidence(tables: Sequence[TableShell]) -> Incidence:
@@ -92,7 +107,9 @@ def incidence(tables: Sequence[TableShell]) -> Incidence:
     if many := [column.name for column in columns if column.tallies and len(column.where) > _MOST_TALLIED]:
         raise QueryError(f"column {many[0]} tallies more than {_MOST_TALLIED} selections")
     schema = tables[0].schema
-    selections = [schema.chosen(**dict(selection)) for column in columns for selection in column.where]
+    further = [(place, selection) for place, column in enumerate(columns) for selection in column.where[1:]]
+    every = [*(column.where[0] for column in columns), *(selection for _, selection in further)]
+    selections = [schema.chosen(**dict(selection)) for selection in every]
     left = [np.ones((size, len(selections)), dtype=np.bool_) for size in schema.shape]
     for place, selection in enumerate(selections):
         for axis, levels in selection.items():
@@ -101,7 +118,7 @@ def incidence(tables: Sequence[TableShell]) -> Incidence:
         tuple(column.name for column in columns),
         schema.shape,
         tuple(np.packbits(of_attribute, axis=1) for of_attribute in left),
-        np.cumsum([0, *(len(column.where) for column in columns)]),
+        np.array([place for place, _ in further], dtype=np.int64),
         np.array([column.tallies for column in columns]),
     )
 

@@ -149,6 +149,8 @@ def test_how_many_times_a_cell_counts_is_the_same_by_cells_and_by_levels():
     matrix = incidence([*TABLES, TALLIES])
     times = np.array([column.times(SCHEMA) for table in (*TABLES, TALLIES) for column in table.columns]).T
     assert (matrix.counted(every) == times).all()
+    assert (matrix.rows(every).toarray() == times).all()
+    assert matrix.rows(every[:0]).shape == (0, times.shape[1])
     assert times.max() == 3
     masks = np.array([column.mask(SCHEMA) for table in (*TABLES, TALLIES) for column in table.columns]).T
     assert ((times > 0) == masks).all()
