@@ -26,7 +26,7 @@ from das_spark.tabulation.table import TableShell
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Tenths of a median that is not defined, because nobody is counted; no other one has fewer than 5.
+#: Tenths of a median that is not defined, because nobody is counted; all others are more.
 UNDEFINED: Final = 0
 _TENTHS: Final = 10
 

@@ -338,6 +338,16 @@ class TestWhatIsBroken:
         with pytest.raises((ConfigurationError, InputError), match="table H1"):
             tried(replace(planned("e2e_2018"), product=made), tmp_path, StageKind.TABULATE)
 
+    def test_races_that_are_not_tallied_are_found_and_the_table_is_named(self, monkeypatch, tmp_path):
+        made = PRODUCTS["dhc_2020_person"]
+        tables = tuple(table for table in made.tables if table.name == "P6")
+        plan = replace(planned(made.name), product=replace(made, tables=tables, medians=()))
+        tried(plan, tmp_path, StageKind.TABULATE)
+        real = values.incidence
+        monkeypatch.setattr(values, "incidence", lambda own: replace(real(own), tallies=np.zeros(7, dtype=np.bool_)))
+        with pytest.raises(ConfigurationError, match="table P6 of synthetic geounits"):
+            tried(plan, tmp_path, StageKind.TABULATE)
+
     def test_medians_that_lie_in_another_year_are_found_and_the_table_is_named(self, monkeypatch, tmp_path):
         made = PRODUCTS["dhc_2020_person"]
         plan = replace(planned(made.name), product=replace(made, tables=(), medians=made.medians[:1]))
