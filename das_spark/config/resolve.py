@@ -165,7 +165,7 @@ def _check_level_names(run_file: RunFile, levels: Sequence[str], problems: Probl
 
 def resolve_output(section: OutputSection, product: Product, problems: Problems) -> OutputSettings:
     """Check `[output]` against what the product can be written as."""
-    if section.tables and not product.tables:
+    if section.tables and not product.every_table:
         problems.add("output.tables", f"product '{product.name}' has no tables; leave the key out")
     for name in section.microdata:
         with problems.at("output.microdata"):
@@ -173,7 +173,7 @@ def resolve_output(section: OutputSection, product: Product, problems: Problems)
     if section.microdata_files != "parts" and set(section.microdata) == {"parquet"}:
         sentence = 'Parquet is always in parts; add "text" or "ppmf" to output.microdata, or leave the key out'
         problems.add("output.microdata_files", sentence)
-    usual = _TABLE_FORMATS if product.tables else ()
+    usual = _TABLE_FORMATS if product.every_table else ()
     return OutputSettings(
         root=section.root,
         public=section.public,
@@ -211,14 +211,17 @@ def _resolve_replicates(
 def _chosen_tables(
     key: str, names: Sequence[str] | None, plan: RunPlan, geolevels: Sequence[str] | None, problems: Problems
 ) -> tuple[str, ...]:
-    """Tables of a product by their names that some geolevel has; all such tables where none are named."""
+    """Tables of sums by their names that some geolevel has; all such tables of the product where none are named."""
     known = {table.name: table for table in plan.product.tables}
     if not known:
         problems.add(key, f"product '{plan.product.name}' has no tables; leave the section out")
     census = plan.product.census(plan.spine)
     there = [name for name, table in known.items() if table.levels(census, geolevels)]
+    medians = {table.name for table in plan.product.medians}
     for name in names or ():
-        if name not in known:
+        if name in medians:
+            problems.add(f"{key}.tables", f"'{name}' holds medians, which have no intervals; leave it out")
+        elif name not in known:
             problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, tuple(known))}")
         elif name not in there:
             problems.add(f"{key}.tables", f"'{name}' is published for none of the geolevels that are wanted")

@@ -14,10 +14,11 @@ from das_spark.store.tables import (
     OF_REPLICATES,
     TableDeclaration,
 )
+from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
     from das_spark.products.base import MicrodataColumn, Product, Record
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import TableShell
 
 
 _GEOCODE = GEOUNITS.described()[0]
@@ -62,12 +63,12 @@ def data_dictionary(
         for kind in kinds
         for format in formats
     ]
-    tabulations = tables_dictionary(product.tables) if tabulated else ()
+    tabulations = tables_dictionary(product.every_table) if tabulated else ()
     estimated, published = _intervals_dictionary(product, intervals), _replicates_dictionary(product, replicates)
     return (*tables, cells, *microdata, *tabulations, *estimated, *published)
 
 
-def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
+def tables_dictionary(tables: Sequence[TableShell]) -> tuple[dict[str, Any], ...]:
     """Describe published tables: their columns by label, with the headings above it."""
     return tuple(
         {
@@ -77,11 +78,18 @@ def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
             "title": table.title,
             "columns": [
                 _entry(*_GEOCODE),
-                *(_entry(name, "long", table.path(place)) for place, name in enumerate(table.names)),
+                *(_entry(name, *_value(table, place)) for place, name in enumerate(table.names)),
             ],
         }
         for table in tables
     )
+
+
+def _value(table: TableShell, place: int) -> tuple[str, str]:
+    """Type and meaning of a column of a published table."""
+    if isinstance(table, MedianTable):
+        return "double", f"{table.path(place)}: median of {table.attribute}, to a tenth; null for nobody"
+    return "long", table.path(place)
 
 
 #: Ending of a column of intervals -> its type, and what it is of the column of the table.

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 from pyarrow import csv, parquet
 
 from das_spark.store import part_files, write_durably
+from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import TableShell
 
 PARQUET: Final = "parquet"
 CSV: Final = "csv"
@@ -31,7 +32,8 @@ _BYTES: Final = 1 << 20
 def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> None:
     """Write the rows of Parquet files, one file behind the other, into one CSV with a header.
 
-    Nothing is in quotes: geocodes are digits (and stay text: they may begin with 0), all else are whole numbers.
+    Nothing is in quotes: geocodes are digits (and stay text: they may begin with 0), all else are numbers, and nothing
+    where a number is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     options = csv.WriteOptions(include_header=False, quoting_style="none")
@@ -68,15 +70,26 @@ def _lines(path: Path) -> int:
     return lines + (last != b"\n")
 
 
-def write_about(folder: Path, table: Table, facts: Sequence[str]) -> None:
+def write_about(folder: Path, table: TableShell, facts: Sequence[str]) -> None:
     """Write in words what a table is, into a folder that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     write_durably(folder / ABOUT, about_text(table, facts))
 
 
-def about_text(table: Table, facts: Sequence[str]) -> str:
+def about_text(table: TableShell, facts: Sequence[str]) -> str:
     """What `write_about` writes."""
-    head = [f"{table.name}. {table.title}", f"Universe: {table.universe}", *facts, ""]
+    of_medians = [median_sentence(table)] if isinstance(table, MedianTable) else []
+    head = [f"{table.name}. {table.title}", f"Universe: {table.universe}", *of_medians, *facts, ""]
     lines = [f"{column.name}  {'  ' * column.depth}{column.label}" for column in table.columns]
     geocode = f"{GEOCODE}: digits of the geounit; text, because it may begin with 0"
     return "\n".join([*head, geocode, *lines]) + "\n"
+
+
+def median_sentence(table: MedianTable) -> str:
+    """What a reader of medians must know."""
+    last = table.schema.attributes[table.schema.axis(table.attribute)].size - 1
+    return (
+        f"Medians of {table.attribute} among those that a line counts, to a tenth, interpolated within the year in "
+        f"which half of them are reached; {last}.1 is a median of {last} or more, and what is missing (null in "
+        "Parquet, empty in CSV) a median of nobody. Medians do not sum, and have no intervals."
+    )

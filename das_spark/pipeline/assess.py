@@ -34,9 +34,10 @@ from das_spark.spark.replicates import read_replicates, replicate_schema
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tables import LEVEL_TABLES
-from das_spark.spark.tabulate import misnamed, published_tables
+from das_spark.spark.tabulate import misnamed, published_medians, published_tables
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
+from das_spark.spark.verify_medians import median_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_published import published_rules
 from das_spark.spark.verify_replicates import replicate_rules
@@ -130,14 +131,15 @@ def _judged(run: Verified) -> list[Check]:
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
         published = published_tables(layout.tables, product.tables, formats_of_tables, census)
+        medians = published_medians(layout.tables, product.medians, formats_of_tables, census)
         by_census = run.published(read)
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
         counted, of_replicates = _of_replicates(run, by_census, census)
         rules += [*column_rules(run, read, by_census), *table_rules([*published, *counted], by_census)]
-        rules += [*_interval_rules(run, by_census, census), *of_replicates]
+        rules += [*median_rules(medians, by_census), *_interval_rules(run, by_census, census), *of_replicates]
         checks = judge([*rules, *microdata_rules(microdata, by_census)]) + part_checks(microdata)
-        checks += header_checks([*published, *counted], census.names)
+        checks += header_checks([*published, *medians, *counted], census.names)
     discard(run.scratch)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, plan, census, digest))
 
@@ -188,7 +190,7 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     for format in plan.output.microdata:
         folders |= {f"microdata/{kind}.{format}": layout.microdata(kind, format) for kind in kinds}
     for form in _table_formats(plan, manifest):
-        for table in product.tables:
+        for table in product.every_table:
             name = f"{PLACE}/{table.name}.{form}"
             levels = table.levels(census)
             folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in levels}
@@ -251,7 +253,7 @@ def _counted(
             found[name] = count_rows(layout.level(table, rest))
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    of_run = {table.name: table for table in plan.product.tables_on(plan.spine)}
+    of_run = {table.name: table for table in plan.product.every_table_on(plan.spine)}
     written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
     return (
         found
@@ -267,5 +269,5 @@ def _interval_levels(plan: RunPlan) -> tuple[str, ...]:
 
 def _table_formats(plan: RunPlan, manifest: PublicManifest) -> tuple[str, ...]:
     """Formats of tables that must be there: those of the configuration, and what the manifest counts."""
-    configured = plan.output.tables if plan.product.tables else ()
+    configured = plan.output.tables if plan.product.every_table else ()
     return tuple(dict.fromkeys([*configured, *(name for _, name in manifest.tables)]))

@@ -214,7 +214,7 @@ def _published_values(plan: RunPlan, known: KnownSizes) -> int:
     census = plan.product.census(plan.spine)
     geounits = _of_census(plan, known, census.names)
     return sum(
-        len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in plan.product.tables
+        len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in plan.product.every_table
     )
 
 

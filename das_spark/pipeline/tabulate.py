@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.store import FileRecord
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import Table, TableShell
 
 
 #: What the rows of tables are counted under in the manifest.
@@ -75,32 +75,32 @@ class TablesWriting:
     formats: tuple[str, ...]  # of the files
     facts: tuple[str, ...]  # what the folder of each table must say of the run
     chosen: tuple[str, ...] | None = None  # names of the geolevels that are wanted, root first; all where None
-    schema: Callable[[Table], pa.Schema] = arrow_schema  # columns that the files of a table have
+    schema: Callable[[TableShell], pa.Schema] = arrow_schema  # columns that the files of a table have
 
     @property
     def wanted(self) -> tuple[str, ...]:
         """Names of the geolevels that are wanted, root first."""
         return self.census.names if self.chosen is None else self.chosen
 
-    def levels(self, table: Table) -> tuple[str, ...]:
+    def levels(self, table: TableShell) -> tuple[str, ...]:
         """Those of them that a table is published for."""
         return table.levels(self.census, self.wanted)
 
-    def writer(self, *tables: Table) -> ParquetTables:
+    def writer(self, *tables: TableShell) -> ParquetTables:
         """What writes the staged Parquet files of tables, in tasks."""
         return ParquetTables(
             {table.name: TableFolder(self._staged(PARQUET, table).absolute(), self.schema(table)) for table in tables}
         )
 
-    def _staged(self, format: str, table: Table) -> Path:
+    def _staged(self, format: str, table: TableShell) -> Path:
         return self.staging.folder / format / table.name
 
-    def is_finished(self, table: Table) -> bool:
+    def is_finished(self, table: TableShell) -> bool:
         """Whether all levels of a table stand in all formats."""
         places = [(format, level) for format in self.formats for level in self.levels(table)]
         return all(finished(self.target.level(table.name, *place)) for place in places)
 
-    def promote(self, table: Table, written: Sequence[FileRecord]) -> None:
+    def promote(self, table: TableShell, written: Sequence[FileRecord]) -> None:
         """Make CSV of the staged Parquet files where that is wanted, and promote level by level."""
         for level in self.levels(table):
             parts = part_files(self._staged(PARQUET, table) / level_folder(level))
@@ -129,7 +129,7 @@ def publish_tables(context: RunContext) -> None:
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
     writing = TablesWriting(public.tables, staging, context.census, formats, facts)
-    tables = plan.product.tables_on(plan.spine)
+    tables = plan.product.every_table_on(plan.spine)
     left = [table for table in tables if not writing.is_finished(table)]
     _write_all(read_levels(context.spark, public, context.published, context.census.names), left, writing)
     context.table_rows = _rows(writing, tables)
@@ -152,7 +152,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     public = open_public(run_folder)
     manifest = PublicManifest.load(public.manifest)
     product = product_of(manifest.product)
-    if not product.tables:
+    if not product.every_table:
         raise ConfigurationError(f"product {product.name!r} has no tables")
     plan = plan_from_config(manifest.config, source=str(public.manifest))
     spine = plan.spine
@@ -164,17 +164,17 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     formats = plan.output.tables or FORMATS
     writing = TablesWriting(target, Staging(target.staging), census, formats, facts)
-    tables = product.tables_on(spine)
+    tables = product.every_table_on(spine)
     _write_all(read_levels(started, public, estimates, census.names), tables, writing)
     rows = _rows(writing, tables)
     if out is None:
-        _listed(manifest, public, rows, product.tables).save(public.manifest)
+        _listed(manifest, public, rows, product.every_table).save(public.manifest)
         set_times(public.path, datetime.fromisoformat(manifest.created))
     return TabulationSummary(target.path, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
 
 
 def _listed(
-    manifest: PublicManifest, public: PublicLayout, rows: Mapping[str, int], tables: Sequence[Table]
+    manifest: PublicManifest, public: PublicLayout, rows: Mapping[str, int], tables: Sequence[TableShell]
 ) -> PublicManifest:
     """The manifest of a run whose tables were made after it."""
     other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
@@ -209,11 +209,11 @@ def named_in_formats(plan: RunPlan, names: Collection[str]) -> list[tuple[Table,
 
 
 def named(plan: RunPlan, names: Collection[str]) -> tuple[Table, ...]:
-    """Tables of a run by their names, in the order of its product."""
+    """Tables of a run by their names, in the order of its product; those of medians have no intervals."""
     return tuple(table for table in plan.product.tables_on(plan.spine) if table.name in names)
 
 
-def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
+def _rows(writing: TablesWriting, tables: Sequence[TableShell]) -> dict[str, int]:
     """Rows of all levels of each table and format, as the manifest lists them."""
     written = [(table, format) for table in tables for format in writing.formats]
     return table_rows(writing.target, written, writing.census, writing.wanted)
@@ -221,7 +221,7 @@ def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
 
 def table_rows(
     layout: TablesLayout,
-    written: Sequence[tuple[Table, str]],
+    written: Sequence[tuple[TableShell, str]],
     census: Spine,
     wanted: Sequence[str] | None = None,
     *,
@@ -236,7 +236,7 @@ def table_rows(
     }
 
 
-def _write_all(estimates: DataFrame, tables: Sequence[Table], writing: TablesWriting) -> None:
+def _write_all(estimates: DataFrame, tables: Sequence[TableShell], writing: TablesWriting) -> None:
     """Write tables: all of them by one Spark job into staged Parquet, CSV from that; then one by one by level."""
     target, staging = writing.target.path, writing.staging.folder
     with disk_errors(target):

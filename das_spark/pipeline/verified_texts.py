@@ -83,7 +83,7 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
     begun: dict[Path, str] = {}
     whole = {
         run.layout.tables.beside(table.name, format, ABOUT): about_text(table, facts)
-        for table in product.tables_on(run.spine)
+        for table in product.every_table_on(run.spine)
         for format in dict.fromkeys(format for _, format in written)
     }
     for table, format in intervals_of(run.plan):

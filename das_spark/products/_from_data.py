@@ -8,7 +8,8 @@ texts, such as "1/4"; strategies are lists of
     level -> query -> share), passes (level -> outer passes), needs_total_at (level)
 
 and published tables lists of name, title, universe, prefix, perhaps digits and the lowest geolevel, and lines (depth,
-label, levels).
+label, levels, and perhaps `tallied`: selections among these levels, each of which counts by itself). Tables of medians
+are a list of the same, `medians`, with the attribute that they are of.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products.base import Product, Strategy, by_name
-from das_spark.tabulation import Line, Table
+from das_spark.tabulation import Line, MedianTable, Table
 
 _PASSES: Final = Mapping[str, tuple[OuterPass, ...]]
 
@@ -50,7 +51,8 @@ def product_from(data: Mapping[str, Any]) -> Product:
     )
     strategies = [_strategy(each, f"{where}.strategies") for each in _taken(rest, "strategies", where)]
     tables = tuple(_table(each, schema, f"{where}.tables") for each in rest.pop("tables", ()))
-    made = {"schema": schema, "strategies": by_name(strategies), "tables": tables}
+    medians = tuple(_median_table(each, schema, f"{where}.medians") for each in rest.pop("medians", ()))
+    made = {"schema": schema, "strategies": by_name(strategies), "tables": tables, "medians": medians}
     product: Product = _made(Product, rest, where, made)
     return product
 
@@ -74,6 +76,12 @@ def _strategy(data: Mapping[str, Any], where: str) -> Strategy:
         levels.append(LevelBudget(level, exact(share, f"{where}: {level}"), asked))
     budget = Budget(Framework(framework), exact(total, f"{where}: total"), tuple(levels))
     return Strategy(name, budget, title, passes, needs_total_at)
+
+
+def _median_table(data: Mapping[str, Any], schema: Schema, where: str) -> MedianTable:
+    rest = dict(data)
+    attribute = str(_taken(rest, "attribute", where))
+    return MedianTable.of(_table(rest, schema, where), attribute)
 
 
 def _table(data: Mapping[str, Any], schema: Schema, where: str) -> Table:

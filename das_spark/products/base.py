@@ -45,7 +45,7 @@ from das_spark.geography import Geolevel, Spine, SpineSettings
 from das_spark.histogram import Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products._file_recodes import FileRecodes
-from das_spark.tabulation import Table
+from das_spark.tabulation import MedianTable, Table, TableShell
 
 Record = Literal["person", "unit", "household"]
 #: Where text files have the names of their columns: nowhere, in a file beside the parts, or as first line of each part.
@@ -204,6 +204,8 @@ class Product:
             how many they are.
         tables: Published tables: sums over the cells of the schema, made for every geolevel of a run down to their
             lowest one.
+        medians: Published tables of medians, made, written and verified beside those of sums. They have no intervals:
+            these are of sums over cells, whose errors are those of counts.
         ppmf: Layout of the public copy of the microdata files (format "ppmf"): the same records of the same files, and
             the same columns with codes, fewer of the others; None where there is none.
         file_recodes: Reader -> how what it delivers is recoded to the schema; tidy files need none, whose columns are
@@ -236,6 +238,7 @@ class Product:
     spine_settings: SpineSettings = PLAIN_SPINE
     file_recodes: Mapping[str, FileRecodes] = field(default_factory=dict)
     published: PublishedCounts | None = None
+    medians: tuple[MedianTable, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what could not be made of people without classes, before a run can be charged for it."""
@@ -341,14 +344,24 @@ class Product:
         names = [level.name for level in self.geolevels]
         return Spine(self.geolevels[names.index(spine.names[0]) : names.index(spine.leaf.name) + 1])
 
+    @property
+    def every_table(self) -> tuple[TableShell, ...]:
+        """All published tables: those of sums, then those of medians."""
+        return (*self.tables, *self.medians)
+
     def tables_on(self, spine: Spine) -> tuple[Table, ...]:
-        """The tables of a run on a spine: those that have a geolevel of it, in order.
+        """The tables of sums of a run on a spine: those that have a geolevel of it, in order.
 
         Args:
             spine: The spine of the run.
         """
         census = self.census(spine)
         return tuple(table for table in self.tables if table.levels(census))
+
+    def every_table_on(self, spine: Spine) -> tuple[TableShell, ...]:
+        """The same of all published tables."""
+        census = self.census(spine)
+        return tuple(table for table in self.every_table if table.levels(census))
 
     def spine(self, levels: Sequence[str] | None = None) -> Spine:
         """The spine of a run.

@@ -33,7 +33,7 @@ from das_spark.products._redistricting import (
     first_columns,
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
-from das_spark.tabulation import age_label, dhc_person_tables
+from das_spark.tabulation import age_label, dhc_person_medians, dhc_person_tables
 
 _TOP_AGE: Final = 115
 
@@ -283,6 +283,7 @@ DHC_2020_PERSON: Final = Product(
     total_at="State",
     vacant_counted=True,
     tables=dhc_person_tables(SCHEMA),
+    medians=dhc_person_medians(SCHEMA),
     file_recodes={"cef_2020": _CEF},
     published=PublishedCounts("redistricting data", "pl94_2020_person", _FIXED, _DETAILED),
 )

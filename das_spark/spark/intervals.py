@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from das_spark.geography import Spine
     from das_spark.store import TablesLayout
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import Table, TableShell
 
 #: Variance, in people squared, up to which a count is exact.
 _EXACT: Final = 1e-9
@@ -38,12 +38,12 @@ _EXACT: Final = 1e-9
 _DENSE: Final = 1 << 20
 
 
-def interval_columns(table: Table) -> tuple[str, ...]:
+def interval_columns(table: TableShell) -> tuple[str, ...]:
     """The columns of a table's intervals: of each of its own the estimate, the standard error and both ends."""
     return tuple(f"{name}{end}" for name in table.names for end in ("", "_se", "_low", "_high"))
 
 
-def interval_schema(table: Table) -> pa.Schema:
+def interval_schema(table: TableShell) -> pa.Schema:
     """Columns of a table of intervals as its Parquet files have them."""
     names = interval_columns(table)
     kinds = [pa.int64() if name.endswith(("_low", "_high")) else pa.float64() for name in names]

@@ -6,14 +6,14 @@ longer than what they read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import compute, csv, parquet
 
 from das_spark.errors import without_values
 from das_spark.io.table_files import GEOCODE, PARQUET
@@ -30,6 +30,8 @@ _ROWS: Final = f"format string, level string, {GEOCODE} string, pairs {PAIRS}"
 _FILE: Final = "table string, format string, level string, path string"
 #: Values that a task holds at once: bounds its memory.
 _AT_ONCE: Final = 1 << 20
+#: Numbers with tenths are less: beyond, the tenths of a floating-point number are not exact.
+_MOST: Final = float(1 << 40)
 #: Tasks for each core, so that a large file does not keep the others waiting.
 _TASKS_A_CORE: Final = 4
 
@@ -44,8 +46,47 @@ class TableFile:
     path: Path
 
 
+#: Is given rows and the name of a column, and gives its values.
+_Numbers = Callable[[pa.RecordBatch, str], "NDArray[np.int64]"]
+
+
+def whole_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    """The whole numbers of a column; `MISSING` where there is none."""
+    if name not in batch.schema.names:
+        return np.full(batch.num_rows, MISSING, dtype=np.int64)
+    column = batch.column(name)
+    try:
+        whole = column.cast(pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # what is no whole number is looked at one by one
+        whole = pa.array([_whole(value) for value in column.to_pylist()], pa.int64())
+    numbers: NDArray[np.int64] = whole.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def tenths_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    """Ten times the numbers of a column, 0 where there is none; `MISSING` for what is no positive number of tenths."""
+    if name not in batch.schema.names:
+        return np.full(batch.num_rows, MISSING, dtype=np.int64)
+    column = batch.column(name)
+    if pa.types.is_string(column.type):
+        column = compute.if_else(compute.equal(column, ""), None, column)
+    try:
+        numbers = column.cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # what is no number is looked at one by one
+        numbers = pa.array([None if value is None else _number(value) for value in column.to_pylist()], pa.float64())
+    there = numbers.is_valid().to_numpy(zero_copy_only=False)
+    values = numbers.fill_null(0.0).to_numpy(zero_copy_only=False)
+    known = (values > 0) & (values < _MOST)
+    tenths = np.rint(np.where(known, values, 0.0) * 10)
+    known &= tenths / 10 == values
+    return np.where(there, np.where(known, tenths, MISSING), 0).astype(np.int64)
+
+
 def published_rows(
-    spark: SparkSession, files: Sequence[TableFile], columns: Mapping[str, tuple[int, tuple[str, ...]]]
+    spark: SparkSession,
+    files: Sequence[TableFile],
+    columns: Mapping[str, tuple[int, tuple[str, ...]]],
+    numbers: _Numbers = whole_of,
 ) -> DataFrame:
     """Read the rows of files.
 
@@ -53,6 +94,7 @@ def published_rows(
         spark: The session.
         files: The files, at least one.
         columns: Of each table by name the number of its row, and the names of its columns, the total first.
+        numbers: How values are read.
 
     Returns:
         Format, level, geocode and pairs of number and value, of values that are not zero: the number of the row with
@@ -62,7 +104,7 @@ def published_rows(
     listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
     tasks = min(len(files), _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
     frame = spark.createDataFrame(listed, _FILE).repartition(tasks)
-    return frame.mapInArrow(without_values(_Rows(dict(columns))), _ROWS)
+    return frame.mapInArrow(without_values(_Rows(dict(columns), numbers)), _ROWS)
 
 
 def pairs_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.ListArray:
@@ -83,6 +125,7 @@ class _Rows:
     """From the names of files to what is in them."""
 
     columns: Mapping[str, tuple[int, tuple[str, ...]]]
+    numbers: _Numbers
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -96,7 +139,7 @@ class _Rows:
         for read in _parquet(Path(path), names, rows) if format == PARQUET else _csv(Path(path), names):
             for begin in range(0, read.num_rows, rows):
                 part = read.slice(begin, rows)
-                values = np.stack([_numbers(part, name) for name in names], axis=1)
+                values = np.stack([self.numbers(part, name) for name in names], axis=1)
                 told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
                 same = [pa.array([text] * part.num_rows, pa.string()) for text in (format, level)]
                 arrays = [*same, _geocodes(part), pairs_of(told, items)]
@@ -132,16 +175,11 @@ def _geocodes(batch: pa.RecordBatch) -> pa.Array:
     return batch.column(GEOCODE).cast(pa.string())
 
 
-def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
-    if name not in batch.schema.names:
-        return np.full(batch.num_rows, MISSING, dtype=np.int64)
-    column = batch.column(name)
+def _number(value: object) -> float:
     try:
-        whole = column.cast(pa.int64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # what is no whole number is looked at one by one
-        whole = pa.array([_whole(value) for value in column.to_pylist()], pa.int64())
-    numbers: NDArray[np.int64] = whole.fill_null(MISSING).to_numpy(zero_copy_only=False)
-    return numbers
+        return float(str(value))
+    except ValueError:
+        return float("nan")
 
 
 def _whole(value: object) -> int | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from das_spark.geography import Spine
     from das_spark.store import PublicLayout
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import Table, TableShell
 
 #: What columns of a replicate are called beside those of the run.
 _AGAIN: Final = "again_"
@@ -45,7 +45,7 @@ _HALF: Final = 1 << 31
 OffsetsOf = Mapping[tuple[str, str], ErrorOffsets]
 
 
-def replicate_schema(table: Table) -> pa.Schema:
+def replicate_schema(table: TableShell) -> pa.Schema:
     """Columns of a table of intervals of published counts, as its Parquet files have them."""
     fields = [pa.field(GEOCODE, pa.string(), False)]
     for name in table.names:

@@ -1,6 +1,7 @@
 """From estimates to published tables: one row a geounit, one column a published name.
 
-Tasks see whole geounits, so a table needs no shuffle: it is a product of each batch with a sparse 0/1 matrix.
+Tasks see whole geounits, so a table needs no shuffle: it is a product of each batch with a sparse matrix, or the median
+of each histogram. Medians are tenths until they are written, as numbers with one decimal; what is not defined is null.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from das_spark.errors import without_values
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
@@ -23,60 +24,80 @@ from das_spark.spark.arranged import FILE, file_starts, level_files, written_fil
 from das_spark.spark.lists import cut, flat_lists, slices
 from das_spark.spark.published_rows import TableFile
 from das_spark.spark.tables import with_level
+from das_spark.spark.verify_medians import PublishedMedians
 from das_spark.spark.verify_tables import PublishedTable
 from das_spark.store import part_files
 from das_spark.store.parquet import REPORT
-from das_spark.tabulation import Incidence, incidence, tabulate
+from das_spark.tabulation import UNDEFINED, MedianTable, Tabulation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
     from das_spark.store import FileRecord, TablesLayout
     from das_spark.store.parquet import ParquetTables
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import Table, TableShell
 
 
 #: Values that a task holds as a dense table at once: bounds its memory.
 _DENSE = 1 << 22
 
 
-def table_schema(tables: Sequence[Table], *more: str) -> StructType:
+def table_schema(tables: Sequence[TableShell], *more: str) -> StructType:
     """Columns of tables as files hold them: geocode, then the published names."""
     texts = [StructField(name, StringType(), nullable=False) for name in (*more, GEOCODE)]
-    numbers = [StructField(name, LongType(), nullable=False) for table in tables for name in table.names]
+    numbers = [
+        StructField(name, DoubleType(), nullable=True)
+        if isinstance(table, MedianTable)
+        else StructField(name, LongType(), nullable=False)
+        for table in tables
+        for name in table.names
+    ]
     return StructType([*texts, *numbers])
 
 
-def tabulated(estimates: DataFrame, tables: Sequence[Table], *more: str) -> DataFrame:
-    """Sum histograms into the columns of tables."""
+def tabulated(estimates: DataFrame, tables: Sequence[TableShell], *more: str) -> DataFrame:
+    """Make the columns of tables of histograms."""
     chosen = estimates.select(*more, GEOCODE, "cells", "counts")
-    return chosen.mapInArrow(
-        without_values(TabulateTask(incidence(tables), (*more, GEOCODE))), table_schema(tables, *more)
-    )
+    task = TabulateTask(Tabulation.of(tables), (*more, GEOCODE))
+    return chosen.mapInArrow(without_values(task), table_schema(tables, *more))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TabulateTask:
     """From batches of histograms to batches of table rows."""
 
-    matrix: Incidence  # which columns count which cells
+    tabulation: Tabulation  # how columns follow from histograms
     kept: tuple[str, ...]  # text columns that are kept, in front
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Sum each histogram into the columns."""
-        step = max(1, _DENSE // len(self.matrix.names))
+        """Make the columns of each histogram."""
+        step = max(1, _DENSE // self.tabulation.numbers)
         yield from map(self._rows, cut(batches, step))
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        cells, offsets = flat_lists(batch.column("cells"), np.int64)
-        counts, _ = flat_lists(batch.column("counts"), np.int64)
-        sums = tabulate(self.matrix, cells, offsets, counts)
+        values = _values(self.tabulation, batch)
         texts = [batch.column(name) for name in self.kept]
-        numbers = [pa.array(column) for column in np.ascontiguousarray(sums.T)]
-        return pa.RecordBatch.from_arrays([*texts, *numbers], [*self.kept, *self.matrix.names])
+        numbers = _arrays(values, self.tabulation.tenths)
+        return pa.RecordBatch.from_arrays([*texts, *numbers], [*self.kept, *self.tabulation.names])
+
+
+def _values(tabulation: Tabulation, batch: pa.RecordBatch) -> NDArray[np.int64]:
+    cells, offsets = flat_lists(batch.column("cells"), np.int64)
+    counts, _ = flat_lists(batch.column("counts"), np.int64)
+    return tabulation.values(cells, offsets, counts)
+
+
+def _arrays(values: NDArray[np.int64], tenths: NDArray[np.bool_]) -> list[pa.Array]:
+    """A column for each of the values, (rows, columns), as files have them."""
+    columns = np.ascontiguousarray(values.T)
+    return [
+        pa.array(column / 10, mask=column == UNDEFINED) if of_tenths else pa.array(column)
+        for column, of_tenths in zip(columns, tenths.tolist(), strict=True)
+    ]
 
 
 def published_tables(
@@ -90,15 +111,37 @@ def published_tables(
             None,
             misnamed(layout, table, format, levels, (GEOCODE, *table.names)),
             levels,
-            tuple(
-                TableFile(table.name, format, level, path)
-                for level in levels
-                for path in part_files(layout.level(table.name, format, level))
-            ),
+            _files(layout, table, format, levels),
         )
         for table in tables
         if (levels := table.levels(census))
         for format in formats
+    )
+
+
+def published_medians(
+    layout: TablesLayout[Path], tables: Sequence[MedianTable], formats: Sequence[str], census: Spine
+) -> tuple[PublishedMedians, ...]:
+    """The files of the tables of medians of a run, for verification."""
+    return tuple(
+        PublishedMedians(
+            table,
+            format,
+            misnamed(layout, table, format, levels, (GEOCODE, *table.names)),
+            levels,
+            _files(layout, table, format, levels),
+        )
+        for table in tables
+        if (levels := table.levels(census))
+        for format in formats
+    )
+
+
+def _files(layout: TablesLayout[Path], table: TableShell, format: str, levels: Sequence[str]) -> tuple[TableFile, ...]:
+    return tuple(
+        TableFile(table.name, format, level, path)
+        for level in levels
+        for path in part_files(layout.level(table.name, format, level))
     )
 
 
@@ -113,7 +156,7 @@ def read_files(
 
 
 def misnamed(
-    layout: TablesLayout, table: Table, format: str, levels: Sequence[str], names: Sequence[str]
+    layout: TablesLayout, table: TableShell, format: str, levels: Sequence[str], names: Sequence[str]
 ) -> tuple[str, ...] | None:
     """Levels whose CSV files call their columns otherwise; None for files whose columns are read by name."""
     if format != CSV:
@@ -122,11 +165,11 @@ def misnamed(
 
 
 def write_tables(
-    estimates: DataFrame, tables: Sequence[Table], census: Spine, writer: ParquetTables
+    estimates: DataFrame, tables: Sequence[TableShell], census: Spine, writer: ParquetTables
 ) -> dict[str, tuple[FileRecord, ...]]:
     """Write all levels of several tables by one Spark job, in files by geocode.
 
-    A task reads each histogram once and sums it into the columns of all tables that its geolevel has. Rows are brought
+    A task reads each histogram once and makes the columns of all tables that its geolevel has. Rows are brought
     together by table and file, so that a task writes one file after the other.
 
     Returns:
@@ -136,8 +179,8 @@ def write_tables(
     of_levels = {
         level.name: tuple(each for each in tables if level.name in each.levels(census)) for level in census.levels
     }
-    matrices = {own: incidence(own) for own in of_levels.values() if own}
-    task = _ManyTables({level: (matrices[own], own) for level, own in of_levels.items() if own})
+    made = {own: Tabulation.of(own) for own in of_levels.values() if own}
+    task = _ManyTables({level: (made[own], own) for level, own in of_levels.items() if own})
     rows = estimates.where(F.col("level").isin(*task.of_levels)).select("level", GEOCODE, "cells", "counts")
     file = level_files(starts, F.col("level"), F.col(GEOCODE))
     files = sum(len(starts[level]) + 1 for level in task.of_levels)
@@ -152,9 +195,9 @@ def write_tables(
     )
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = {table.name: table.names for table in tables}
+        shells = {table.name: table for table in tables}
         parts = (
-            (table, name, _columns(part, names[table]))
+            (table, name, _columns(part, shells[table]))
             for batch in batches
             for table, of_table in slices(batch, _TABLE)
             for name, part in slices(of_table, FILE)
@@ -165,7 +208,7 @@ def write_tables(
     return written_files(arranged.mapInArrow(without_values(work), REPORT), writer)
 
 
-#: Rows of several tables: the values of the columns, in order.
+#: Rows of several tables: the values of the columns in order, those of medians in tenths.
 _TABLE: Final = "table"
 _VALUES: Final = "values"
 _ROWS: Final = f"{_TABLE} string, level string, {GEOCODE} string, {_VALUES} array<bigint>"
@@ -177,22 +220,20 @@ _FILES_A_CORE: Final = 4
 class _ManyTables:
     """From batches of histograms to the rows of all tables that their geolevels have."""
 
-    of_levels: Mapping[str, tuple[Incidence, tuple[Table, ...]]]  # the matrix of the tables of each level
+    of_levels: Mapping[str, tuple[Tabulation, tuple[TableShell, ...]]]  # the tables of each level
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for level, rows in slices(batch, "level"):
-                matrix, tables = self.of_levels[level]
-                for part in cut([rows], max(1, _DENSE // len(matrix.names))):
-                    yield self._rows(part, matrix, tables)
+                tabulation, tables = self.of_levels[level]
+                for part in cut([rows], max(1, _DENSE // tabulation.numbers)):
+                    yield self._rows(part, tabulation, tables)
 
-    def _rows(self, batch: pa.RecordBatch, matrix: Incidence, tables: Sequence[Table]) -> pa.RecordBatch:
-        cells, offsets = flat_lists(batch.column("cells"), np.int64)
-        counts, _ = flat_lists(batch.column("counts"), np.int64)
-        sums, number = tabulate(matrix, cells, offsets, counts), batch.num_rows
+    def _rows(self, batch: pa.RecordBatch, tabulation: Tabulation, tables: Sequence[TableShell]) -> pa.RecordBatch:
+        every, number = _values(tabulation, batch), batch.num_rows
         widths = np.array([len(table.names) for table in tables])
         ends = np.cumsum(widths)
-        values = np.concatenate([sums[:, end - width : end].ravel() for width, end in zip(widths, ends, strict=True)])
+        values = np.concatenate([every[:, end - width : end].ravel() for width, end in zip(widths, ends, strict=True)])
         lists = pa.ListArray.from_arrays(
             pa.array(np.concatenate([[0], np.cumsum(np.repeat(widths, number))]).astype(np.int32)), pa.array(values)
         )
@@ -201,13 +242,13 @@ class _ManyTables:
         return pa.RecordBatch.from_arrays([names, *texts, lists], [_TABLE, "level", GEOCODE, _VALUES])
 
 
-def _columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+def _columns(batch: pa.RecordBatch, table: TableShell) -> pa.RecordBatch:
     """Rows of one table with a column for each of its values."""
-    values = flat_lists(batch.column(_VALUES), np.int64)[0].reshape(batch.num_rows, len(names))
-    numbers = [pa.array(column) for column in np.ascontiguousarray(values.T)]
-    return pa.RecordBatch.from_arrays([batch.column(GEOCODE), *numbers], [GEOCODE, *names])
+    values = flat_lists(batch.column(_VALUES), np.int64)[0].reshape(batch.num_rows, len(table.names))
+    numbers = _arrays(values, np.full(len(table.names), isinstance(table, MedianTable)))
+    return pa.RecordBatch.from_arrays([batch.column(GEOCODE), *numbers], [GEOCODE, *table.names])
 
 
-def arrow_schema(table: Table) -> pa.Schema:
+def arrow_schema(table: TableShell) -> pa.Schema:
     """Columns of a table as its Parquet files have them."""
     return to_arrow_schema(table_schema([table]))

@@ -233,7 +233,7 @@ def schema_check(run: Verified) -> Check:
         folders[blocks_of(layout.spine)] = tables.BLOCKS
     for name, format in run.manifest.tables:
         if format == PARQUET:
-            (table,) = (each for each in run.plan.product.tables if each.name == name)
+            (table,) = (each for each in run.plan.product.every_table if each.name == name)
             schema = table_schema([table])
             folders |= {layout.tables.level(name, format, level): schema for level in table.levels(run.census)}
     expected = {folder: to_arrow_schema(schema) for folder, schema in folders.items()} | _uncertainty(run)

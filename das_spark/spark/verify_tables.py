@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import add, or_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from das_spark.histogram import Schema
     from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_medians import PublishedMedians
     from das_spark.tabulation import Selection, Table, TableColumn
 
 TABLES_EQUAL: Final = "tables equal estimates"
@@ -155,7 +156,7 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
 _RULES: Final = (TABLES_EQUAL, TOTALS_EQUAL)
 
 
-def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) -> list[Check]:
+def header_checks(published: Sequence[PublishedTable | PublishedMedians], levels: Sequence[str]) -> list[Check]:
     """`headers of tables`: CSV files call their columns by the published names; none where there are no such files."""
     named = [each for each in published if each.misnamed is not None]
     return [
@@ -204,17 +205,18 @@ def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataF
 
 def _totals(estimates: DataFrame, items: _Items) -> DataFrame:
     """What the totals of all tables count, one after the other in SQL; tables of one universe share a sum."""
-    universes: dict[tuple[Selection, ...], list[int]] = {}
+    universes: dict[tuple[tuple[Selection, ...], bool], list[int]] = {}
     for table in items.tables:
-        universes.setdefault(table.total.where, []).append(items.first[table.name] + 1)
+        universes.setdefault((table.total.where, table.total.tallies), []).append(items.first[table.name] + 1)
     # An outer explode: a geounit without anybody has totals of 0.
     pairs = estimates.select("level", "geocode", F.explode_outer(F.arrays_zip("cells", "counts")).alias("pair"))
     cells = pairs.select("level", "geocode", "pair.cells", "pair.counts")
     schema, counts = items.tables[0].schema, F.col("counts").cast("bigint")
     sums = []
-    for place, where in enumerate(universes):
-        inside = reduce(or_, [selected(F.col("cells").cast("bigint"), each, schema) for each in where])
-        sums.append(F.coalesce(F.sum(F.when(inside, counts)), F.lit(0)).alias(f"sum{place}"))
+    for place, (where, tallies) in enumerate(universes):
+        inside = [selected(F.col("cells").cast("bigint"), each, schema) for each in where]
+        times = reduce(add, [each.cast("bigint") for each in (inside if tallies else [reduce(or_, inside)])])
+        sums.append(F.coalesce(F.sum(counts * times), F.lit(0)).alias(f"sum{place}"))
     summed = cells.groupBy("level", "geocode").agg(*sums)
     of_universe = _constants([" ".join(map(str, each)) for each in universes.values()], "string")
     totals = F.flatten(
@@ -271,21 +273,26 @@ class _ColumnSums:
             part = slice(begin, begin + _CELLS_AT_ONCE)
             known = _Cells(np.unravel_index(cells[part], self.schema.shape))
             for place, (_, column) in enumerate(columns):
-                counted = np.flatnonzero(self._counted(column, known))
-                np.add.at(sums[place], row[part][counted], counts[part][counted])
+                times = self._times(column, known)
+                counted = np.flatnonzero(times)
+                np.add.at(sums[place], row[part][counted], counts[part][counted] * times[counted])
         pairs = pairs_of(sums.T, np.array([item for item, _ in columns], dtype=np.int32))
         arrays = [batch.column("level"), batch.column("geocode"), pairs]
         return pa.RecordBatch.from_arrays(arrays, ["level", "geocode", "pairs"])
 
-    def _counted(self, column: TableColumn, cells: _Cells) -> NDArray[np.bool_]:
-        """Whether a column counts each cell, by its levels of every attribute."""
-        counted = np.zeros(cells.number, dtype=np.bool_)
+    def _times(self, column: TableColumn, cells: _Cells) -> NDArray[np.int64] | NDArray[np.bool_]:
+        """How many times a column counts each cell, by its levels of every attribute."""
+        once = np.zeros(cells.number, dtype=np.bool_)
+        times = np.zeros(cells.number if column.tallies else 0, dtype=np.int64)
         for selection in column.where:
             whole = np.ones(cells.number, dtype=np.bool_)
             for name, named in selection:
                 whole &= cells.have(self.schema.axis(name), named)
-            counted |= whole
-        return counted
+            if column.tallies:
+                times += whole
+            else:
+                once |= whole
+        return times if column.tallies else once
 
 
 class _Cells:

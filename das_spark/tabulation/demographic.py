@@ -3,7 +3,7 @@
 Their lines follow from ages, and from the levels of sex, race, Hispanic origin and group quarters. Numbers, titles,
 universes and names of columns are those of the Census Bureau's file of 2010. What is in the file and not here needs
 more than persons tell (households, relationships, kinds of facilities), or counts people once for each of their races
-(P6 and P7), which no sum over cells does.
+(P6 and P7), or is a median (P13).
 """
 
 from __future__ import annotations

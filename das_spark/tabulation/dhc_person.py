@@ -1,8 +1,8 @@
-"""Tables of the 2020 Demographic and Housing Characteristics that persons determine: 30, and 85 by race and origin.
+"""Tables of the 2020 Demographic and Housing Characteristics that persons determine: 32, and 85 by race and origin.
 
-Numbers, universes and names of columns are those of the Census Bureau's file. Not here, because they are no sums over
-cells: P6 and P7, which count people once for each of their races, and P13 with its nine iterations, which are median
-ages. P2 needs to know which blocks are urban.
+Numbers, universes and names of columns are those of the Census Bureau's file. P6 and P7 tally races: they count people
+once for each of their races. P13 and its nine iterations are no sums: they are median ages (`dhc_person_medians`). Not
+here is P2, which needs to know which blocks are urban.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from das_spark.tabulation.demographic import (
     sex_by_age,
     sex_lines,
 )
+from das_spark.tabulation.medians import MedianTable
 from das_spark.tabulation.redistricting import race_lines
 from das_spark.tabulation.table import Line, Table
 
@@ -130,6 +131,8 @@ def _in_combination_iterations() -> dict[str, tuple[str, Levels]]:
     }
 
 
+#: Cells that are tallied once for each of their races.
+_TALLIED: Final = tuple({"cenrace": _in_combination(race)} for race in range(len(RACES)))
 _TO_V: Final = iterations_by("cenrace", "hispanic", _SEVERAL)
 _TO_I: Final = first(_TO_V, "I")
 
@@ -148,6 +151,20 @@ def dhc_person_tables(schema: Schema) -> tuple[Table, ...]:
         QueryError: The schema lacks an attribute, some of its levels, or the recode.
     """
     return made(_declared(schema), schema)
+
+
+def dhc_person_medians(schema: Schema) -> tuple[MedianTable, ...]:
+    """The tables of median ages: P13, and P13A to P13I by race and origin.
+
+    Args:
+        schema: With attributes sex (2), age (single years to 115), hispanic (2) and cenrace (63), in any order.
+
+    Raises:
+        QueryError: The schema lacks an attribute, or some of its levels.
+    """
+    lines = (Line(0, "Total", {}), *(sex for sex, _ in sex_lines({})))
+    base = _base("P", 13, "Median age by sex", "Total population", lines)
+    return tuple(MedianTable.of(table, "age") for table in made(base.and_among(_TO_I), schema))
 
 
 def _declared(schema: Schema) -> Iterator[Declared]:
@@ -169,6 +186,9 @@ def _declared(schema: Schema) -> Iterator[Declared]:
     yield _base("P", 4, "Hispanic or Latino origin", people, [everybody, *origins])
     by_both = origin_by_race("cenrace", "hispanic", _SEVERAL, {})
     yield _base("P", 5, "Hispanic or Latino origin by race", people, [everybody, *by_both])
+    by_race, by_tally = "Race (total races tallied)", "Hispanic or Latino origin by race (total races tallied)"
+    yield _base("P", 6, by_race, "Races tallied", _races_tallied())
+    yield _base("P", 7, by_tally, "Races tallied", _races_tallied_by_origin())
     yield _base("P", 8, "Race", people, (everybody, *races))
     yield _base("P", 9, origin, people, by_origin)
     yield _base("P", 10, "Race", adults, _among(_ADULTS, (everybody, *races)))
@@ -204,6 +224,22 @@ def _base(letters: str, number: int, title: str, universe: str, lines: Iterable[
 
 def _among(who: Levels, lines: Iterable[Line]) -> Iterator[Line]:
     return (line.within(who) for line in lines)
+
+
+def _races_tallied() -> Iterator[Line]:
+    """All races that people have, and each of the six: a person of several races counts once for each."""
+    yield Line(0, "Total races tallied", {}, _TALLIED)
+    for label, levels in zip(RACES, _TALLIED, strict=True):
+        yield Line(1, f"{label} alone or in combination with one or more other races", levels)
+
+
+def _races_tallied_by_origin() -> Iterator[Line]:
+    total, *races = _races_tallied()
+    yield total
+    for level, label in enumerate(ORIGINS):
+        of_origin = {"hispanic": (level,)}
+        yield Line(1, label, of_origin, _TALLIED)
+        yield from (line.within(of_origin, indent=1) for line in races)
 
 
 def _ages(depth: int, ages: _Ages, universe: Levels) -> Iterator[Line]:

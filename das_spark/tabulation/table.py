@@ -1,11 +1,13 @@
-"""What a published table is: columns under published names, each a sum over cells of a histogram.
+"""What a published table is: columns under published names, mostly each a sum over cells of a histogram.
 
 A column counts the cells that have certain levels of some attributes,
 
     { cell : level of a in L(a) for every attribute a that the selection names },
 
-or the union of several such sets. No column is a formula beyond that, so a table of an estimate is one product with a
-0/1 matrix (`das_spark.tabulation.sums`), and tables of children sum to the table of their parent as histograms do.
+or the union of several such sets; or it tallies: a cell counts once for each of the sets that it is in, as a person of
+several races does once for each of them. No column is a formula beyond that, so a table of an estimate is one product
+with a matrix of small whole numbers (`das_spark.tabulation.sums`), and tables of children sum to the table of their
+parent as histograms do. Tables of medians of what columns count are the exception (`das_spark.tabulation.medians`).
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ class TableColumn:
     label: str  #: what it counts, in the words of the publication, as one line under its heading
     depth: int  #: how far the line is indented: 0 for the total, one more than its heading for every other
     where: tuple[Selection, ...]  #: selections of cells; a cell that several of them select counts once
+    tallies: bool = False  #: whether such a cell counts once for each of them instead
 
     def counts_any(self, schema: Schema) -> bool:
         """Whether there is a cell that the column counts.
@@ -48,18 +51,21 @@ class TableColumn:
         return any(all(levels.any() for levels in selection.values()) for selection in chosen)
 
     def is_within(self, other: TableColumn, schema: Schema) -> bool:
-        """Whether another column counts every cell that this one counts.
+        """Whether another column counts every cell at least as often as this one.
 
         Mostly levels tell: a selection lies in another one if it does so attribute by attribute. Cells are looked at
-        where a selection may lie in a union of several.
+        where a selection may lie in a union of several, and where cells count several times.
 
         Raises:
             QueryError: As for `counts_any`.
         """
         sizes = {attribute.name: attribute.size for attribute in schema.attributes}
-        if all(any(_lies_in(own, each, sizes) for each in other.where) for own in self.where):
-            return True
-        return len(other.where) > 1 and not (self.mask(schema) & ~other.mask(schema)).any()
+        if not self.tallies:
+            if all(any(_lies_in(own, each, sizes) for each in other.where) for own in self.where):
+                return True
+            if len(other.where) == 1:
+                return False
+        return bool((self.times(schema) <= other.times(schema)).all())
 
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that the column counts.
@@ -70,10 +76,21 @@ class TableColumn:
         Raises:
             QueryError: A selection names an attribute or a level that the schema does not have.
         """
-        counted = np.zeros(schema.size, dtype=np.bool_)
+        return self.times(schema) > 0
+
+    def times(self, schema: Schema) -> NDArray[np.int64]:
+        """How many times each cell counts.
+
+        Returns:
+            (schema.size,): 0 or 1, and more where selections are tallied.
+
+        Raises:
+            QueryError: A selection names an attribute or a level that the schema does not have.
+        """
+        counted = np.zeros(schema.size, dtype=np.int64)
         for selection in self.where:
-            counted |= schema.select(**dict(selection))
-        return counted
+            counted += schema.select(**dict(selection))
+        return counted if self.tallies else np.minimum(counted, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,13 @@ class Line:
     depth: int  #: indentation, 0 for the total
     label: str  #: what it counts
     levels: Mapping[str, tuple[int, ...]]  #: attribute -> levels that count
+    #: Selections among these levels that are tallied, each once; where there are none, what has the levels counts once.
+    tallied: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+
+    @property
+    def where(self) -> tuple[Selection, ...]:
+        """The selections of the column."""
+        return tuple(tuple({**self.levels, **each}.items()) for each in self.tallied or ({},))
 
     def within(self, levels: Mapping[str, tuple[int, ...]], *, indent: int = 0) -> Line:
         """The same line among fewer people, under a heading that it does not know yet.
@@ -94,14 +118,14 @@ class Line:
         Raises:
             QueryError: The line selects by one of the attributes already.
         """
-        if both := self.levels.keys() & levels.keys():
+        if both := {name for each in (self.levels, *self.tallied) for name in each} & levels.keys():
             raise QueryError(f"line {self.label!r} selects by {sorted(both)[0]!r} twice")
-        return Line(self.depth + indent, self.label, {**self.levels, **levels})
+        return Line(self.depth + indent, self.label, {**self.levels, **levels}, self.tallied)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A published table.
+class TableShell:
+    """A published table but for its values: what it is about, and whom or what each of its lines counts.
 
     Raises:
         QueryError: A name is used twice, a line stands deeper than its heading allows, or a column counts no cell or
@@ -111,7 +135,7 @@ class Table:
     name: str  #: such as P1; names folders
     title: str  #: what the table shows
     universe: str  #: who or what is counted in its total
-    schema: Schema  #: whose cells are summed
+    schema: Schema  #: whose cells are counted
     columns: tuple[TableColumn, ...]  #: in published order; headings stand before the lines under them, the total first
     lowest: Geolevel | None = None  #: lowest geolevel that it is published for; None where it is made for all of a run
 
@@ -130,40 +154,6 @@ class Table:
             if not any_cell or (headings and not column.is_within(headings[-1], self.schema)):
                 raise QueryError(f"table {self.name}: {column.name} counts no cell, or more than its heading")
             headings.append(column)
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        name: str,
-        title: str,
-        universe: str,
-        schema: Schema,
-        prefix: str,
-        lines: Iterable[Line],
-        digits: int = 4,
-        lowest: Geolevel | None = None,
-    ) -> Table:
-        """A table whose columns are numbered from 1, as in the redistricting data.
-
-        Args:
-            name: Such as P1.
-            title: What it shows.
-            universe: Who is counted.
-            schema: Whose cells are summed.
-            prefix: What stands before the number in a column's name, such as P001.
-            lines: The columns, in order.
-            digits: Of the number.
-            lowest: Lowest geolevel that it is published for; None for every level.
-
-        Raises:
-            QueryError: As for the table; or a line selects by what the schema does not have.
-        """
-        columns = tuple(
-            TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, (tuple(line.levels.items()),))
-            for number, line in enumerate(lines, start=1)
-        )
-        return cls(name, title, universe, schema, columns, lowest)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -234,13 +224,52 @@ class Table:
         return label if place == 0 else f"{self.path(self.heading(place))}: {label}"
 
 
+@dataclass(frozen=True, slots=True)
+class Table(TableShell):
+    """A published table of sums over cells; raises as `TableShell`."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        name: str,
+        title: str,
+        universe: str,
+        schema: Schema,
+        prefix: str,
+        lines: Iterable[Line],
+        digits: int = 4,
+        lowest: Geolevel | None = None,
+    ) -> Table:
+        """A table whose columns are numbered from 1, as in the redistricting data.
+
+        Args:
+            name: Such as P1.
+            title: What it shows.
+            universe: Who is counted.
+            schema: Whose cells are summed.
+            prefix: What stands before the number in a column's name, such as P001.
+            lines: The columns, in order.
+            digits: Of the number.
+            lowest: Lowest geolevel that it is published for; None for every level.
+
+        Raises:
+            QueryError: As for the table; or a line selects by what the schema does not have.
+        """
+        columns = tuple(
+            TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, line.where, bool(line.tallied))
+            for number, line in enumerate(lines, start=1)
+        )
+        return cls(name, title, universe, schema, columns, lowest)
+
+
 def _lies_in(inner: Selection, outer: Selection, sizes: Mapping[str, int]) -> bool:
     """Whether another selection leaves every level of each attribute that the first one leaves, if it leaves a cell."""
     own = dict(inner)
     return not all(own.values()) or all(set(own.get(name, range(sizes[name]))) <= set(levels) for name, levels in outer)
 
 
-def every_column(tables: Sequence[Table]) -> tuple[TableColumn, ...]:
+def every_column(tables: Sequence[TableShell]) -> tuple[TableColumn, ...]:
     """The columns of several tables of one schema, one behind the other."""
     columns = tuple(column for table in tables for column in table.columns)
     if not tables or any(table.schema != tables[0].schema for table in tables):

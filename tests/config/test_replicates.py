@@ -76,6 +76,16 @@ def test_tables_have_the_order_of_the_product_whatever_the_run_file_says():
     assert settings_of(wanted(tables=["P3", "P1", "P3"])).tables == ("P1", "P3")
 
 
+def test_medians_have_none():
+    name = "dhc_2020_person.toml"
+    said = "output.replicates.tables: 'P13A' holds medians, which have no intervals; leave it out"
+    assert said in refused(wanted(tables=["P1", "P13A"]), name=name)
+    # Nor are they among all tables.
+    named = settings_of(WANTED, name=name).tables
+    assert len(named) == 117
+    assert not [each for each in named if each.startswith("P13")]
+
+
 def test_a_product_without_tables_has_none():
     said = "output.replicates: product 'e2e_1940' has no tables; leave the section out"
     assert said in refused(WANTED, name="e2e_1940.toml")

@@ -43,11 +43,33 @@ TABLE = Table(
         for place, row in enumerate(COUNTED)
     ),
 )
+#: A column that counts some of these cells twice, and one of them three times.
+TIMES = COUNTED[3] * np.where(np.arange(SCHEMA.size) % 2, 1, 2)
+TIMES[np.flatnonzero(COUNTED[3])[0]] = 3
+TALLIES = Table(
+    "U",
+    "some cells several times",
+    "tallies",
+    SCHEMA,
+    (
+        TableColumn(
+            "U0",
+            "total",
+            0,
+            tuple(
+                tuple((name, (level,)) for name, level in zip(ATTRIBUTES, codes, strict=True))
+                for codes in SCHEMA.unravel(np.repeat(np.arange(SCHEMA.size), TIMES)).tolist()
+            ),
+            tallies=True,
+        ),
+    ),
+)
+WEIGHTS = np.vstack([COUNTED, TIMES])
 
 
 def carried(tree: Tree, unions: dict[str, set[str]]) -> tuple[dict, dict]:
     """Estimates and variances of geounits and of unions of leaves, family by family."""
-    statistics = Statistics.of([TABLE])
+    statistics = Statistics.of([TABLE, TALLIES])
     arrays: dict[str, dict] = {}
 
     def up(parent):
@@ -62,7 +84,7 @@ def carried(tree: Tree, unions: dict[str, set[str]]) -> tuple[dict, dict]:
         arrays[parent] = result.parent
 
     geounits: dict[str, tuple] = {}
-    sums = {name: [np.zeros(len(COUNTED)), np.zeros(len(COUNTED))] for name in unions}
+    sums = {name: [np.zeros(len(WEIGHTS)), np.zeros(len(WEIGHTS))] for name in unions}
 
     def down(parent, given):
         codes = tree.children[parent]
@@ -85,7 +107,7 @@ def carried(tree: Tree, unions: dict[str, set[str]]) -> tuple[dict, dict]:
 
 
 def expected(dense: Dense, leaves) -> tuple[np.ndarray, np.ndarray]:
-    chosen = COUNTED @ sum((dense.sum_of(leaf) for leaf in leaves), np.zeros((SCHEMA.size, dense.size)))
+    chosen = WEIGHTS @ sum((dense.sum_of(leaf) for leaf in leaves), np.zeros((SCHEMA.size, dense.size)))
     return chosen @ dense.mean, np.einsum("si,ij,sj->s", chosen, dense.covariance, chosen)
 
 

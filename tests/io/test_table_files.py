@@ -89,6 +89,38 @@ def test_what_a_table_is_stands_in_its_folder_with_its_lines_indented(tmp_path):
     assert len(lines) == 6 + len(TABLE.columns)
 
 
+def test_medians_say_what_they_are_beside_the_files_and_in_the_dictionary(tmp_path):
+    product = PRODUCTS["dhc_2020_person"]
+    write_about(tmp_path, product.medians[1], ["Run: first"])
+    lines = (tmp_path / ABOUT).read_text().splitlines()
+    assert lines[:2] == ["P13A. Median age by sex (White alone)", "Universe: Total population: White alone"]
+    assert lines[2].startswith("Medians of age among those that a line counts, to a tenth")
+    assert "115.1 is a median of 115 or more" in lines[2]
+    assert "Medians do not sum, and have no intervals." in lines[2]
+    assert lines[3:] == [
+        "Run: first",
+        "",
+        "geocode: digits of the geounit; text, because it may begin with 0",
+        "P013A001  Total",
+        "P013A002    Male",
+        "P013A003    Female",
+    ]
+    told = {each["path"]: each for each in data_dictionary(product, [], units=False, tabulated=True)}
+    last = told["tables/P13A.<format>/level=<geolevel>"]["columns"][-1]
+    meaning = "Total: Female: median of age, to a tenth; null for nobody"
+    assert last == {"name": "P013A003", "type": "double", "meaning": meaning}
+    assert sum(path.startswith("tables/") for path in told) == 127
+
+
+def test_a_number_that_is_missing_is_nothing_in_a_csv(tmp_path):
+    (tmp_path / "in").mkdir()
+    medians = pa.table({"geocode": ["01", "02"], "P0130001": pa.array([None, 38.8])})
+    pq.write_table(medians, tmp_path / "in" / "part-00000.parquet")
+    write_csv([tmp_path / "in" / "part-00000.parquet"], tmp_path / "out", ("geocode", "P0130001"))
+    assert (tmp_path / "out" / "part-00000.csv").read_text() == "geocode,P0130001\n01,\n02,38.8\n"
+    assert rows_of(tmp_path / "out", "csv") == 2
+
+
 def test_tables_of_a_run_lie_below_its_public_root_one_folder_a_format(tmp_path):
     tables = PublicLayout(tmp_path).tables
     assert tables == TablesLayout(tmp_path / "tables")

@@ -51,10 +51,10 @@ def runs(tmp_path_factory, spark, tools):
     return found | {record: part.layout.public for record, part in summary.parts.items()}
 
 
-def rows(public, name: str) -> dict[str, list[int]]:
+def rows(public, name: str, levels: tuple[str, ...] = LEVELS) -> dict[str, list[int]]:
     """Geolevel and geocode -> the values of a published table."""
     found = {}
-    for level in LEVELS:
+    for level in levels:
         table = pa.concat_tables(
             pq.read_table(path) for path in sorted(public.tables.level(name, "parquet", level).glob("*.parquet"))
         )
@@ -82,6 +82,41 @@ def test_tables_that_the_redistricting_data_have_too_are_equal_in_every_value(ru
     own, theirs = rows(runs["person"], name), rows(runs["people"], SAME[name])
     assert own == theirs
     assert sum(line[0] for line in own.values()) > 0
+
+
+def test_races_are_tallied_once_for_each_that_people_have(runs):
+    races, by_origin, combinations = (rows(runs["person"], name) for name in ("P6", "P7", "P8"))
+    for place, line in races.items():
+        assert line[0] == sum(line[1:]) == by_origin[place][0]
+        assert by_origin[place][1:8] + by_origin[place][8:] == by_origin[place][1:]
+        assert [a + b for a, b in zip(by_origin[place][2:8], by_origin[place][9:], strict=True)] == line[1:]
+        # Columns of P8: people of two to six races, each counted as often as they have races.
+        whole = combinations[place]
+        several = [whole[number] for number in (9, 25, 46, 62, 69)]
+        assert line[0] == whole[1] + sum(number * people for number, people in enumerate(several, start=2))
+
+
+@pytest.mark.parametrize("letter", ["", *"ABCDEFGHI"])
+def test_median_ages_are_those_of_the_single_years(runs, letter):
+    single = rows(runs["person"], f"PCT12{letter}", LEVELS[: LEVELS.index("Tract") + 1])
+    ages = rows(runs["person"], f"P13{letter}")
+    compared = 0
+    for place, counted in single.items():
+        male, female = counted[2:105], counted[106:209]
+        for years, median in zip(([*map(sum, zip(male, female, strict=True))], male, female), ages[place], strict=True):
+            half, age = sum(years) / 2, -1
+            if not half:
+                assert np.isnan(median)
+                continue
+            while half > 0:
+                age += 1
+                half -= years[age]
+            if age < 100:  # beyond, years are grouped
+                compared += 1
+                assert abs(median - (age + 1 + half / years[age])) <= 0.05 + 1e-9
+    # Of some races nobody lives in so small a population.
+    assert bool(compared) == any(line[0] for line in single.values())
+    assert ages.keys() == rows(runs["person"], "P1").keys()
 
 
 def test_occupied_and_vacant_units_agree_in_all_three_products(runs):

@@ -13,6 +13,7 @@ from typing import Any
 
 import held_runs
 import many_cells_run
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -49,6 +50,7 @@ from das_spark.pipeline.sweep import carry_out
 from das_spark.products import _REGISTRY, PRODUCTS, MicrodataColumn, Product, product_from
 from das_spark.spark import session as session_module
 from das_spark.store import RunLayout, SweepLayout
+from das_spark.tabulation import values
 
 pytestmark = pytest.mark.slow
 
@@ -347,6 +349,26 @@ class TestWhatIsBroken:
         made = replace(PRODUCTS["e2e_2018"], tables=PRODUCTS["pl94_2020_unit"].tables)
         with pytest.raises((ConfigurationError, InputError), match="table H1"):
             tried(replace(planned("e2e_2018"), product=made), tmp_path, StageKind.TABULATE)
+
+    def test_races_that_are_not_tallied_are_found_and_the_table_is_named(self, monkeypatch, tmp_path):
+        made = PRODUCTS["dhc_2020_person"]
+        tables = tuple(table for table in made.tables if table.name == "P6")
+        plan = replace(planned(made.name), product=replace(made, tables=tables, medians=()))
+        tried(plan, tmp_path, StageKind.TABULATE)
+        real = values.incidence
+        monkeypatch.setattr(values, "incidence", lambda own: replace(real(own), tallies=np.zeros(7, dtype=np.bool_)))
+        with pytest.raises(ConfigurationError, match="table P6 of synthetic geounits"):
+            tried(plan, tmp_path, StageKind.TABULATE)
+
+    def test_medians_that_lie_in_another_year_are_found_and_the_table_is_named(self, monkeypatch, tmp_path):
+        made = PRODUCTS["dhc_2020_person"]
+        plan = replace(planned(made.name), product=replace(made, tables=(), medians=made.medians[:1]))
+        tried(plan, tmp_path, StageKind.TABULATE)
+        real = values.medians
+        for wrong in (lambda found: found + 10, np.zeros_like):
+            monkeypatch.setattr(values, "medians", lambda *given, wrong=wrong: wrong(real(*given)))
+            with pytest.raises(ConfigurationError, match="table P13 of synthetic geounits"):
+                tried(plan, tmp_path, StageKind.TABULATE)
 
     def test_a_solver_that_fails_is_named_although_others_come_before_it(self, monkeypatch, tmp_path):
         def broken(*_: Any) -> None:

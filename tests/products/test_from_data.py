@@ -14,7 +14,7 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.products import _REGISTRY, PRODUCTS, Product, Strategy, product, product_from, register
-from das_spark.tabulation import Table
+from das_spark.tabulation import TableShell
 
 
 def plain(value: Any) -> Any:
@@ -44,12 +44,16 @@ def of_strategy(strategy: Strategy) -> dict[str, Any]:
     }
 
 
-def of_table(table: Table) -> dict[str, Any]:
+def of_selections(where: list[dict[str, Any]], *, tallies: bool) -> dict[str, Any]:
+    return {"levels": {}, "tallied": where} if tallies else {"levels": where[0]}
+
+
+def of_table(table: TableShell) -> dict[str, Any]:
     lines = [
         {
             "depth": column.depth,
             "label": column.label,
-            "levels": {name: list(levels) for name, levels in column.where[0]},
+            **of_selections([plain(dict(selection)) for selection in column.where], tallies=column.tallies),
         }
         for column in table.columns
     ]
@@ -63,6 +67,7 @@ def of_product(made: Product) -> dict[str, Any]:
     data |= {"schema": made.schema.name, "attributes": plain(made.schema.attributes)}
     data["strategies"] = [of_strategy(each) for each in made.strategies.values()]
     data["tables"] = [of_table(each) for each in made.tables]
+    data["medians"] = [of_table(each) | {"attribute": each.attribute} for each in made.medians]
     return json.loads(json.dumps(data))
 
 

@@ -65,7 +65,7 @@ def test_rows_keep_their_order(spark, blocks):
 
 
 def test_a_batch_is_worked_on_in_parts_that_fit_the_memory_of_a_task(spark, blocks, monkeypatch):
-    task = shell.TabulateTask(shell.incidence(TABLES), ("geocode",))
+    task = shell.TabulateTask(shell.Tabulation.of(TABLES), ("geocode",))
     (batch,) = estimates(spark, "Block", blocks).toArrow().combine_chunks().to_batches()
     (whole,) = task(iter([batch]))
     monkeypatch.setattr(shell, "_DENSE", 7 * len(NAMES))

@@ -18,12 +18,26 @@ from das_spark.spark.verify_tables import (
     header_checks,
     table_rules,
 )
-from das_spark.tabulation import redistricting_tables
+from das_spark.tabulation import Line, Table, redistricting_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 P1, _, P3, _, P5 = redistricting_tables(PRODUCT.schema)
 FORMATS = ("parquet", "csv")
+#: Those in prison have race 1 and count twice, in the total and in the first line.
+RACES = ({"cenrace": (0, 1)}, {"cenrace": (1, 5)})
+TALLIED = Table.of(
+    name="P6",
+    title="Races tallied",
+    universe="Races tallied",
+    schema=PRODUCT.schema,
+    prefix="P006",
+    lines=(
+        Line(0, "Total", {}, RACES),
+        Line(1, "Adults", {"votingage": (1,)}, RACES),
+        *(Line(1, "One race", levels) for levels in RACES),
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +154,19 @@ def test_a_wrong_total_is_found_twice(published, run, table, universe):
         (TABLES_EQUAL, "County", "parquet files"): (f"{COUNTY} {name}",),
         (TOTALS_EQUAL, "County", "parquet files"): (f"{COUNTY} {name} (total)",),
     }
+
+
+def test_tallies_are_verified_and_people_who_count_once_for_all_their_races_are_found(run):
+    right = PublishedTable(TALLIED, "parquet", tabulated(run.tables.estimates, [TALLIED], "level").persist())
+    (county,) = right.frame.where("level = 'County'").collect()
+    # 3 + 1 adults, 2 children, 4 + 3 + 1 in institutions, who count twice.
+    assert list(county)[2:] == [4 + 2 + 2 * 8, 4 + 2 * 8, 4 + 8, 2 + 8]
+    assert verified((right,), run) == {}
+    for name, rules in (("P0060001", {TABLES_EQUAL, TOTALS_EQUAL}), ("P0060002", {TABLES_EQUAL})):
+        once = F.when(F.col("level") == "County", F.col(name) - 8).otherwise(F.col(name))
+        found = verified((replace(right, frame=right.frame.withColumn(name, once)),), run)
+        assert {key[:2] for key in found} == {(rule, "County") for rule in rules}
+        assert all(failing[0].startswith(f"{COUNTY} {name}") for failing in found.values())
 
 
 def test_a_row_that_is_missing_twice_there_or_of_nowhere_is_found(published, run):

@@ -13,6 +13,7 @@ from das_spark.products.dhc_2020_person import SCHEMA as PERSONS
 from das_spark.products.dhc_2020_unit import SCHEMA as UNITS
 from das_spark.tabulation import (
     dhc_household_tables,
+    dhc_person_medians,
     dhc_person_tables,
     dhc_unit_tables,
     incidence,
@@ -33,8 +34,19 @@ SCHEMAS = {"persons": PERSONS, "households": HOUSEHOLDS, "units": UNITS}
 #: Lines of every table that is no iteration, as published.
 LINES = {
     "persons": {
-        **{"P1": 1, "P3": 8, "P4": 3, "P5": 17, "P8": 71, "P9": 73, "P10": 71, "P11": 73, "P12": 49, "P14": 43},
-        **{"P15": 3, "P17": 31, "P18": 63, "PCT8": 36, "PCT9": 16, "PCT11": 6, "PCT12": 209, "PCT13": 49},
+        **{"P1": 1, "P3": 8, "P4": 3, "P5": 17, "P6": 7, "P7": 15, "P8": 71, "P9": 73, "P10": 71, "P11": 73},
+        **{
+            "P12": 49,
+            "P14": 43,
+            "P15": 3,
+            "P17": 31,
+            "P18": 63,
+            "PCT8": 36,
+            "PCT9": 16,
+            "PCT11": 6,
+            "PCT12": 209,
+            "PCT13": 49,
+        },
         **{"PCT19": 195, "PCO1": 39, "PCO2": 39, "PCO3": 33, "PCO4": 15, "PCO5": 31, "PCO6": 39, "PCO7": 39},
         **{"PCO8": 25, "PCO9": 25, "PCO10": 39, "H8": 1},
     },
@@ -97,18 +109,21 @@ def test_all_tables_are_there_with_as_many_lines_as_published(kind: str):
     assert {name: len(table.columns) for name, table in TABLES[kind].items()} == wanted
 
 
-def test_of_247_tables_235_are_sums_of_cells():
-    # P6, P7, P13 and its nine iterations are not.
-    assert {kind: len(tables) for kind, tables in TABLES.items()} == {"persons": 115, "households": 117, "units": 3}
-    assert sum(sum(lines.values()) for lines in LINES.values()) == 1821 - 7 - 15 - 3
+def test_of_247_tables_237_are_sums_of_cells_and_ten_are_medians():
+    medians = dhc_person_medians(PERSONS)
+    assert sum(map(len, TABLES.values())) + len(medians) == 247
+    assert {kind: len(tables) for kind, tables in TABLES.items()} == {"persons": 117, "households": 117, "units": 3}
+    assert sum(sum(lines.values()) for lines in LINES.values()) + len(medians[0].columns) == 1821
     names = [column.name for tables in TABLES.values() for table in tables.values() for column in table.columns]
-    assert len(set(names)) == len(names) == 9_007
+    assert len(set(names)) == len(names) == 9_029
 
 
 @pytest.mark.parametrize(
     ("kind", "table", "first", "last"),
     [
         ("persons", "P17", "P0170001", "P0170031"),
+        ("persons", "P6", "P0060001", "P0060007"),
+        ("persons", "P7", "P0070001", "P0070015"),
         ("persons", "P12A", "P012A001", "P012A049"),
         ("persons", "P12AA", "P012AA01", "P012AA49"),
         ("persons", "PCT8", "PCT0080001", "PCT0080036"),
@@ -166,6 +181,36 @@ def test_a_race_in_combination_is_all_combinations_that_name_it():
         origin, race = divmod(place, 6)
         wanted = number("persons", lambda p, o=origin, r=race: p["hispanic"] == o and races[r] in labels[p["cenrace"]])
         assert counted("persons", f"P12{letter}")[0] == wanted
+
+
+def test_who_has_several_races_is_tallied_once_for_each_of_them():
+    # The levels of race say which races, joined by hyphens: "White-Asian".
+    labels = PERSONS.attributes[PERSONS.axis("cenrace")].levels
+    first = [label.split("-")[0] for label in labels[:6]]
+
+    def tallied(people, among=lambda race: True) -> int:
+        return sum(
+            count * sum(among(race) for race in labels[person["cenrace"]].split("-"))
+            for person, count in RECORDS["persons"]
+            if people(person)
+        )
+
+    by_race = [tallied(lambda p: True)] + [tallied(lambda p: True, lambda r, of=of: r == of) for of in first]
+    assert counted("persons", "P6") == by_race
+    assert by_race[0] > counted("persons", "P1")[0]
+    by_origin = [by_race[0]]
+    for level in range(2):
+        by_origin.append(tallied(lambda p, o=level: p["hispanic"] == o))
+        by_origin += [tallied(lambda p, o=level: p["hispanic"] == o, lambda r, of=of: r == of) for of in first]
+    assert counted("persons", "P7") == by_origin
+    # Each race is the sum of its iterations of P12, by origin and in combination.
+    letters = ("W", "X", "Y", "Z", "AA", "AB", "AC", "AD", "AE", "AF", "AG", "AH")
+    iterated = [counted("persons", f"P12{letter}")[0] for letter in letters]
+    assert by_origin[2:8] + by_origin[9:] == iterated
+    assert [column.label for column in TABLES["persons"]["P7"].columns[:2]] == [
+        "Total races tallied",
+        "Not Hispanic or Latino",
+    ]
 
 
 def test_race_tables_are_those_of_the_redistricting_data():

@@ -112,6 +112,60 @@ def test_a_cell_that_several_selections_of_a_column_leave_counts_once():
     assert (matrix.counted(np.arange(SCHEMA.size)) == np.array(wanted).T).all()
 
 
+def tallied(*races: int) -> tuple:
+    return tuple((("cenrace", (race, 6)),) for race in races)
+
+
+#: Everybody tallied by two races, one of which is within the other column; a union of them counts a cell once.
+TALLIES = Table(
+    "T",
+    "races tallied",
+    "races",
+    SCHEMA,
+    (
+        TableColumn("A", "tallied", 0, (*tallied(0, 1), (("hispanic", (1,)),)), tallies=True),
+        TableColumn("B", "two races", 1, tallied(0, 1), tallies=True),
+        TableColumn("C", "one race", 2, tallied(0)),
+        TableColumn("D", "either", 2, tallied(0, 1)),
+    ),
+)
+
+
+@given(st.lists(HISTOGRAM, max_size=3))
+def test_a_cell_of_several_selections_that_are_tallied_counts_once_for_each(histograms):
+    found = tabulate(incidence([TALLIES]), *arrays(histograms))
+    for row, histogram in zip(found.tolist(), histograms, strict=True):
+        wanted = [0] * 4
+        for cell, count in histogram:
+            _, _, hispanic, race = SCHEMA.unravel(np.array([cell]))[0]
+            times = [race in (each, 6) for each in (0, 1)]
+            for place, number in enumerate((sum(times) + (hispanic == 1), sum(times), times[0], any(times))):
+                wanted[place] += count * int(number)
+        assert row == wanted
+
+
+def test_how_many_times_a_cell_counts_is_the_same_by_cells_and_by_levels():
+    every = np.arange(SCHEMA.size)
+    matrix = incidence([*TABLES, TALLIES])
+    times = np.array([column.times(SCHEMA) for table in (*TABLES, TALLIES) for column in table.columns]).T
+    assert (matrix.counted(every) == times).all()
+    assert (matrix.rows(every).toarray() == times).all()
+    assert matrix.rows(every[:0]).shape == (0, times.shape[1])
+    assert times.max() == 3
+    masks = np.array([column.mask(SCHEMA) for table in (*TABLES, TALLIES) for column in table.columns]).T
+    assert ((times > 0) == masks).all()
+
+
+def test_a_column_tallies_at_most_as_many_selections_as_a_byte_counts():
+    def of(number: int) -> Table:
+        return Table("T", "many", "all", SCHEMA, (TableColumn("A", "all", 0, ((),) * number, tallies=True),))
+
+    found = tabulate(incidence([of(255)]), np.array([3]), np.array([0, 1]), np.array([2**40]))
+    assert found.tolist() == [[255 * 2**40]]
+    with pytest.raises(QueryError, match="tallies"):
+        incidence([of(256)])
+
+
 def test_tables_of_two_schemas_or_one_table_twice_are_refused(housing):
     with pytest.raises(QueryError, match="one schema"):
         incidence([TABLES[0], *housing_tables(housing)])

@@ -93,6 +93,47 @@ def test_a_column_lies_within_another_one_exactly_if_its_cells_do(narrow, wide):
     assert one.is_within(other, SCHEMA) == (not (one.mask(SCHEMA) & ~other.mask(SCHEMA)).any())
 
 
+@pytest.mark.parametrize("wide", [[1, 3], [1, 1, 3], [0, 4], [1], [0, 1, 2]])
+@pytest.mark.parametrize("narrow", [[1], [1, 1], [4, 1], [3], [4, 4, 4]])
+@pytest.mark.parametrize("tallies", [(True, True), (True, False), (False, True)])
+def test_a_column_that_tallies_lies_within_one_that_counts_every_cell_as_often(narrow, wide, tallies):
+    one, other = (
+        TableColumn("X", "x", 0, tuple(SELECTIONS[place] for place in each), tallied)
+        for each, tallied in zip((narrow, wide), tallies, strict=True)
+    )
+
+    def times(column: TableColumn) -> list[int]:
+        found = [sum(SCHEMA.select(**dict(each))[cell] for each in column.where) for cell in range(SCHEMA.size)]
+        return [int(number) if column.tallies else min(number, 1) for number in found]
+
+    assert one.times(SCHEMA).tolist() == times(one)
+    assert one.is_within(other, SCHEMA) == all(a <= b for a, b in zip(times(one), times(other), strict=True))
+
+
+TALLIED = ({"kind": (0, 1)}, {"kind": (1, 2)})
+
+
+def test_lines_that_tally_count_a_cell_once_for_each_selection_and_keep_doing_so_under_a_heading():
+    total = Line(0, "Total tallied", {}, TALLIED)
+    old = Line(1, "Old", {"age": (1,)}, TALLIED)
+    of_dogs = Line(1, "With a dog", {"kind": (0, 1)}).within({"age": (1,)}, indent=1)
+    pets = table(total, old, of_dogs)
+    assert [column.tallies for column in pets.columns] == [True, True, False]
+    assert [column.times(SCHEMA).tolist() for column in pets.columns] == [
+        [1, 1, 2, 2, 1, 1],
+        [0, 1, 0, 2, 0, 1],
+        [0, 1, 0, 1, 0, 0],
+    ]
+    assert old.where == total.within({"age": (1,)}).where
+    with pytest.raises(QueryError, match="kind"):
+        old.within({"kind": (0,)})
+    # What it tallies more often than its heading is refused, and so is a heading that counts each cell once.
+    with pytest.raises(QueryError, match="more than its heading"):
+        table(total, Line(1, "Twice", {}, ({"kind": (0,)}, {"kind": (0,)})))
+    with pytest.raises(QueryError, match="more than its heading"):
+        table(Line(0, "Total", {}), Line(1, "Tallied", {}, TALLIED))
+
+
 def test_a_line_among_fewer_keeps_its_label_and_moves_to_the_right():
     line = LINES[2].within({"age": (1,)}, indent=1)
     assert (line.depth, line.label, line.levels) == (3, "Cats", {"kind": (0,), "age": (1,)})
