@@ -2,8 +2,7 @@
 
 Their lines follow from ages, and from the levels of sex, race, Hispanic origin and group quarters. Numbers, titles,
 universes and names of columns are those of the Census Bureau's file of 2010. What is in the file and not here needs
-more than persons tell (households, relationships, kinds of facilities), or counts people once for each of their races
-(P6 and P7), or is a median (P13).
+more than persons tell (households, relationships, kinds of facilities), or is a median (P13).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Schema
 from das_spark.tabulation.redistricting import quarters_by_type
 from das_spark.tabulation.table import COUNTY, TRACT, Line, Table
+from das_spark.tabulation.tallies import races_tallied, races_tallied_by_origin
 
 #: Attribute -> levels that count.
 _Levels = Mapping[str, tuple[int, ...]]
@@ -131,6 +131,9 @@ def _declared(schema: Schema) -> Iterator[_Declared]:
     yield _base(shared, 3, "Race", people, [everybody, *races])
     yield _base(shared, 4, "Hispanic or Latino origin", people, [everybody, *origins])
     yield _base("P", 5, "Hispanic or Latino origin by race", people, [everybody, *by_origin])
+    tally, names = "(total races tallied)", cenrace.levels[: len(_SINGLE_RACES)]
+    yield _base("P", 6, f"Race {tally}", "Races tallied", races_tallied(names))
+    yield _base("P", 7, f"Hispanic or Latino origin by race {tally}", "Races tallied", races_tallied_by_origin(names))
     yield from _iterated("P", 12, by_age, people, sex_by_age(AGES_OF_P12, {}))
     young = {"age": tuple(range(len(_UNDER_20)))}
     yield _base("P", 14, by_age, "Population under 20 years", sex_by_age(_UNDER_20, young))

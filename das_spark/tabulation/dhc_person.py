@@ -8,7 +8,6 @@ here is P2, which needs to know which blocks are urban.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, combinations
 from typing import Final
 
 from das_spark.histogram import Attribute, Schema
@@ -34,6 +33,7 @@ from das_spark.tabulation.demographic import (
 from das_spark.tabulation.medians import MedianTable
 from das_spark.tabulation.redistricting import race_lines
 from das_spark.tabulation.table import Line, Table
+from das_spark.tabulation.tallies import in_combination, races_tallied, races_tallied_by_origin
 
 #: First and last age of each group.
 _Ages = Sequence[tuple[int, int]]
@@ -112,27 +112,19 @@ _PCO: Final = {
 }
 
 
-def _in_combination(race: int) -> tuple[int, ...]:
-    """Levels of cenrace with a race: combinations by their number of races, then in the order of the races."""
-    every = chain.from_iterable(combinations(range(len(RACES)), number) for number in range(1, len(RACES) + 1))
-    return tuple(level for level, races in enumerate(every) if race in races)
-
-
 def _in_combination_iterations() -> dict[str, tuple[str, Levels]]:
     """W to AH: each race alone or in combination, by origin."""
     letters = iter(("W", "X", "Y", "Z", *(f"A{letter}" for letter in "ABCDEFGH")))
     return {
         next(letters): (
             f"{label} alone or in combination, {ORIGINS[level]}",
-            {"cenrace": _in_combination(race), "hispanic": (level,)},
+            {"cenrace": in_combination(race), "hispanic": (level,)},
         )
         for level in range(2)
         for race, label in enumerate(RACES)
     }
 
 
-#: Cells that are tallied once for each of their races.
-_TALLIED: Final = tuple({"cenrace": _in_combination(race)} for race in range(len(RACES)))
 _TO_V: Final = iterations_by("cenrace", "hispanic", _SEVERAL)
 _TO_I: Final = first(_TO_V, "I")
 
@@ -187,8 +179,8 @@ def _declared(schema: Schema) -> Iterator[Declared]:
     by_both = origin_by_race("cenrace", "hispanic", _SEVERAL, {})
     yield _base("P", 5, "Hispanic or Latino origin by race", people, [everybody, *by_both])
     by_race, by_tally = "Race (total races tallied)", "Hispanic or Latino origin by race (total races tallied)"
-    yield _base("P", 6, by_race, "Races tallied", _races_tallied())
-    yield _base("P", 7, by_tally, "Races tallied", _races_tallied_by_origin())
+    yield _base("P", 6, by_race, "Races tallied", races_tallied(RACES))
+    yield _base("P", 7, by_tally, "Races tallied", races_tallied_by_origin(RACES))
     yield _base("P", 8, "Race", people, (everybody, *races))
     yield _base("P", 9, origin, people, by_origin)
     yield _base("P", 10, "Race", adults, _among(_ADULTS, (everybody, *races)))
@@ -224,22 +216,6 @@ def _base(letters: str, number: int, title: str, universe: str, lines: Iterable[
 
 def _among(who: Levels, lines: Iterable[Line]) -> Iterator[Line]:
     return (line.within(who) for line in lines)
-
-
-def _races_tallied() -> Iterator[Line]:
-    """All races that people have, and each of the six: a person of several races counts once for each."""
-    yield Line(0, "Total races tallied", {}, _TALLIED)
-    for label, levels in zip(RACES, _TALLIED, strict=True):
-        yield Line(1, f"{label} alone or in combination with one or more other races", levels)
-
-
-def _races_tallied_by_origin() -> Iterator[Line]:
-    total, *races = _races_tallied()
-    yield total
-    for level, label in enumerate(ORIGINS):
-        of_origin = {"hispanic": (level,)}
-        yield Line(1, label, of_origin, _TALLIED)
-        yield from (line.within(of_origin, indent=1) for line in races)
 
 
 def _ages(depth: int, ages: _Ages, universe: Levels) -> Iterator[Line]:

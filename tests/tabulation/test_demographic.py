@@ -139,6 +139,26 @@ def test_races_origins_and_households():
     assert counted("P16") == homes
 
 
+def test_who_has_several_races_is_tallied_once_for_each_of_them():
+    labels = SCHEMA.attributes[SCHEMA.axis("cenrace")].levels
+    races = [label.split("-") for label in labels]
+
+    def tallied(among, race: str | None = None) -> int:
+        return sum(
+            count * (len(races[person["cenrace"]]) if race is None else race in races[person["cenrace"]])
+            for person, count in zip(PEOPLE, COUNTS.tolist(), strict=True)
+            if among(person)
+        )
+
+    def lines(among) -> list[int]:
+        return [tallied(among), *(tallied(among, *each) for each in races[:6])]
+
+    assert counted("P6") == lines(lambda person: True)
+    by_origin = [lines(lambda person, origin=origin: person["hispanic"] == origin) for origin in range(2)]
+    assert counted("P7") == [counted("P6")[0], *by_origin[0], *by_origin[1]]
+    assert counted("P6")[0] > number(lambda person: True)
+
+
 def test_redistricting_tables_take_adults_from_ages():
     small = PRODUCTS["pl94_2020_person"].schema
     codes = SCHEMA.unravel(CELLS)
