@@ -1,8 +1,16 @@
-"""The characteristics of 2020 after the redistricting data, as the run files have them: five runs on one population."""
+"""The characteristics of 2020 after the redistricting data, as the run files have them: five runs on one population.
+
+The joint run of the characteristics is carried out twice, on the spine of the census and on that of the production, and
+held to the same two runs of the redistricting data: persons on the spine of the census, units on an optimised one.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,31 +20,46 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.config import load_plan, load_run
-from das_spark.pipeline import run_parts, run_stages
+from das_spark.pipeline import estimate_from, levels, open_source, run_parts, run_stages, runner, verify_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 CONF = Path(__file__).parents[2] / "conf"
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
+#: Levels of the spine of the production.
+PRODUCTION = ("US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block")
+PARTS = ("person", "unit", "household")
 #: Table of persons -> the table of the redistricting data that says the same.
 SAME = {"P8": "P1", "P9": "P2", "P10": "P3", "P11": "P4"}
+#: First age of who may vote.
+ADULT = 18
+#: Blocks in which people must be for a test to say anything.
+MANY = 20
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory, spark, tools):
-    """Public folders by run: `people` and `units` of the redistricting data, and the parts of the joint run."""
-    folder = tmp_path_factory.mktemp("characteristics")
-    made = ["simulate", "--like", "2020-state", "--product", "dhc_2020", "--share", "1/5000", "--layout", "cef"]
-    assert main([*made, "--out", str(folder / "population")]) == 0
-    settings = [
-        f'input.path="{folder / "population"}"',
-        f'output.root="{folder / "runs"}"',
-        'budget.strategy="state"',
-        "evaluation.enabled=false",
-    ]
+def folder(tmp_path_factory) -> Path:
+    """A synthetic population, in places and tribal areas that are synthetic, too."""
+    place = tmp_path_factory.mktemp("characteristics")
+    made = ["simulate", "--like", "2020-state", "--product", "dhc_2020", "--share", "1/1000", "--layout", "cef"]
+    assert main([*made, "--out", str(place / "population")]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def settings(folder) -> list[str]:
+    """What all runs are told."""
+    places = [f'input.path="{folder / "population"}"', f'output.root="{folder / "runs"}"']
+    return [*places, "evaluation.enabled=false"]
+
+
+@pytest.fixture(scope="module")
+def redistricting(folder, settings, spark, tools):
+    """Public folders of the runs that come first: `people` and `units`."""
     found = {}
-    for name, product in (("people", "pl94_2020_person"), ("units", "pl94_2020_unit")):
-        plan = load_plan(CONF / "pl94_2020_simulated.toml", [], [*settings, f'run.product="{product}"'])
+    for name, product, spine in (("people", "pl94_2020_person", "census"), ("units", "pl94_2020_unit", "optimised")):
+        own = [f'run.product="{product}"', 'budget.strategy="state"', f'geography.spine="{spine}"']
+        plan = load_plan(CONF / "pl94_2020_simulated.toml", [], [*settings, *own])
         found[name] = run_stages(plan, run_id=name, test_key=tools.TEST_KEY, spark=spark).layout.public
     # The run files of the parts name these runs; here they lie elsewhere.
     (folder / "conf").mkdir()
@@ -45,10 +68,43 @@ def runs(tmp_path_factory, spark, tools):
         for record, name in (("persons", "people"), ("units", "units")):
             text = text.replace(f'"runs/redistricting-{record}"', f'"{folder / "runs" / name}"')
         (folder / "conf" / path.name).write_text(text)
-    joint = load_run(folder / "conf" / "dhc_2020.toml", settings=settings)
-    summary = run_parts(joint, run_id="characteristics", test_key=tools.TEST_KEY, spark=spark)
+    return found
+
+
+@pytest.fixture(scope="module")
+def joint(folder, settings, redistricting, spark, tools):
+    """Carries out the joint run under a strategy, or goes on with it."""
+    carry_out = partial(run_parts, test_key=tools.TEST_KEY, spark=spark)
+    own = folder / "conf" / "dhc_2020.toml"
+    return lambda name, *more: carry_out(load_run(own, settings=[*settings, *more]), run_id=name)
+
+
+def folders(redistricting, summary):
+    """Public folders by run: those of the redistricting data, and the parts of the joint run."""
     assert summary.finished
-    return found | {record: part.layout.public for record, part in summary.parts.items()}
+    return redistricting | {record: part.layout.public for record, part in summary.parts.items()}
+
+
+@pytest.fixture(scope="module")
+def on_census(redistricting, joint):
+    """The joint run on the spine of the census."""
+    return folders(redistricting, joint("census", 'budget.strategy="state"'))
+
+
+@pytest.fixture(scope="module")
+def on_production(redistricting, joint, tools):
+    """The joint run on the spine of the production, whose driver dies in a part and between two parts."""
+    own = ("production", 'budget.strategy="us_dhc_spine"', 'geography.spine="dhc"')
+    for module, place, nth in ((levels, "estimate", 4), (runner, "publish_microdata", 2)):
+        with tools.dying(module, place, nth=nth):
+            joint(*own)
+    return folders(redistricting, joint(*own))
+
+
+@pytest.fixture(params=["on_census", "on_production"])
+def runs(request):
+    """Either of them."""
+    return request.getfixturevalue(request.param)
 
 
 def rows(public, name: str, levels: tuple[str, ...] = LEVELS) -> dict[str, list[int]]:
@@ -146,3 +202,107 @@ def test_the_file_of_households_has_every_unit_with_tenure_and_kind_of_vacancy(r
         return sorted(tuple(line[place] for place in places) for line in lines)
 
     assert told(own, names) == told(units, others)
+
+
+def lines(public, record: str) -> list[dict[str, str]]:
+    """Microdata as text, by names of columns."""
+    folder = public.microdata(record, "text")
+    names = (folder / "header").read_text().strip().split("|")
+    texts = [part.read_text().splitlines() for part in sorted(folder.glob("part-*"))]
+    return [dict(zip(names, line.split("|"), strict=True)) for text in texts for line in text]
+
+
+def block(line: dict[str, str]) -> str:
+    """Its 15 digits."""
+    return "".join(line[name] for name in ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK"))
+
+
+def class_of(facility: str) -> str:
+    """What the redistricting data call a type of group quarters: its first digit, but one class from 7 on."""
+    return min(facility[0], "7")
+
+
+def test_people_of_every_block_are_in_both_files_of_microdata_the_same(runs):
+    """Counted in the texts, by rules of the layouts alone: neither tables nor queries of the products are asked."""
+    before = Counter(
+        (block(line), *(line[name] for name in ("GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")))
+        for line in lines(runs["people"], "person")
+    )
+    after = Counter(
+        (block(line), class_of(line["GQTYPE"]), "12"[int(line["QAGE"]) >= ADULT], line["CENHISP"], line["CENRACE"])
+        for line in lines(runs["person"], "person")
+    )
+    assert after == before
+    assert len({place for place, *_ in after}) > MANY
+    assert {facility for _, facility, *_ in after} > {"0", "5"}
+
+
+def shares(public) -> dict[str, dict[str, tuple[str, Fraction]]]:
+    """Level -> geocode -> parent and share of the budget."""
+    found = {}
+    for level in PRODUCTION:
+        table = [row for path in public.level("shares", level).glob("*.parquet") for row in read(path)]
+        found[level] = {row["geocode"]: (row["parent"], Fraction(row["share"])) for row in table}
+        assert len(found[level]) == len(table)
+    return found
+
+
+def read(path: Path) -> list[dict]:
+    return pq.ParquetFile(path).read().to_pylist()
+
+
+@pytest.mark.parametrize("record", PARTS)
+def test_every_block_has_one_path_of_the_whole_budget_down_the_levels_of_the_production(on_production, folder, record):
+    found = shares(on_production[record])
+    written = (folder / "population" / "geography.txt").read_text().splitlines()[1:]
+    # State, county and tract; the block group, which a geocode names before the block, too; block.
+    blocks = sorted("".join(line.split("|")[:5]) for line in written)
+    assert sorted(code[-16:] for code in found["Block"]) == blocks
+    for code in found["Block"]:
+        place, spent = code, Fraction(0)
+        for level in reversed(PRODUCTION):
+            place, share = found[level][place]
+            spent += share
+        assert (place, spent) == ("", 1), code
+    sizes = [len(found[level]) for level in PRODUCTION]
+    assert sizes == sorted(sizes)
+    assert sizes[PRODUCTION.index("State")] == 2, "in and out of tribal areas"
+    for level in ("Tract_Subset", "Block_Group", "Block"):
+        assert len(found[level]) > len(found["State"])
+    # Geounits with one child, and what the production takes out, have given their share away or taken another's.
+    assert {share == 0 for level in PRODUCTION for _, share in found[level].values()} == {True, False}
+
+
+@pytest.mark.parametrize("record", PARTS)
+def test_nothing_is_measured_of_a_geounit_without_a_share(on_production, record):
+    found = shares(on_production[record])
+    for level in PRODUCTION:
+        paths = on_production[record].level("measurements", level).glob("*.parquet")
+        measured = {code for path in paths for code in pq.ParquetFile(path).read(["geocode"])["geocode"].to_pylist()}
+        assert measured <= {code for code, (_, share) in found[level].items() if share}
+        assert measured or not any(share for _, share in found[level].values())
+
+
+def test_another_count_of_a_block_than_the_published_one_is_found(on_production, tmp_path, spark):
+    shutil.copytree(on_production["unit"].path, tmp_path / "public")
+    (path, *_) = sorted((tmp_path / "public" / "published" / "level=Block").glob("part-*.parquet"))
+    table = pq.ParquetFile(path).read()
+    counts = table["counts"].to_pylist()
+    place = next(row for row, each in enumerate(counts) if each)
+    counts[place] = [counts[place][0] + 1, *counts[place][1:]]
+    field = table.schema.field("counts")
+    column = table.schema.get_field_index(field.name)
+    pq.write_table(table.set_column(column, field, pa.array(counts, field.type)), path)
+    report = verify_run(tmp_path / "public", spark)
+    failed = {check.name for check in report.checks if not check.passed}
+    assert {"published counts kept", "published counts sum up"} <= failed
+
+
+def test_who_has_the_public_folder_makes_the_same_estimates_and_tables_of_it(on_production, tmp_path, spark):
+    shutil.copytree(on_production["unit"].path, tmp_path / "public")
+    source = open_source(tmp_path / "public", None, [f'output.root="{tmp_path}/again"'])
+    summary = estimate_from(source, run_id="again", spark=spark)
+    again = summary.layout.public
+    assert json.loads(again.verification.read_text())["passed"]
+    for name in ("H1", "H3", "H5"):
+        assert rows(again, name) == rows(on_production["unit"], name)
