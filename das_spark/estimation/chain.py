@@ -205,7 +205,7 @@ NOISY: Final = 30.0
 """Noise of a single cell, in people, above which bounds of a few people take the batched solver hundreds of steps."""
 
 LARGE_AND_NOISY: Final = 100_000
-"""Variables from which it goes first even so."""
+"""Variables from which it goes first even so; and where a program would couple more than `MOST_COUPLED` pairs."""
 
 
 MANY_CELLS: Final = 100_000
@@ -281,7 +281,8 @@ def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]
         return [FAMILY_SOLVERS[name] for name in names]
     measured = presolved.weight[presolved.weight > 0]
     noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
-    small = presolved.variables < (LARGE if noise <= NOISY else LARGE_AND_NOISY)
+    noisy = noise > NOISY and _coupled(presolved) <= MOST_COUPLED
+    small = presolved.variables < (LARGE_AND_NOISY if noisy else LARGE)
     asked_last = {BatchedSolver.name} if small else set()
     if not _many_classes(presolved):
         asked_last.add(NestedSolver.name)

@@ -2,16 +2,18 @@
 
 Prints a Markdown table: by geolevel the median, 99th percentile and worst milliseconds of CPU of `estimate_family`, how
 many families needed more than their first solver, and by whom they were solved. Families are assembled from the public
-tables of the run, and estimated again, one after the other, on one thread.
+tables of the run, and estimated again, one after the other, on one thread; by the solvers of the run, or by others
+(`--solvers piqp --level Tract_Group`).
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -81,17 +83,20 @@ def families(public: PublicLayout, level: LevelPlan, levels: list[str], depth: i
         yield level.measured(declared, known, noisy)
 
 
-def timed(public: PublicLayout, plan: RunPlan, levels: list[str], depth: int) -> str:
-    """One line of the table."""
+def timed(public: PublicLayout, plan: RunPlan, depth: int, solvers: tuple[str, ...]) -> str:
+    """One line of the table; `solvers` in place of those of the run, if there are any."""
+    levels = list(plan.spine.names)
     level, spent, found = level_plan(plan, levels[depth]), [], []
+    if solvers:
+        level = replace(level, family=replace(level.family, solvers=solvers))
     for problem in families(public, level, levels, depth):
         start = time.process_time()
         result = estimate_family(problem, level.family)
         spent.append(1e3 * (time.process_time() - start))
         found.append(result.diagnostics)
-    solvers = ", ".join(f"{name} {count:,}" for name, count in Counter(each.solver for each in found).most_common())
+    solved_by = ", ".join(f"{name} {count:,}" for name, count in Counter(each.solver for each in found).most_common())
     figures = f"{np.median(spent):,.1f} | {np.percentile(spent, 99):,.1f} | {max(spent):,.1f} | {sum(spent) / 1e3:,.1f}"
-    return f"| {levels[depth]} | {len(spent):,} | {figures} | {sum(map(fell_back, found)):,} | {solvers} |"
+    return f"| {levels[depth]} | {len(spent):,} | {figures} | {sum(map(fell_back, found)):,} | {solved_by} |"
 
 
 def fell_back(found: FamilyDiagnostics) -> bool:
@@ -101,16 +106,21 @@ def fell_back(found: FamilyDiagnostics) -> bool:
 
 def main() -> None:
     """Print a table a run."""
-    for run in sys.argv[1:]:
-        public = open_public(Path(run))
+    parser = argparse.ArgumentParser(description="CPU of every family of finished runs")
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--level", action="append", default=[], help="this geolevel; all of them if not given")
+    parser.add_argument("--solvers", default="", help="names with commas between, in place of those of the run")
+    asked = parser.parse_args()
+    for run in asked.runs:
+        public = open_public(run)
         manifest = PublicManifest.load(public.manifest)
-        plan = plan_from_config(manifest.config, source=run)
-        levels = list(plan.spine.names)
+        plan = plan_from_config(manifest.config, source=str(run))
         print(f"\n{manifest.run_id}: {plan.product.name}\n")
         print("| level | families | median ms | p99 ms | worst ms | all, s | fallbacks | solved by |")
         print("|---|---|---|---|---|---|---|---|")
-        for depth in range(len(levels)):
-            print(timed(public, plan, levels, depth), flush=True)
+        for depth, name in enumerate(plan.spine.names):
+            if not asked.level or name in asked.level:
+                print(timed(public, plan, depth, tuple(filter(None, asked.solvers.split(",")))), flush=True)
 
 
 if __name__ == "__main__":

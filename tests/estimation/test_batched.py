@@ -8,7 +8,15 @@ from functools import partial
 import numpy as np
 import pytest
 
-from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, batched, estimate_family
+from das_spark.estimation import (
+    FamilyBounds,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    batched,
+    chain,
+    estimate_family,
+)
 from das_spark.estimation.batched import (
     TIGHTNESS,
     Grouping,
@@ -218,6 +226,22 @@ def test_it_does_not_serve_roots_flows_relaxed_families_and_bounds_on_single_cel
     assert laid_out(replace(made.problem, bounds=(*made.problem.bounds, nobody))) is not None
     monkeypatch.setattr(batched, "MOST_ROWS", 3)
     assert laid_out(made.problem) is None
+
+
+def test_a_noisy_family_is_asked_of_it_first_only_where_a_program_would_couple_very_much(small, monkeypatch):
+    made = small(3, children=6, noise=100.0)
+    presolved = presolve(restrict(made.problem, made.plan))
+
+    def asked() -> list[str]:
+        return [each.name for each in chain._ordered(("batched", "piqp"), presolved)]
+
+    monkeypatch.setattr(chain, "LARGE", presolved.variables)
+    assert asked() == ["piqp", "batched"]
+    pairs = int((np.bincount(presolved.child) ** 2).sum())
+    monkeypatch.setattr(chain, "MOST_COUPLED", pairs - 1)
+    assert asked() == ["batched", "piqp"]
+    monkeypatch.setattr(chain, "LARGE", presolved.variables + 1)
+    assert asked() == ["piqp", "batched"]
 
 
 def test_more_kinds_of_children_than_it_keeps_operators_for_are_left_to_others(small):
