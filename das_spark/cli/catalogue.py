@@ -137,9 +137,14 @@ def simulate(
         typer.Option(
             "--product",
             metavar="NAME",
-            help="dhc_2020: with relationships, ages and households; 2020-state in the layout cef alone.",
+            help="dhc_2020: with relationships, ages and households, like 2020 or 2020-state. In tidy tables, persons "
+            "alone, by relationship and once more as the redistricting data count them.",
         ),
     ] = "",
+    lowest: Annotated[
+        str,
+        typer.Option("--lowest", metavar="LEVEL", help="Tidy tables of dhc_2020: County, Tract, Block_Group or Block."),
+    ] = "Block",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Change it to get a different population.")] = 0,
     compress: Annotated[bool, typer.Option("--gzip", help="Compress the files of ipums and cef.")] = False,
 ) -> None:
@@ -160,6 +165,7 @@ def simulate(
             layout.value,
             seed,
             product=product,
+            lowest=lowest,
             compress=compress,
             progress=lambda done, total: status.update(f"simulating: {done} of {total} parts"),
         )

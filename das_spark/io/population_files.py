@@ -24,7 +24,16 @@ from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
 from das_spark.io.cef_people import people_lines
-from das_spark.simulation import LIKES, People2020, Population, PopulationKind, Records, parts_of
+from das_spark.simulation import (
+    LIKES,
+    PERSON_ATTRIBUTES,
+    People2020,
+    Population,
+    PopulationKind,
+    class_cells,
+    parts_of,
+    person_cells,
+)
 from das_spark.store import discard, disk_errors, write_durably
 
 if TYPE_CHECKING:
@@ -45,7 +54,13 @@ _LAYOUTS: Mapping[_Layout, tuple[str, ...]] = {
 DHC: Final = "dhc_2020"
 """Family of products for which a population has relationships and households."""
 
-_OF_DHC = ("2020-state", "cef")
+_NATION: Final = "2020"
+_OF_DHC: Final = (_NATION, "2020-state")
+"""Populations that can be made for it, in the layouts tidy and cef."""
+
+_BLOCK: Final = "Block"
+LOWEST: Final = {"County": 5, "Tract": 11, "Block_Group": 12, _BLOCK: 16}
+"""Geolevels that tidy tables of `DHC` may go down to, and the digits of their geocodes."""
 
 _IPUMS_FILE = "EXT1940USCB.dat"
 
@@ -59,6 +74,7 @@ class _PopulationSummary:
     seed: int
     layout: str
     product: str
+    lowest: str
     files: tuple[str, ...]
     persons: int
     units: int
@@ -69,10 +85,9 @@ class _PopulationSummary:
 
 #: Persons, occupied units, vacant units, geounits and occupied cells.
 _Tally = tuple[int, int, int, int, int]
-_ADULT = 18
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - an option each
     out: Path,
     like: str = "1940",
     share: Fraction = Fraction(1),
@@ -80,14 +95,16 @@ def simulate(
     seed: int = 0,
     *,
     product: str = "",
+    lowest: str = _BLOCK,
     compress: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> _PopulationSummary:
     """Make a population and write it into a new folder, with `population.json` and a README beside it.
 
     For the product `DHC` people have relationships, ages and households; otherwise what the population counts them by.
+    Its tidy tables count persons in the geounits of the geolevel `lowest`.
     """
-    kind = _kind(like, layout, share, product)
+    kind = _kind(like, layout, share, product, lowest)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out}: there is something already", hint="choose a new folder with --out")
     draft = out.with_name(f".{out.name}.draft")
@@ -95,12 +112,14 @@ def simulate(
         discard(draft)
         draft.mkdir(parents=True)
         try:
-            if product:
+            if product and layout == "tidy":
+                tally = _write_counts(draft, kind, share, seed, lowest, progress)
+            elif product:
                 tally = _write_people(draft, kind, share, seed, compress=compress, progress=progress)
             else:
                 tally = _write(draft, kind, share, seed, layout, compress=compress, progress=progress)
             files = tuple(sorted(path.name for path in draft.iterdir()))
-            summary = _PopulationSummary(like, str(share), seed, layout, product, files, *tally)
+            summary = _PopulationSummary(like, str(share), seed, layout, product, lowest, files, *tally)
             write_durably(draft / "population.json", json.dumps({"version": 1, **asdict(summary)}, indent=2) + "\n")
             write_durably(draft / "README.md", _readme(summary, kind))
             if out.exists():
@@ -111,7 +130,7 @@ def simulate(
     return summary
 
 
-def _kind(like: str, layout: _Layout, share: Fraction, product: str) -> PopulationKind:
+def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str) -> PopulationKind:
     if like not in LIKES:
         raise ConfigurationError(f"there is no population {like!r}; known: {', '.join(LIKES)}", hint=near(like, LIKES))
     if layout not in _LAYOUTS:
@@ -121,9 +140,15 @@ def _kind(like: str, layout: _Layout, share: Fraction, product: str) -> Populati
         raise ConfigurationError(f"the layout {layout!r} is that of {fitting}, not of a population like {like!r}")
     if product not in ("", DHC):
         raise ConfigurationError(f"there is no population made for a product {product!r}", hint=f"known: {DHC}")
-    if product and (like, layout) != _OF_DHC:
+    if product and like not in _OF_DHC:
+        raise ConfigurationError(f"people of {product!r} are made like {' and '.join(_OF_DHC)} alone")
+    if lowest not in LOWEST:
         raise ConfigurationError(
-            f"people of {product!r} are made like {_OF_DHC[0]}, in the layout {_OF_DHC[1]!r} alone"
+            f"there is no geolevel {lowest!r} that tables can end at", hint=f"known: {', '.join(LOWEST)}"
+        )
+    if lowest != _BLOCK and not (product and layout == "tidy"):
+        raise ConfigurationError(
+            f"tables that end at {lowest} are made in the layout 'tidy' for the product {DHC} alone"
         )
     if not 0 < share <= 1:
         raise ConfigurationError('share: expected a share above 0 and up to 1, such as "1/100"')
@@ -163,74 +188,91 @@ def _write_people(
     compress: bool,
     progress: Callable[[int, int], None] | None,
 ) -> _Tally:
-    """Write a state person by person."""
-    state = People2020.of(seed, share)
-    unit, persons, occupied, vacant = cef.FIRST_UNIT, 0, 0, 0
-    cells: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    """Write states person by person."""
+    unit, block, persons, occupied, vacant, cells = cef.FIRST_UNIT, cef.FIRST_BLOCK, 0, 0, 0, 0
     with _cef_files(folder, compress=compress) as (of_persons, of_units, geography):
-        geography.write(cef.block_lines(state.geocodes, cef.FIRST_BLOCK))
-        for records in state.records():
-            unit_lines, person_lines, number = people_lines(state.geocodes, records, unit, cef.FIRST_BLOCK)
-            of_units.write(unit_lines)
-            of_persons.write(person_lines)
-            unit, persons = unit + number, persons + len(records.unit)
-            empty = int((records.vacancy > 0).sum())
-            vacant, occupied = vacant + empty, occupied + number - empty
-            cells = np.concatenate([cells, np.unique(_cells_of(records, kind))])
-    if progress is not None:
-        progress(1, 1)
-    return persons, occupied, vacant, len(state.geocodes), len(cells)
+        for state in _states(kind, share, seed, progress):
+            geography.write(cef.block_lines(state.geocodes, block))
+            for records in state.records():
+                unit_lines, person_lines, number = people_lines(state.geocodes, records, unit, block)
+                of_units.write(unit_lines)
+                of_persons.write(person_lines)
+                unit, persons = unit + number, persons + len(records.unit)
+                empty = int((records.vacancy > 0).sum())
+                vacant, occupied = vacant + empty, occupied + number - empty
+                # A block is in the records of one draw alone.
+                own = records.block[records.unit] * int(np.prod(kind.shape)) + class_cells(person_cells(records))
+                cells += len(np.unique(own))
+            block += len(state.geocodes)
+    return persons, occupied, vacant, block - cef.FIRST_BLOCK, cells
 
 
-def _cells_of(records: Records, kind: PopulationKind) -> NDArray[np.int64]:
-    """Block and cell of each person, as one number."""
-    hhgq = np.minimum(records.quarters[records.unit] // 100, kind.shape[0] - 1)
-    levels = (hhgq, (records.age >= _ADULT).astype(np.int64), records.hispanic, records.race)
-    cell = np.ravel_multi_index(levels, kind.shape)
-    return records.block[records.unit] * int(np.prod(kind.shape)) + cell
+def _states(
+    kind: PopulationKind, share: Fraction, seed: int, progress: Callable[[int, int], None] | None
+) -> Iterator[People2020]:
+    """The states of a population of 2020, without people."""
+    nation = kind.name == _NATION
+    states = People2020.nation(seed, share) if nation else iter([People2020.of(seed, share)])
+    parts = parts_of(kind.name, share)
+    for done, state in enumerate(states, start=1):
+        yield state
+        if progress is not None:
+            progress(done, len(parts))
+
+
+def _write_counts(
+    folder: Path,
+    kind: PopulationKind,
+    share: Fraction,
+    seed: int,
+    lowest: str,
+    progress: Callable[[int, int], None] | None,
+) -> _Tally:
+    """Write counts of persons by what the characteristics tell of them, and by what the redistricting data do."""
+    tally = np.zeros(5, dtype=np.int64)
+    with _tables(folder) as write:
+        for state in _states(kind, share, seed, progress):
+            made = state.population(LOWEST[lowest])
+            at, classes = made.geocodes[made.geounit], int(np.prod(kind.shape))
+            keys, place = np.unique(made.geounit * classes + class_cells(made.cell), return_inverse=True)
+            count = np.bincount(place, made.count, len(keys)).astype(np.int64)
+            write("persons", _cell_table(at, made.cell, made.count, PERSON_ATTRIBUTES))
+            of_classes = _cell_table(made.geocodes[keys // classes], keys % classes, count, kind.attributes)
+            write("redistricting", of_classes)
+            write("units", _unit_table(made.geocodes, made.units, made.vacant))
+            tally += (made.persons, made.units.sum(), made.vacant.sum(), len(made.geocodes), len(made.cell))
+    return cast("_Tally", tuple(int(each) for each in tally))
 
 
 @contextmanager
 def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Population], None]]:
-    geocode, number = ("geocode", pa.string()), pa.int64()
-    attributes = [(name, pa.int8()) for name, _ in kind.attributes]
-    classes = [(f"units_{each}", number) for each in range(kind.attributes[0][1])]
-    persons = pa.schema([geocode, *attributes, ("count", number)])
-    units = pa.schema([geocode, *classes, ("vacant", number)])
-    with (
-        _household_writer(folder, kind) as write_households,
-        pq.ParquetWriter(folder / "persons.parquet", persons, compression="zstd") as of_persons,
-        pq.ParquetWriter(folder / "units.parquet", units, compression="zstd") as of_units,
-    ):
+    with _tables(folder) as write_table:
 
         def write(population: Population) -> None:
             at = population.geocodes[population.geounit]
-            of_persons.write_table(_cell_table(at, population.cell, population.count, kind.attributes))
-            of_units.write_table(_unit_table(population.geocodes, population.units, population.vacant))
-            write_households(population)
+            write_table("persons", _cell_table(at, population.cell, population.count, kind.attributes))
+            write_table("units", _unit_table(population.geocodes, population.units, population.vacant))
+            made = population.households
+            if made is not None:  # and units by the detailed type of facilities
+                at = population.geocodes[made.geounit]
+                write_table("households", _cell_table(at, made.cell, made.count, kind.households))
+                units = np.concatenate([population.units[:, :1], made.facilities], axis=1)
+                write_table("living_quarters", _unit_table(population.geocodes, units, population.vacant))
 
         yield write
 
 
 @contextmanager
-def _household_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Population], None]]:
-    """Writes households and units by the detailed type of facilities, where the people of a population have them."""
+def _tables(folder: Path) -> Iterator[Callable[[str, pa.Table], None]]:
+    """Writes rows of named Parquet tables, each of them begun with its first rows."""
     with ExitStack() as stack:
         writers: dict[str, pq.ParquetWriter] = {}
 
-        def table(name: str, rows: pa.Table) -> None:
+        def write(name: str, rows: pa.Table) -> None:
             if name not in writers:
                 writer = pq.ParquetWriter(folder / f"{name}.parquet", rows.schema, compression="zstd")
                 writers[name] = stack.enter_context(writer)
             writers[name].write_table(rows)
-
-        def write(population: Population) -> None:
-            made = population.households
-            if made is not None:
-                at = population.geocodes[made.geounit]
-                table("households", _cell_table(at, made.cell, made.count, kind.households))
-                units = np.concatenate([population.units[:, :1], made.facilities], axis=1)
-                table("living_quarters", _unit_table(population.geocodes, units, population.vacant))
 
         yield write
 
@@ -305,11 +347,13 @@ def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Populatio
 
 
 def _readme(summary: _PopulationSummary, kind: PopulationKind) -> str:
+    attributes = PERSON_ATTRIBUTES if summary.product and summary.layout == "tidy" else kind.attributes
     return _README.format(
-        shape=" x ".join(f"{name} ({size})" for name, size in kind.attributes),
+        shape=" x ".join(f"{name} ({size})" for name, size in attributes),
         tables=_TABLES[summary.layout],
-        people=_PEOPLE if summary.product else "",
-        option=f" --product {summary.product}" if summary.product else "",
+        people=_PEOPLE.get(summary.layout, "") if summary.product else "",
+        option=(f" --product {summary.product}" if summary.product else "")
+        + (f" --lowest {summary.lowest}" if summary.lowest != _BLOCK else ""),
         **asdict(summary),
     )
 
@@ -329,10 +373,16 @@ holds every block, empty ones too, with those columns of the geographic referenc
 Fields that it does not read hold what is allowed there.""",
 }
 
-_PEOPLE = """
+_PEOPLE = {
+    "cef": """
 People have relationships, sex and single years of age; group quarters have their detailed types, and housing units
 tenure or a kind of vacancy. What a unit record says of a household is what its person records say.
-"""
+""",
+    "tidy": """
+`persons.parquet` counts people by relationship or type of group quarters, sex, single years of age, origin and race;
+`redistricting.parquet` counts the same people by what the redistricting data tell of them.
+""",
+}
 
 _README = """\
 # A simulated population like {like}

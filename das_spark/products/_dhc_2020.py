@@ -63,7 +63,7 @@ def strategies(
     puerto_rico: Spent,
     passes: tuple[OuterPass, ...],
 ) -> tuple[Strategy, ...]:
-    """The published strategies on the production's spine, the same on that of the census, and one for a state.
+    """The published strategies on the production's spine, the same on that of the census, and for parts of the nation.
 
     Args:
         queries: In the order of the numerators.
@@ -82,16 +82,28 @@ def strategies(
         ("us_dhc_spine", nation, united_states),
         ("pr_dhc_spine", island, puerto_rico),
     )
-    return tuple(_strategy(name, title, queries, spent, passes) for name, title, spent in whole)
+    made = [_strategy(name, title, queries, spent, passes) for name, title, spent in whole]
+    to_county = "The nation to the county: equal levels, each with the queries of the nation's"
+    return (*made, _strategy("to_county", to_county, queries, united_states, passes, equal=LEVELS[:3]))
 
 
-def _strategy(name: str, title: str, queries: Sequence[str], spent: Spent, passes: tuple[OuterPass, ...]) -> Strategy:
+def _strategy(
+    name: str,
+    title: str,
+    queries: Sequence[str],
+    spent: Spent,
+    passes: tuple[OuterPass, ...],
+    *,
+    equal: Sequence[str] = (),
+) -> Strategy:
+    """A strategy of all levels that something is spent on, or of some of them with equal parts of the whole."""
     whole = sum(map(sum, spent.values()))
+    shares = {level: Fraction(sum(row), whole) for level, row in spent.items()}
     return concentrated_strategy(
         name,
         title,
         rho=str(Fraction(whole, _UNIT)),
-        geolevels={level: Fraction(sum(row), whole) for level, row in spent.items()},
+        geolevels={level: Fraction(1, len(equal)) for level in equal} or shares,
         queries={
             level: {query: Fraction(part, sum(row)) for query, part in zip(queries, row, strict=True)}
             for level, row in spent.items()

@@ -6,7 +6,7 @@ Each is made in independent parts (one, or one a state), the same for the same s
 are calibrated to stand in `states_1940` and `states_2020`, how people and places are drawn in `census_1940` and
 `census_2020`, and the areas that blocks of 2020 lie in in `entities_2020`.
 
-:class:`People2020` is the state of 2020 person by person, with households: what files of records are written from.
+:class:`People2020` is a state of 2020 person by person, with households: what files of records are written from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from das_spark.simulation.census_1940 import CENSUS_1940, state_of_1940
 from das_spark.simulation.census_2020 import CENSUS_2020, STATE_2020
 from das_spark.simulation.demonstration_2010 import DEMONSTRATION_2010
 from das_spark.simulation.household_fields import household_fields
-from das_spark.simulation.people_2020 import People2020, Records
+from das_spark.simulation.people_2020 import PERSON_ATTRIBUTES, People2020, Records, class_cells, person_cells
 from das_spark.simulation.population import Population, PopulationKind, generator, share_of
 from das_spark.simulation.quickstart import QUICKSTART
 from das_spark.simulation.states_1940 import GEOUNITS_1940
@@ -27,13 +27,16 @@ from das_spark.simulation.states_1940 import GEOUNITS_1940
 __all__ = [
     "GEOUNITS_1940",
     "LIKES",
+    "PERSON_ATTRIBUTES",
     "People2020",
     "Population",
     "PopulationKind",
     "Records",
+    "class_cells",
     "generator",
     "household_fields",
     "parts_of",
+    "person_cells",
     "share_of",
     "state_of_1940",
 ]

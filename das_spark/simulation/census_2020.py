@@ -7,6 +7,7 @@ quarters of all seven classes and the 63 combinations of races: calibrated to pu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -333,6 +334,12 @@ def housing_of_state(seed: int, share: Fraction) -> Housing:
     """The places and units of `STATE_2020` of a seed and share, without people."""
     plan = _plan_of_state(SYNTHETIC_STATE, float(share) * SYNTHETIC_STATE.persons)
     return _housing(plan, generator(seed, plan.state.fips, 2020))
+
+
+def housing_of_nation(seed: int, share: Fraction) -> Iterator[tuple[int, Housing]]:
+    """The places and units of each state of `CENSUS_2020` of a seed and share, without people; before them its code."""
+    for plan in _plan_of_nation(share):
+        yield plan.state.fips, _housing(plan, generator(seed, plan.state.fips, 2020))
 
 
 def _make(plan: StatePlan2020, seed: int) -> Population:

@@ -1,9 +1,9 @@
-"""A synthetic state of 2020, person by person and unit by unit.
+"""Synthetic states of 2020, person by person and unit by unit.
 
-It has all that the Demographic and Housing Characteristics count: relationships, single years of age, tenure, kinds of
-vacancy, types of group quarters. Places, households, vacant units and facilities are those of the population
-`2020-state` of the same seed and share (:mod:`das_spark.simulation.census_2020`); people are drawn anew, household by
-household (:mod:`das_spark.simulation.households_2020`), so their numbers and races are like there, not the same.
+They have all that the Demographic and Housing Characteristics count: relationships, single years of age, tenure, kinds
+of vacancy, types of group quarters. Places, households, vacant units and facilities are those of the populations `2020`
+and `2020-state` of the same seed and share (:mod:`das_spark.simulation.census_2020`); people are drawn anew, household
+by household (:mod:`das_spark.simulation.households_2020`), so their numbers and races are like there, not the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.simulation.census_2020 import Housing, housing_of_state, origins_and_races
+from das_spark.simulation.census_2020 import Housing, housing_of_nation, housing_of_state, origins_and_races
 from das_spark.simulation.household_fields import HOUSEHOLDER
 from das_spark.simulation.households_2020 import (
     AGES,
@@ -28,7 +28,7 @@ from das_spark.simulation.households_2020 import (
     kinds_of_households,
     make_households,
 )
-from das_spark.simulation.population import Counts, generator
+from das_spark.simulation.population import Counts, Population, generator
 
 Floats = NDArray[np.float64]
 
@@ -140,6 +140,7 @@ class People2020:
 
     seed: int
     housing: Housing
+    fips: tuple[int, ...] = ()  #: the state, where there are several
 
     @classmethod
     def of(cls, seed: int, share: Fraction) -> People2020:
@@ -151,6 +152,17 @@ class People2020:
         """
         return cls(seed, housing_of_state(seed, share))
 
+    @classmethod
+    def nation(cls, seed: int, share: Fraction) -> Iterator[People2020]:
+        """Make the places and units of the nation, state by state.
+
+        Args:
+            seed: 0 or more.
+            share: Of the nation.
+        """
+        for fips, housing in housing_of_nation(seed, share):
+            yield cls(seed, housing, (fips,))
+
     @property
     def geocodes(self) -> NDArray[np.str_]:
         """Geocodes of all blocks, empty ones too, ascending, (D,) of text."""
@@ -159,7 +171,7 @@ class People2020:
     def records(self) -> Iterator[Records]:
         """Draw people, a bounded number of them at a time."""
         made, places = self.housing, self.housing.places
-        numbers = generator(self.seed, _STREAM)
+        numbers = generator(self.seed, *self.fips, _STREAM)
         weights = np.bincount(places.tract, places.size, len(places.rates))
         kinds = kinds_of_households(weights @ places.rates / max(weights.sum(), 1e-9))
         tract_kind = numbers.integers(0, TRACT_KINDS, len(places.rates))[places.tract]
@@ -167,8 +179,68 @@ class People2020:
             rates = places.block_rates(start, stop, numbers)
             yield _records(made, (start, stop), rates, tract_kind[start:stop], kinds, numbers)
 
+    def population(self, digits: int) -> Population:
+        """Count people by cell, and units by class.
+
+        Args:
+            digits: Of the geocodes, from the front, that name a geounit to count in.
+        """
+        made = self.housing
+        geocodes, geounit = np.unique(self.geocodes.astype(f"U{digits}"), return_inverse=True)
+        size = int(np.prod([levels for _, levels in PERSON_ATTRIBUTES]))
+        found = [
+            np.unique(geounit[each.block[each.unit]] * size + person_cells(each), return_counts=True)
+            for each in self.records()
+        ]
+        keys, place = np.unique(np.concatenate([key for key, _ in found]), return_inverse=True)
+        count = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(count, place, np.concatenate([number for _, number in found]))
+        units, vacant = np.zeros((len(geocodes), _CLASSES), dtype=np.int64), np.zeros(len(geocodes), dtype=np.int64)
+        np.add.at(units[:, 0], geounit, made.households)
+        np.add.at(units, (geounit[made.block], made.level), 1)
+        np.add.at(vacant, geounit, made.vacant)
+        return Population(geocodes, keys // size, keys % size, count, units, vacant)
+
 
 _STREAM: Final = 2022
+_CLASSES: Final = 8
+
+PERSON_ATTRIBUTES: Final = (("relgq", 42), ("sex", 2), ("age", AGES), ("hispanic", 2), ("cenrace", 63))
+"""What people are counted by, and the levels of each, in the order of cells."""
+
+CLASS_ATTRIBUTES: Final = (("hhgq", _CLASSES), ("votingage", 2), ("hispanic", 2), ("cenrace", 63))
+"""What the redistricting data count people by."""
+
+_ADULT: Final = 18
+_MEMBERS: Final = 18
+_OTHER_QUARTERS: Final = (702, 704, 706, 903, 904)
+_TOLD_APART: Final = [code for code in QUARTERS if code not in _OTHER_QUARTERS]
+_LEVEL_OF_CODE: Final = np.full(max(QUARTERS) + 1, -1)
+_LEVEL_OF_CODE[_TOLD_APART] = np.arange(_MEMBERS, _MEMBERS + len(_TOLD_APART))
+_LEVEL_OF_CODE[list(_OTHER_QUARTERS)] = _MEMBERS + len(_TOLD_APART)
+_CLASS_OF_LEVEL: Final = np.array([0] * _MEMBERS + [min(code // 100, _CLASSES - 1) for code in (*_TOLD_APART, 904)])
+"""Level of relgq of each type of quarters, five of which are one; class of each level."""
+
+
+def person_cells(records: Records) -> Counts:
+    """Cell of each person by `PERSON_ATTRIBUTES`, flat, (p,)."""
+    members = np.bincount(records.unit, minlength=len(records.block))[records.unit]
+    relgq = records.relationship - (HOUSEHOLDER - 1)
+    relgq[(records.relationship == HOUSEHOLDER) & (members == 1)] = 0
+    quarters = records.quarters[records.unit]
+    inside = quarters > 0
+    relgq[inside] = _LEVEL_OF_CODE[quarters[inside]]
+    levels = (relgq, records.woman, records.age, records.hispanic, records.race)
+    cells: Counts = np.ravel_multi_index(levels, tuple(size for _, size in PERSON_ATTRIBUTES))
+    return cells
+
+
+def class_cells(cells: Counts) -> Counts:
+    """Cell by `CLASS_ATTRIBUTES` of people in cells by `PERSON_ATTRIBUTES`, flat, likewise."""
+    relgq, _, age, hispanic, race = np.unravel_index(cells, tuple(size for _, size in PERSON_ATTRIBUTES))
+    levels = (_CLASS_OF_LEVEL[relgq], (age >= _ADULT).astype(np.int64), hispanic, race)
+    found: Counts = np.ravel_multi_index(levels, tuple(size for _, size in CLASS_ATTRIBUTES))
+    return found
 
 
 def _records(

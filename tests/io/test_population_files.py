@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
@@ -199,6 +200,24 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
         if relgq <= 1:
             heads[geocode] = heads.get(geocode, 0) + count
     assert coarse == persons
+    # Tidy tables are of the same people.
+    again = simulate(tmp_path / "counts", "2020-state", share, "tidy", seed=5, product="dhc_2020")
+    assert (again.persons, again.units, again.vacant) == (summary.persons, summary.units, summary.vacant)
+    for table, attributes, counts in (
+        ("persons", schema.attributes, relatives),
+        ("redistricting", PRODUCTS["pl94_2020_person"].schema.attributes, persons),
+    ):
+        rows = pq.read_table(tmp_path / "counts" / f"{table}.parquet").to_pylist()
+        axes = [len(attribute.levels) for attribute in attributes]
+        cells = {
+            (row["geocode"], int(np.ravel_multi_index([row[each.name] for each in attributes], axes))): row["count"]
+            for row in rows
+        }
+        assert (cells, len(rows)) == (counts, len(counts))
+    tidy = pq.read_table(tmp_path / "counts" / "units.parquet").to_pylist()
+    assert {
+        (row["geocode"], tuple(row[f"units_{level}"] for level in range(8)), row["vacant"]) for row in tidy
+    } == units
     assert heads == {geocode: each[0] for geocode, each, _ in units if each[0]}
 
 
@@ -255,7 +274,7 @@ def test_people_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("like", "layout", "product"),
-    [("2020-state", "cef", "dhc_2030"), ("2020-state", "tidy", "dhc_2020"), ("2020", "cef", "dhc_2020")],
+    [("2020-state", "cef", "dhc_2030"), ("1940", "tidy", "dhc_2020"), ("2010-state", "tidy", "dhc_2020")],
 )
 def test_a_product_that_people_cannot_be_made_for_is_refused(
     tmp_path: Path, like: str, layout: str, product: str
@@ -263,6 +282,45 @@ def test_a_product_that_people_cannot_be_made_for_is_refused(
     with pytest.raises(ConfigurationError, match=product):
         simulate(tmp_path / "out", like, Fraction(1, 5000), layout, product=product)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("layout", "product", "lowest", "wrong"),
+    [
+        ("tidy", "dhc_2020", "county", "county"),
+        ("cef", "dhc_2020", "County", "tidy"),
+        ("tidy", "", "County", "dhc_2020"),
+    ],
+)
+def test_tables_end_where_they_can(tmp_path: Path, layout: str, product: str, lowest: str, wrong: str) -> None:
+    with pytest.raises(ConfigurationError, match=wrong):
+        simulate(tmp_path / "out", "2020", Fraction(1, 5000), layout, product=product, lowest=lowest)
+
+
+def by_county(folder: Path) -> Counter[tuple[object, ...]]:
+    """All that tidy tables count, and units, by county."""
+    counts: Counter[tuple[object, ...]] = Counter()
+    for table in ("persons", "redistricting"):
+        for row in pq.read_table(folder / f"{table}.parquet").to_pylist():
+            geocode, *codes, count = row.values()
+            counts[table, geocode[:5], *codes] += count
+    for row in pq.read_table(folder / "units.parquet").to_pylist():
+        geocode = row.pop("geocode")
+        counts.update({("units", geocode[:5], name): number for name, number in row.items()})
+    return +counts
+
+
+def test_a_nation_by_county_is_the_same_as_by_block(tmp_path: Path) -> None:
+    found = {}
+    for lowest in ("Block", "County"):
+        summary = simulate(tmp_path / lowest, "2020", Fraction(1, 2000), seed=2, product="dhc_2020", lowest=lowest)
+        found[lowest] = by_county(tmp_path / lowest), summary.persons, summary.vacant
+    assert found["Block"] == found["County"]
+    counts, persons, vacant = found["County"]
+    assert len({key[1][:2] for key in counts}) > 1, "several states"
+    assert sum(count for key, count in counts.items() if key[0] == "persons") == persons
+    assert sum(count for key, count in counts.items() if key[::2] == ("units", "vacant")) == vacant
+    assert "--lowest County" in (tmp_path / "County" / "README.md").read_text()
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:

@@ -92,6 +92,18 @@ def test_on_the_census_spine_a_tract_has_what_three_levels_have(census, dhc):
             assert rho(census, level) == rho(dhc, level)
 
 
+def test_to_the_county_three_levels_have_equal_parts_of_the_same_budget():
+    nation, levels = DHC.strategies["us"].budget, ("US", "State", "County")
+    budget = DHC.strategies["to_county"].budget
+    assert budget.total == nation.total
+    assert {each.geolevel: each.share for each in budget.levels} == dict.fromkeys(levels, Fraction(1, 3))
+    for level in levels:
+        whole = sum(rho("us", level).values())
+        assert rho("to_county", level) == {
+            name: part / whole * budget.total / 3 for name, part in rho("us", level).items()
+        }
+
+
 def test_noise_and_epsilon_are_those_of_the_release():
     budget = DHC.strategies["us_dhc_spine"].budget
     first = next(iter(QUERIES))
