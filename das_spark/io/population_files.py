@@ -62,6 +62,9 @@ _BLOCK: Final = "Block"
 LOWEST: Final = {"County": 5, "Tract": 11, "Block_Group": 12, _BLOCK: 16}
 """Geolevels that tidy tables of `DHC` may go down to, and the digits of their geocodes."""
 
+_REDISTRICTING: Final = "redistricting"
+"""Folder of the same people as the redistricting data count them."""
+
 _IPUMS_FILE = "EXT1940USCB.dat"
 
 
@@ -118,7 +121,7 @@ def simulate(  # noqa: PLR0913 - an option each
                 tally = _write_people(draft, kind, share, seed, compress=compress, progress=progress)
             else:
                 tally = _write(draft, kind, share, seed, layout, compress=compress, progress=progress)
-            files = tuple(sorted(path.name for path in draft.iterdir()))
+            files = tuple(sorted(str(path.relative_to(draft)) for path in draft.rglob("*") if path.is_file()))
             summary = _PopulationSummary(like, str(share), seed, layout, product, lowest, files, *tally)
             write_durably(draft / "population.json", json.dumps({"version": 1, **asdict(summary)}, indent=2) + "\n")
             write_durably(draft / "README.md", _readme(summary, kind))
@@ -238,8 +241,9 @@ def _write_counts(
             count = np.bincount(place, made.count, len(keys)).astype(np.int64)
             write("persons", _cell_table(at, made.cell, made.count, PERSON_ATTRIBUTES))
             of_classes = _cell_table(made.geocodes[keys // classes], keys % classes, count, kind.attributes)
-            write("redistricting", of_classes)
-            write("units", _unit_table(made.geocodes, made.units, made.vacant))
+            write(f"{_REDISTRICTING}/persons", of_classes)
+            for name in ("units", f"{_REDISTRICTING}/units"):
+                write(name, _unit_table(made.geocodes, made.units, made.vacant))
             tally += (made.persons, made.units.sum(), made.vacant.sum(), len(made.geocodes), len(made.cell))
     return cast("_Tally", tuple(int(each) for each in tally))
 
@@ -270,6 +274,7 @@ def _tables(folder: Path) -> Iterator[Callable[[str, pa.Table], None]]:
 
         def write(name: str, rows: pa.Table) -> None:
             if name not in writers:
+                (folder / name).parent.mkdir(exist_ok=True)
                 writer = pq.ParquetWriter(folder / f"{name}.parquet", rows.schema, compression="zstd")
                 writers[name] = stack.enter_context(writer)
             writers[name].write_table(rows)
@@ -380,7 +385,7 @@ tenure or a kind of vacancy. What a unit record says of a household is what its 
 """,
     "tidy": """
 `persons.parquet` counts people by relationship or type of group quarters, sex, single years of age, origin and race;
-`redistricting.parquet` counts the same people by what the redistricting data tell of them.
+the folder `redistricting` has the same people by what the redistricting data tell of them.
 """,
 }
 

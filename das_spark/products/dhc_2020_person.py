@@ -28,7 +28,6 @@ from das_spark.products._redistricting import (
     HISPANIC,
     PERSON_FILES,
     RACE_CODES,
-    STRATA,
     UNIT_CLASSES,
     first_columns,
 )
@@ -274,7 +273,8 @@ DHC_2020_PERSON: Final = Product(
     default_levels=LEVELS,
     unit_classes=UNIT_CLASSES,
     class_query="hhgq8lev",
-    strata=STRATA,
+    # What the redistricting data tell of people is theirs, and has no error of this product.
+    strata="sex * age_38_groups",
     unit_bounds=UnitBounds(least=(0, *(1,) * 7), most=(99_999,) * 8, cap_when_total_known=True),
     structural_zeros=_ZEROS,
     strategies=by_name(strategies(_QUERIES, _UNITED_STATES, _PUERTO_RICO, _PASSES)),

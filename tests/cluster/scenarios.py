@@ -31,7 +31,7 @@ KEY = "an open secret"
 PATIENCE = 600.0
 #: A line that ends a stage: its name and its seconds.
 STAGE_LINE = re.compile(
-    r"^((?:spine|ingest|measure|estimate|census|microdata|tabulate|verify|evaluate)[^:]*): "
+    r"^((?:spine|ingest|published|measure|estimate|census|microdata|tabulate|verify|evaluate)[^:]*): "
     r"(?:[\d,]+ families, )?([\d.]+) s$",
     re.M,
 )

@@ -205,7 +205,7 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
     assert (again.persons, again.units, again.vacant) == (summary.persons, summary.units, summary.vacant)
     for table, attributes, counts in (
         ("persons", schema.attributes, relatives),
-        ("redistricting", PRODUCTS["pl94_2020_person"].schema.attributes, persons),
+        ("redistricting/persons", PRODUCTS["pl94_2020_person"].schema.attributes, persons),
     ):
         rows = pq.read_table(tmp_path / "counts" / f"{table}.parquet").to_pylist()
         axes = [len(attribute.levels) for attribute in attributes]
@@ -300,7 +300,7 @@ def test_tables_end_where_they_can(tmp_path: Path, layout: str, product: str, lo
 def by_county(folder: Path) -> Counter[tuple[object, ...]]:
     """All that tidy tables count, and units, by county."""
     counts: Counter[tuple[object, ...]] = Counter()
-    for table in ("persons", "redistricting"):
+    for table in ("persons", "redistricting/persons"):
         for row in pq.read_table(folder / f"{table}.parquet").to_pylist():
             geocode, *codes, count = row.values()
             counts[table, geocode[:5], *codes] += count

@@ -1,0 +1,61 @@
+"""Persons of the characteristics, which are held to a run of the redistricting data: a million cells, two passes."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from outcomes import calm_of, check_end
+from scenarios import Scenario, kill_group, kill_one
+from standalone import ROOT
+
+from das_spark.cli.main import main
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+
+BEFORE, CHARACTERISTICS = (ROOT / "conf" / name for name in ("pl94_2020_simulated.toml", "dhc_2020_person.toml"))
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some 2,000 people of a synthetic state with relationships and ages, as CEF records."""
+    place = tmp_path_factory.mktemp("characteristics") / "population"
+    asked = ["--like", "2020-state", "--product", "dhc_2020", "--share", "1/5000", "--layout", "cef"]
+    assert main(["simulate", *asked, "--out", str(place)]) == 0
+    return place
+
+
+def asked(scenario: Scenario, population: Path, run_file: Path, **more: object) -> Scenario:
+    """The scenario with a run file on a copy of the population."""
+    census = shutil.copytree(population, scenario.folder / "population")
+    settings = {"input.path": census, "output.root": scenario.folder / "runs", "output.microdata": '["parquet"]'}
+    settings |= {"budget.strategy": "state"} | more
+    scenario.run_file = run_file
+    scenario.options = tuple(f"--set={key}={value}" for key, value in settings.items())
+    return scenario
+
+
+def test_drivers_and_executors_are_killed_in_the_stages_of_the_characteristics(cluster, tmp_path, population):
+    before = asked(Scenario(cluster, tmp_path / "before"), population, BEFORE)
+    before.finish()
+    held = {"input.published": before.run, "budget.strategy": "us_dhc_spine", "geography.spine": "dhc"}
+    calm = calm_of(asked(Scenario(cluster, tmp_path / "calm"), population, CHARACTERISTICS, **held))
+    killed = ("published counts", "measure State", "estimate County", "estimate Tract_Subset", "tabulate", "verify")
+    assert set(killed) <= set(calm.stages)
+    scenario = asked(Scenario(cluster, tmp_path / "disturbed"), population, CHARACTERISTICS, **held)
+    dice = random.Random(2020)
+    for stage in killed:
+        process, number = scenario.start(), calm.stages.index(stage)
+        met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number] / 2)
+        if stage in ("published counts", "estimate County", "verify"):
+            kill_one(cluster, "executor", dice)
+            scenario.faults.append(("executor killed, characteristics", met, "went on, byte-equal"))
+            # The driver dies as well, in whatever it does a little later.
+            met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        kill_group(process)
+        scenario.faults.append(("driver killed, characteristics", met, "resumed by the same command, byte-equal"))
+    scenario.finish()
+    check_end(scenario, calm)
+    cluster.wait_for_workers(2)
