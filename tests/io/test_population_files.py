@@ -323,6 +323,23 @@ def test_a_nation_by_county_is_the_same_as_by_block(tmp_path: Path) -> None:
     assert "--lowest County" in (tmp_path / "County" / "README.md").read_text()
 
 
+def test_units_and_blocks_of_a_nation_have_numbers_of_their_own(tmp_path: Path) -> None:
+    share, product = Fraction(1, 2000), "dhc_2020"
+    summary = simulate(tmp_path / "cef", "2020", share, "cef", seed=2, product=product)
+    counts = simulate(tmp_path / "tidy", "2020", share, "tidy", seed=2, product=product)
+    numbers = ("persons", "units", "vacant", "geounits")
+    assert [getattr(summary, name) for name in numbers] == [getattr(counts, name) for name in numbers]
+    places = {field.name: slice(field.start, field.end) for field in UNIT.fields}
+    units = (tmp_path / "cef" / "units.txt").read_text().splitlines()
+    _, *blocks = (tmp_path / "cef" / "geography.txt").read_text().splitlines()
+    state_of = {line.split("|")[-1]: line.split("|")[0] for line in blocks}
+    assert len(state_of) == len(blocks) == summary.geounits
+    assert len({line[places["MAFID"]] for line in units}) == len(units) == summary.units + summary.vacant
+    assert len(set(state_of.values())) > 1
+    for line in units:
+        assert state_of[line[places["OIDTB"]].lstrip("0")] == line[places["BCUSTATEFP"]]
+
+
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("kept")
     with pytest.raises(OutputError, match="something already"):
