@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
@@ -313,11 +314,8 @@ class Product:
         return ("person", "unit") if assigned else (self.record,)
 
     def zero_cells(self) -> NDArray[np.bool_]:
-        """Whether a cell is a structural zero, in which nobody can be, shape (cells,)."""
-        zero = np.zeros(self.schema.size, dtype=bool)
-        for each in self.structural_zeros:
-            zero |= each.mask(self.schema)
-        return zero
+        """Whether a cell is a structural zero, in which nobody can be, shape (cells,); not to be written to."""
+        return _zero_cells(self.schema, self.structural_zeros)
 
     def layout(self, format: str) -> MicrodataLayout:
         """The layout of the microdata files of a format.
@@ -383,6 +381,15 @@ def pure_strategy(
     shares = tuple(QueryShare(query, exact(share, f"{name}: {query}")) for query, share in queries.items())
     levels = tuple(LevelBudget(level, exact(share, f"{name}: {level}"), shares) for level, share in geolevels.items())
     return Strategy(name, Budget(Framework.PURE_DP, exact(epsilon, f"{name}: epsilon"), levels), title)
+
+
+@lru_cache(maxsize=8)  # of a million cells it takes as long as a small family's estimate
+def _zero_cells(schema: Schema, zeros: tuple[StructuralZero, ...]) -> NDArray[np.bool_]:
+    zero = np.zeros(schema.size, dtype=bool)
+    for each in zeros:
+        zero |= each.mask(schema)
+    zero.setflags(write=False)
+    return zero
 
 
 def concentrated_strategy(
