@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from measured_trees import grown
-from test_linear import COUNTED, carried
+from test_linear import WEIGHTS, carried
 
 from das_spark.core.linear import whole_intervals
 
@@ -16,21 +16,21 @@ def covered(shrunk: float) -> tuple[np.ndarray, np.ndarray]:
 
     The tree, its noise, and the geounit that is looked at are others in every draw.
     """
-    found, looked = np.zeros(len(COUNTED)), np.zeros(len(COUNTED))
+    found, looked = np.zeros(len(WEIGHTS)), np.zeros(len(WEIGHTS))
     for seed in range(DRAWS):
         tree = grown(seed, exact=("", "root", "states", "parts")[seed % 4])
         code = tree.geounits[seed % len(tree.geounits)]
         estimate, variance = carried(tree, {})[0][code]
         low, high = whole_intervals(estimate, np.sqrt(shrunk * variance), 0.9)
-        truth, uncertain = COUNTED @ tree.truth[code], variance > 1e-6
+        truth, uncertain = WEIGHTS @ tree.truth[code], variance > 1e-6
         looked += uncertain
         found += uncertain & (low <= truth) & (truth <= high)
     return looked, found
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say():
-    """A count of independent draws at 0.9 stays within 4.5 standard deviations, over six statistics but for one run in
-    25,000. Negative ends are 0, so that more is right where little is counted, which trees of 0 to 19 people a cell
+    """A count of independent draws at 0.9 stays within 4.5 standard deviations, of seven statistics but for one run
+    in 20,000. Negative ends are 0, so that more is right where little is counted, which trees of 0 to 19 people a cell
     seldom do: two points. With halved covariances 76 % is covered, nine standard deviations below: the control."""
     looked, found = covered(1.0)
     deviation = np.sqrt(0.9 * 0.1 * looked)
