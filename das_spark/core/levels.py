@@ -69,6 +69,8 @@ class LevelPlan:
         groups = _groups(children, bounds.get(GROUP_TOTAL), bounds.get("total"))
         apart = {"flow", GROUP_TOTAL} | ({"total"} if groups is not None else set())
         flow = bounds.get("flow")
+        if self.held is not None and flow is not None and self.held.query.answers_in(self.queries["class"]) is not None:
+            flow = None  # what was published of the descendants divides the class margins, and says what they are
         return FamilyProblem(
             parent_geocode=parent,
             parent=None,

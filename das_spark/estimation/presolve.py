@@ -269,25 +269,33 @@ def _none() -> Integers:
 def _same_variables(elimination: _Elimination, rows: list[_SharedRows], child: Integers) -> tuple[Integers, Integers]:
     """Number rows so that equal sets of variables get one number: (number of each row, a first row of each number).
 
-    Sets are told apart by sums of pseudo-random codes of cells. Two different sets with one sum would make the solver
-    solve another problem, which the certificate, made from the tables, would then refuse.
+    Sets are told apart by sums of pseudo-random codes of cells. Among a million rows two sums of one series are the same
+    every now and then; those of another series then tell the sets apart.
     """
     rows = [each for each in rows if len(each.flat)]
     if len(rows) < 2:  # noqa: PLR2004 - two partitions
         return np.arange(len(child)), np.arange(len(child))
-    code = _codes(len(elimination.support.cells))[elimination.cell]
+    digest, other = (_digest(elimination, rows, child, series) for series in range(2))
+    _, first, place = np.unique(digest, return_index=True, return_inverse=True)
+    if (other != other[first][place]).any():
+        _, first, place = np.unique(np.stack([digest, other]), axis=1, return_index=True, return_inverse=True)
+    return place.ravel(), first
+
+
+def _digest(elimination: _Elimination, rows: list[_SharedRows], child: Integers, series: int) -> NDArray[np.uint64]:
+    """A number for the variables that each row counts."""
+    code = _codes(len(elimination.support.cells), series)[elimination.cell]
     sums = [
         np.bincount(each.key, weights=code, minlength=1 + int(each.flat.max(initial=0)))[each.flat] for each in rows
     ]
-    digest = np.concatenate(sums).astype(np.uint64) * np.uint64(elimination.support.children) + child.astype(np.uint64)
-    _, first, place = np.unique(digest, return_index=True, return_inverse=True)
-    return place, first
+    children = np.uint64(elimination.support.children)
+    return np.asarray(np.concatenate(sums).astype(np.uint64) * children + child.astype(np.uint64), dtype=np.uint64)
 
 
-def _codes(count: int) -> Floats:
+def _codes(count: int, series: int) -> Floats:
     """Pseudo-random whole numbers, small enough for the sum of all to be exact in a float."""
     with np.errstate(over="ignore"):
-        mixed = (np.arange(count, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (np.arange(count, dtype=np.uint64) + np.uint64(1 + (series << 40))) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)

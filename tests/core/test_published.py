@@ -12,10 +12,11 @@ from das_spark.audit import SmallPopulation
 from das_spark.audit.inputs import neighbouring_inputs
 from das_spark.audit.system import LocalSystem
 from das_spark.config import level_plan, plan_of
-from das_spark.core import ESTIMATORS, HeldCounts, PublishedFamily, read_family, saved_family
+from das_spark.core import ESTIMATORS, DeclaredBounds, HeldCounts, LevelPlan, PublishedFamily, read_family, saved_family
 from das_spark.core.family import MeasuredFamily
 from das_spark.core.published import held_bounds, held_on
 from das_spark.errors import EstimationError
+from das_spark.estimation import FamilyPlan
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.privacy import RunKey
 
@@ -59,6 +60,16 @@ def test_what_occurs_in_no_child_is_zero_wherever_the_parent_may_be():
     for every in (held_on(bound, None), held_on(bound, parent, everywhere=True)):
         assert every.rows.tolist() == [0, 1, 2]
         assert every.lower.tolist() == every.upper.tolist() == [[0, 1, 0], [0, 2, 0]]
+
+
+@pytest.mark.parametrize(("held", "classes", "kept"), [(HELD, "b", False), (HELD, "a", True), (None, "b", True)])
+def test_class_margins_are_divided_among_descendants_unless_they_are_published(held, classes, kept):
+    query = MINE.query(classes)
+    plan = LevelPlan(MINE.size, {"class": query}, FamilyPlan("level"), ESTIMATORS["top_down"], held)
+    sides = (np.array([[*(side,) * query.rows, 6]]) for side in (0, 6))  # of a descendant of six people
+    bounds = {"flow": DeclaredBounds(("x",), ("xa",), *sides)}
+    problem = plan.declared("", ("x",), bounds, published(x=[1] * 6))
+    assert (problem.flows is not None) == kept
 
 
 def fine_plan(estimator="top_down", rows="support", **more):

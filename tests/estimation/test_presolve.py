@@ -15,6 +15,7 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
+from das_spark.estimation import presolve as presolve_module
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema
@@ -74,6 +75,28 @@ def test_rows_of_different_queries_that_count_the_same_variables_of_a_child_beco
     # Child 0 alone may hold barracks, so those are fixed, and its total and its homes are the same two variables.
     assert sorted(found.aggregates.weight.tolist()) == [2.0, 2.0]
     np.testing.assert_allclose(found.aggregates.target[found.aggregates.child == 0], [(3 + 3 - 4) / 2])
+
+
+def test_sets_of_variables_with_one_sum_of_codes_are_told_apart(monkeypatch):
+    """Among a million rows of a nation two sets had one sum, and their bounds contradicted each other."""
+    problem = family([4, 5, 2, 2], [[0, 0], [0, 0]], [[8, 3], [8, 4]], texts=("detailed", "kind", "total"))
+    wanted, codes = presolved(problem).aggregates, presolve_module._codes
+    assert len(wanted.child) > 2
+    monkeypatch.setattr(
+        presolve_module, "_codes", lambda count, series: codes(count, series) if series else np.ones(count)
+    )
+    found = presolved(problem).aggregates
+
+    def rows(aggregates):
+        cells = [
+            sorted(aggregates.entry_variable[aggregates.entry_aggregate == each])
+            for each in range(len(aggregates.child))
+        ]
+        return sorted(
+            zip(aggregates.child, cells, aggregates.weight, aggregates.target, aggregates.upper, strict=True), key=str
+        )
+
+    assert rows(found) == rows(wanted)
 
 
 def test_bounds_that_cannot_bind_are_dropped():
