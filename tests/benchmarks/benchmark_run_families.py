@@ -25,7 +25,7 @@ import pyarrow.compute as pc  # noqa: E402
 from pyarrow import parquet  # noqa: E402
 
 from das_spark.config import RunPlan, level_plan, plan_from_config  # noqa: E402
-from das_spark.core import DeclaredBounds, LevelPlan, NoisyAnswers  # noqa: E402
+from das_spark.core import DeclaredBounds, LevelPlan, NoisyAnswers, PublishedFamily  # noqa: E402
 from das_spark.estimation import FamilyDiagnostics, FamilyProblem, estimate_family  # noqa: E402
 from das_spark.histogram import Histogram  # noqa: E402
 from das_spark.store import PublicLayout, PublicManifest, open_public  # noqa: E402
@@ -49,14 +49,20 @@ def array(column: pa.ChunkedArray) -> np.ndarray:
     return np.array(column.to_pylist(), dtype=np.int64)
 
 
+def histograms(size: int, rows: pa.Table) -> dict[str, Histogram]:
+    """Sparse rows by geocode."""
+    return {row["geocode"]: Histogram.from_pairs(size, row["cells"], row["counts"]) for row in rows.to_pylist()}
+
+
 def families(public: PublicLayout, level: LevelPlan, levels: list[str], depth: int) -> Iterator[FamilyProblem]:
     """The problem of every family of a level."""
     family, name = "parent" if depth else "geocode", levels[depth]
     geounits, answers, bounds = (
         parts_of(read(public, table, name), family) for table in ("geounits", "measurements", "bounds")
     )
-    above = read(public, "estimates", levels[depth - 1]) if depth else None
-    parents = {} if above is None else {row["geocode"]: row for row in above.to_pylist()}
+    parents = parts_of(read(public, "estimates", levels[depth - 1]), "geocode") if depth else {}
+    published = parts_of(read(public, "published", name), family) if level.held else {}
+    held_size = level.held.of.size if level.held else 0
     for parent, rows in geounits.items():
         limits = {
             bound: DeclaredBounds(
@@ -77,9 +83,9 @@ def families(public: PublicLayout, level: LevelPlan, levels: list[str], depth: i
             )
             for query, part in (parts_of(answers[parent], "query") if parent in answers else {}).items()
         ]
-        declared = level.declared(parent if depth else "", tuple(rows["geocode"].to_pylist()), limits)
-        estimate = parents.get(parent)
-        known = None if estimate is None else Histogram.from_pairs(level.size, estimate["cells"], estimate["counts"])
+        told = PublishedFamily.of(histograms(held_size, published[parent])) if level.held else None
+        declared = level.declared(parent if depth else "", tuple(rows["geocode"].to_pylist()), limits, told)
+        known = histograms(level.size, parents[parent])[parent] if depth else None
         yield level.measured(declared, known, noisy)
 
 
