@@ -236,7 +236,7 @@ class Solved:
 def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
     """Try the plan's solvers in order until a solution is certified, or the family is found to be infeasible.
 
-    Whether it can be met at all is asked once, after the first solver that proves nothing.
+    Whether it can be met at all is asked once, after the first solver that proves nothing, unless that met it.
     """
     support = presolved.support
 
@@ -261,7 +261,8 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
             best = Solved(proposal.candidate, proved, each.name, proposal.iterations, tried)
         if proved.certified:
             break
-        if len(tried) == 1 and support.relaxation is None:
+        met = proved.violation <= plan.feasibility_tolerance  # which says that the constraints can be met
+        if len(tried) == 1 and support.relaxation is None and not met:
             contradiction = conflict(presolved)
             if contradiction:
                 return replace(best, contradiction=contradiction)

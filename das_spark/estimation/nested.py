@@ -86,7 +86,7 @@ class Iterates:
 
 
 def begin(family: NestedFamily, rho: float) -> Iterates:
-    """Start where every class is divided in proportion, with the prices that this has."""
+    """Start from divided cells, with the prices that these have."""
     widths = np.diff(family.places.live_first)
     largest = int((np.diff(family.places.class_first) * widths).max(initial=0))
     rows, children = family.stacked.rows, family.support.children
@@ -115,9 +115,19 @@ def begin(family: NestedFamily, rho: float) -> Iterates:
     return state
 
 
+_APART: Final = 0.3
+"""How far a child's share of a cell is from its share of the class, about: a standard deviation, as a part of it."""
+_FITTINGS: Final = 6
+
+
 def _start(family: NestedFamily) -> Floats:
-    """Points that keep both margins; at the root, noisy cells brought to their class's people."""
-    points = np.empty(family.places.unknowns)
+    """Points near both margins; at the root, noisy cells brought to their class's people.
+
+    A class is divided in proportion first. From there, if many people live in a cell, each unknown goes towards its
+    noisy answer, the further the surer that is (E-84): answers to single cells know more of them than anything else,
+    and hundreds of iterations would only find that out. Then the margins are fitted in turn.
+    """
+    points, many = np.empty(family.places.unknowns), _many_people(family)
     sizes = family.support.sizes()
     for kind, start in enumerate(family.places.base):
         cells = slice(int(family.places.class_first[kind]), int(family.places.class_first[kind + 1]))
@@ -131,7 +141,26 @@ def _start(family: NestedFamily) -> Floats:
             continue
         share = family.targets[own] if family.known[kind] else sizes[children]
         part[:] = needed[:, None] * (share / share.sum())
+        if not many:
+            continue
+        spread = part + (_APART * part) ** 2
+        trust = spread / (spread + 1.0 / (family.unit * family.weight[children]))
+        free = family.alone[np.ix_(children, family.places.cell[cells])].T
+        near = np.maximum(part + trust * (free - part), _FLOOR * part)
+        for _ in range(_FITTINGS):
+            if family.known[kind]:
+                near *= _factors(share, near.sum(axis=0))
+            near *= _factors(needed, near.sum(axis=1))[:, None]
+        part[:] = near
     return points
+
+
+_FLOOR: Final = 1e-3
+"""Least share of its proportion that an unknown starts with, so that fitting can move it."""
+
+
+def _factors(wanted: Floats, found: Floats) -> Floats:
+    return np.divide(wanted, found, out=np.ones(len(found)), where=found > 0)
 
 
 def _divided(free: Floats, people: float) -> Floats:
@@ -385,7 +414,15 @@ def _correct(state: Iterates, block: Block, inverses: Inverses, stacked: Floats)
 
 
 PENALTIES: Final = ((0, 1.0), (20, 20.0), (70, 60.0))
-"""Penalty from an iteration on, in units of the weight of single cells."""
+"""Penalty from an iteration on, in units of the weight of single cells: low to find the sizes, then high to settle who
+has the few people of rare cells."""
+PENALTIES_OF_MANY: Final = ((0, 400.0), (20, 4000.0), (60, 400.0), (100, 30.0))
+"""The same where sums cross many classes and many people live in a cell: those begin where they belong, and are held
+there until the sums are settled."""
+MANY: Final = 1.0
+"""People of an unknown, in units of the noise of a single cell, that are many (tests/benchmarks)."""
+FEW_CLASSES: Final = 50
+"""Open classes with known sums below which the usual penalties do better even so."""
 FIRST_LOOK: Final = 20
 DECADE: Final = 8
 NEXT_LOOK: Final = 8
@@ -415,7 +452,7 @@ def solve_nested(support: Support, proof: Proof, tolerance: float) -> Proposal |
     family = nested_family(support)
     if family is None:
         return None
-    penalties, look = dict(PENALTIES), FIRST_LOOK
+    penalties, look = dict(PENALTIES_OF_MANY if _many_people(family) else PENALTIES), FIRST_LOOK
     state = begin(family, penalties[0])
     while True:
         if family.places.unknowns:
@@ -430,6 +467,14 @@ def solve_nested(support: Support, proof: Proof, tolerance: float) -> Proposal |
             look = state.iterations + max(NEXT_LOOK, int(DECADE * np.log10(max(found.gap, 1.0e-300) / tolerance)))
         if state.iterations in penalties:
             set_penalty(state, penalties[state.iterations])
+
+
+def _many_people(family: NestedFamily) -> bool:
+    """Whether many people live in a cell, and sums cross many classes."""
+    if family.support.parent is None or not family.blocks or np.count_nonzero(family.known) < FEW_CLASSES:
+        return False
+    people = float(family.needed.sum()) / family.places.unknowns
+    return bool(people * np.sqrt(family.unit) >= MANY)
 
 
 def _in_vain(family: NestedFamily, proved: Certificate, tolerance: float) -> bool:

@@ -269,8 +269,8 @@ def _none() -> Integers:
 def _same_variables(elimination: _Elimination, rows: list[_SharedRows], child: Integers) -> tuple[Integers, Integers]:
     """Number rows so that equal sets of variables get one number: (number of each row, a first row of each number).
 
-    Sets are told apart by sums of pseudo-random codes of cells. Among a million rows two sums of one series are the same
-    every now and then; those of another series then tell the sets apart.
+    Sets are told apart by sums of pseudo-random codes of cells. Among a million rows two sums of one series are now and
+    then the same; those of another series then tell the sets apart.
     """
     rows = [each for each in rows if len(each.flat)]
     if len(rows) < 2:  # noqa: PLR2004 - two partitions
