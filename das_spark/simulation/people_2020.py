@@ -17,7 +17,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.simulation.census_2020 import Housing, housing_of_nation, housing_of_state, origins_and_races
+from das_spark.simulation.census_2020 import (
+    CENSUS_2020,
+    Housing,
+    housing_of_nation,
+    housing_of_state,
+    origins_and_races,
+)
 from das_spark.simulation.household_fields import HOUSEHOLDER
 from das_spark.simulation.households_2020 import (
     AGES,
@@ -208,9 +214,6 @@ _CLASSES: Final = 8
 PERSON_ATTRIBUTES: Final = (("relgq", 42), ("sex", 2), ("age", AGES), ("hispanic", 2), ("cenrace", 63))
 """What people are counted by, and the levels of each, in the order of cells."""
 
-CLASS_ATTRIBUTES: Final = (("hhgq", _CLASSES), ("votingage", 2), ("hispanic", 2), ("cenrace", 63))
-"""What the redistricting data count people by."""
-
 _ADULT: Final = 18
 _MEMBERS: Final = 18
 _OTHER_QUARTERS: Final = (702, 704, 706, 903, 904)
@@ -236,10 +239,10 @@ def person_cells(records: Records) -> Counts:
 
 
 def class_cells(cells: Counts) -> Counts:
-    """Cell by `CLASS_ATTRIBUTES` of people in cells by `PERSON_ATTRIBUTES`, flat, likewise."""
+    """Cell in a population like `CENSUS_2020` of people in cells by `PERSON_ATTRIBUTES`, flat, likewise."""
     relgq, _, age, hispanic, race = np.unravel_index(cells, tuple(size for _, size in PERSON_ATTRIBUTES))
     levels = (_CLASS_OF_LEVEL[relgq], (age >= _ADULT).astype(np.int64), hispanic, race)
-    found: Counts = np.ravel_multi_index(levels, tuple(size for _, size in CLASS_ATTRIBUTES))
+    found: Counts = np.ravel_multi_index(levels, CENSUS_2020.shape)
     return found
 
 
