@@ -53,6 +53,25 @@ class Forest:
     lower: Integers  # least steps of each group of each child, shape (K, P)
     upper: Integers  # most, UNBOUNDED where nothing is demanded
 
+    def of(self, cells: Booleans) -> Forest:
+        """The groups of some cells, which are all that their largest groups have."""
+        used = np.zeros(len(self.parent) + 1, dtype=np.bool_)  # the last one: no group
+        used[self.home[cells]] = True
+        for one, two in itertools.pairwise(reversed(self.starts)):
+            used[self.parent[two:one][used[two:one]]] = True
+        used[-1] = False
+        number = np.where(used, np.cumsum(used) - 1, -1)
+        (kept,) = np.nonzero(used)
+        return Forest(
+            home=number[self.home[cells]],
+            parent=number[self.parent[kept]],
+            times=self.times[kept],
+            starts=tuple(int(each) for each in np.searchsorted(kept, self.starts)),
+            alone=self.alone[cells],
+            lower=self.lower[:, kept],
+            upper=self.upper[:, kept],
+        )
+
 
 def forest(levels: Sequence[Level], children: int) -> Forest | None:
     """The groups of all levels as a forest, or None where they are not nested.
@@ -152,6 +171,19 @@ class Steps:
     missing: Integers | None  # steps that each cell needs, shape (n,); None at the root
     released: bool  # whether distances are from the nearest whole number (E-52)
 
+    def of(self, own: Booleans, cells: Booleans) -> Steps:
+        """Those of some variables, which are all that some cells have."""
+        return Steps(
+            child=self.child[own],
+            cell=(np.cumsum(cells) - 1)[self.cell[own]],
+            children=self.children,
+            fraction=self.fraction[own],
+            lower=self.lower[own],
+            upper=self.upper[own],
+            missing=None if self.missing is None else self.missing[cells],
+            released=self.released,
+        )
+
 
 def slope(target: Floats, *, released: bool) -> Floats:
     """Cost of the step from the floor of each target to the next whole number (E-51, E-52)."""
@@ -167,13 +199,51 @@ def snapped(target: Floats) -> Floats:
 def best_steps(given: Steps, groups: Forest) -> tuple[Integers, float] | None:
     """Bring the sums of a pass nearest to their targets, in the unit box above the floor (E-73).
 
+    Blocks are independent: so many at a time as have `AT_ONCE` variables together.
+
     Returns:
         Steps of each variable, shape ``(N,)``, and how far the distance may be from the least one, relative to it: 0
         where it is proved (E-75). None where no steps keep the constraints.
     """
-    steps = given.lower.astype(np.int64)
     if (given.lower > given.upper).any() or (groups.lower > groups.upper).any() or (groups.upper < 0).any():
         return None
+    steps, lost, distance = given.lower.astype(np.int64), 0.0, 0.0
+    for part in _parts(given, groups):
+        own = part[given.cell]
+        found = _best_at_once(given, groups) if part.all() else _best_at_once(given.of(own, part), groups.of(part))
+        if found is None:
+            return None
+        steps[own] = found.steps
+        lost += found.lost
+        distance += found.distance
+    gap = lost / max(1.0, distance)
+    return steps, gap if gap > _PROVED else 0.0
+
+
+AT_ONCE: Final = 2_000_000
+"""Variables of the blocks whose networks are in memory together; more only where one block has more."""
+
+
+def _parts(given: Steps, groups: Forest) -> list[Booleans]:
+    """Cells of each part of the blocks, in the order of the blocks, shapes ``(n,)``."""
+    block = _blocks_of_cells(groups)
+    size = np.bincount(block[given.cell], minlength=int(block.max(initial=-1)) + 1)
+    part = np.cumsum(size) // AT_ONCE
+    return [part[block] == each for each in np.unique(part[block])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The steps of a part."""
+
+    steps: Integers  # of each of its variables
+    lost: float  # how far their distance may be from the least one, in people
+    distance: float  # their distance
+
+
+def _best_at_once(given: Steps, groups: Forest) -> _Best | None:
+    """The best steps of a family, or of a part of it that nothing ties to the rest."""
+    steps = given.lower.astype(np.int64)
     core = (given.fraction > 0) | (given.lower > 0)
     asked = np.zeros(len(groups.home), dtype=np.bool_)
     asked[given.cell[core]] = True
@@ -202,11 +272,7 @@ def best_steps(given: Steps, groups: Forest) -> tuple[Integers, float] | None:
     flow = np.empty(len(order), dtype=np.int64)
     flow[order] = found.flow
     steps[variable] += flow[: len(variable)]
-    lost = shortfall(networks, found) / network.price
-    if lost <= _PROVED:
-        return steps, 0.0
-    gap = lost / max(1.0, network.distance(table, steps[variable]))
-    return steps, gap if gap > _PROVED else 0.0
+    return _Best(steps, shortfall(networks, found) / network.price, network.distance(table, steps[variable]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,11 +366,7 @@ class _Network:
         key = table.key(groups, given.child[variable], cell)
         anchor = table.anchor[key].astype(np.int64)
         own_times = groups.alone[cell] + table.skipped[key]
-        # Blocks: what lies in one largest group; a cell in no group is one of its own.
-        top = _tops(groups)
-        block_of_cell = np.where(
-            groups.home >= 0, np.append(top, 0)[groups.home], len(top) + np.arange(len(groups.home))
-        )
+        top, block_of_cell = _tops(groups), _blocks_of_cells(groups)
         (cells,) = np.nonzero(asked) if given.missing is not None else (np.zeros(0, dtype=np.int64),)
         of_node, of_cell, of_variable = top[table.group], block_of_cell[cells], block_of_cell[cell]
         used = np.zeros(len(top) + len(groups.home), dtype=np.bool_)
@@ -391,6 +453,13 @@ def _tops(groups: Forest) -> Integers:
         inside = groups.parent[part] >= 0
         top[part][inside] = top[groups.parent[part][inside]]
     return top
+
+
+def _blocks_of_cells(groups: Forest) -> Integers:
+    """Block of each cell: what lies in one largest group; a cell in no group is one of its own, shape ``(n,)``."""
+    top = _tops(groups)
+    alone = len(top) + np.arange(len(groups.home))
+    return np.where(groups.home >= 0, np.append(top, 0)[groups.home], alone)
 
 
 def _pieces(

@@ -7,6 +7,7 @@ counts two or more variables of a child is one *aggregate* (README, section 3).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,6 @@ class _SharedRows:
     """
 
     number: int  # the partition's number
-    key: Integers  # flat row of each variable, shape (N,); empty where no row is kept
     flat: Integers  # flat rows kept, shape (m,)
     target: Floats  # their noisy answers less what is fixed, shape (m,)
     lower: Floats  # their lower bounds less what is fixed, -inf where none can bind
@@ -88,8 +88,8 @@ class _Elimination:
         """Give the rows that count one variable to it, and return the others."""
         number, self.done = self.done, self.done + 1
         width = partition.rows + 1  # the last column takes the cells that no row counts
-        index = np.where(partition.index < 0, partition.rows, partition.index)
-        key = self.child * width + index[self.cell]
+        index = _columns(partition)
+        key = _flat_rows(partition, self.child, self.cell)
         size = self.support.children * width
         count = np.bincount(key, minlength=size)
         count[partition.rows :: width] = 0
@@ -111,7 +111,7 @@ class _Elimination:
             room = np.bincount(key, weights=self.room, minlength=size)[flat]
             low = np.where(low <= 0, -np.inf, low)
             high = np.where(high >= room, np.inf, high)
-        return _SharedRows(number, key if len(flat) else key[:0], flat, target[flat], low, high)
+        return _SharedRows(number, flat, target[flat], low, high)
 
     def _take(
         self,
@@ -145,6 +145,16 @@ class _Elimination:
             bound = self.support.problem.bounds[number]
             name = self.support.problem.children[child]
             self.trouble = f"{name}: row {bound.row(int(columns[row]))} of {bound.name!r} cannot be met"
+
+
+def _columns(partition: Partition) -> Integers:
+    """Column of each cell: its row, or the last one where none counts it."""
+    return np.where(partition.index < 0, partition.rows, partition.index)
+
+
+def _flat_rows(partition: Partition, child: Integers, cell: Integers) -> Integers:
+    """Flat row of each variable, shape ``(N,)``."""
+    return np.asarray(child * (partition.rows + 1) + _columns(partition)[cell], dtype=np.int64)
 
 
 def _padded(values: Floats, edge: float) -> Floats:
@@ -186,12 +196,15 @@ class Aggregates:
         return np.asarray(self.lower == self.upper, dtype=np.bool_)
 
 
-def _merged_aggregates(elimination: _Elimination, rows: list[_SharedRows]) -> tuple[Aggregates, str]:
-    """Join rows of different partitions that count the same variables of a child."""
-    partitions = elimination.support.partitions
+def _merged_aggregates(
+    support: Support, variables: tuple[Integers, Integers], rows: tuple[_SharedRows, ...]
+) -> Aggregates:
+    """Join rows that count the same variables of a child; `variables` are the child and the cell of each."""
+    partitions = support.partitions
+    keys = [_flat_rows(partitions[each.number], *variables) if len(each.flat) else _none() for each in rows]
     owner = _joined([np.full(len(each.flat), each.number) for each in rows], np.int64)
     child = _joined([each.flat // (partitions[each.number].rows + 1) for each in rows], np.int64)
-    place, first = _same_variables(elimination, rows, child)
+    place, first = _same_variables(support, variables[1], rows, keys, child)
     count = len(first)
     weights = [partitions[each.number].weight[each.flat // (partitions[each.number].rows + 1)] for each in rows]
     raw, target = _joined(weights), _joined([each.target for each in rows])
@@ -203,22 +216,18 @@ def _merged_aggregates(elimination: _Elimination, rows: list[_SharedRows]) -> tu
     upper = -negative
     kept = (weight > 0) | np.isfinite(lower) | np.isfinite(upper)
     number = np.where(kept, np.cumsum(kept) - 1, -1)[place]
-    of_row, entry_aggregate, entry_variable = _incidence(elimination, rows, number, first)
-    trouble = "two bounds on the same cells of a child contradict each other" if (lower > upper).any() else ""
-    return (
-        Aggregates(
-            child=child[first][kept],
-            weight=weight[kept],
-            target=np.divide(summed, weight, out=np.zeros(count), where=weight > 0)[kept],
-            lower=lower[kept],
-            upper=upper[kept],
-            entry_aggregate=entry_aggregate,
-            entry_variable=entry_variable,
-            of_row=of_row,
-            lower_from=lower_from[kept],
-            upper_from=upper_from[kept],
-        ),
-        trouble,
+    of_row, entry_aggregate, entry_variable = _incidence(support, rows, keys, number, first)
+    return Aggregates(
+        child=child[first][kept],
+        weight=weight[kept],
+        target=np.divide(summed, weight, out=np.zeros(count), where=weight > 0)[kept],
+        lower=lower[kept],
+        upper=upper[kept],
+        entry_aggregate=entry_aggregate,
+        entry_variable=entry_variable,
+        of_row=of_row,
+        lower_from=lower_from[kept],
+        upper_from=upper_from[kept],
     )
 
 
@@ -237,25 +246,25 @@ def _tightest(bound: Floats, place: Integers, owner: Integers, count: int) -> tu
 
 
 def _incidence(
-    elimination: _Elimination, rows: list[_SharedRows], number: Integers, first: Integers
+    support: Support, rows: tuple[_SharedRows, ...], keys: list[Integers], number: Integers, first: Integers
 ) -> tuple[tuple[Integers, ...], Integers, Integers]:
     """Which variables each aggregate sums: read off one of the rows that make it."""
     chosen = np.zeros(len(number), dtype=np.bool_)
     chosen[first] = True
     of_row, aggregates, variables, start = [], [_none()], [_none()], 0
-    for each in rows:
-        partition = elimination.support.partitions[each.number]
+    for each, key in zip(rows, keys, strict=True):
+        partition = support.partitions[each.number]
         width = partition.rows + 1
         part = slice(start, start + len(each.flat))
         start = part.stop
-        table = np.full(elimination.support.children * width if partition.limits else 0, -1, dtype=np.int64)
+        table = np.full(support.children * width if partition.limits else 0, -1, dtype=np.int64)
         if partition.limits:
             table[each.flat] = number[part]
         of_row.append(table.reshape(-1, width)[:, :-1])
         if chosen[part].any():
-            source = np.full(elimination.support.children * width, -1, dtype=np.int64)
+            source = np.full(support.children * width, -1, dtype=np.int64)
             source[each.flat] = np.where(chosen[part], number[part], -1)
-            found = source[each.key]
+            found = source[key]
             (variable,) = np.nonzero(found >= 0)
             aggregates.append(found[variable])
             variables.append(variable)
@@ -266,29 +275,31 @@ def _none() -> Integers:
     return np.zeros(0, dtype=np.int64)
 
 
-def _same_variables(elimination: _Elimination, rows: list[_SharedRows], child: Integers) -> tuple[Integers, Integers]:
+def _same_variables(
+    support: Support, cell: Integers, rows: tuple[_SharedRows, ...], keys: list[Integers], child: Integers
+) -> tuple[Integers, Integers]:
     """Number rows so that equal sets of variables get one number: (number of each row, a first row of each number).
 
     Sets are told apart by sums of pseudo-random codes of cells. Among a million rows two sums of one series are now and
     then the same; those of another series then tell the sets apart.
     """
-    rows = [each for each in rows if len(each.flat)]
-    if len(rows) < 2:  # noqa: PLR2004 - two partitions
+    some = [(each.flat, key) for each, key in zip(rows, keys, strict=True) if len(each.flat)]
+    if len(some) < 2:  # noqa: PLR2004 - two partitions
         return np.arange(len(child)), np.arange(len(child))
-    digest, other = (_digest(elimination, rows, child, series) for series in range(2))
+    digest, other = (_digest(support, cell, some, child, series) for series in range(2))
     _, first, place = np.unique(digest, return_index=True, return_inverse=True)
     if (other != other[first][place]).any():
         _, first, place = np.unique(np.stack([digest, other]), axis=1, return_index=True, return_inverse=True)
     return place.ravel(), first
 
 
-def _digest(elimination: _Elimination, rows: list[_SharedRows], child: Integers, series: int) -> NDArray[np.uint64]:
-    """A number for the variables that each row counts."""
-    code = _codes(len(elimination.support.cells), series)[elimination.cell]
-    sums = [
-        np.bincount(each.key, weights=code, minlength=1 + int(each.flat.max(initial=0)))[each.flat] for each in rows
-    ]
-    children = np.uint64(elimination.support.children)
+def _digest(
+    support: Support, cell: Integers, rows: list[tuple[Integers, Integers]], child: Integers, series: int
+) -> NDArray[np.uint64]:
+    """A number for the variables that each row counts; `rows` has the flat rows kept, and that of each variable."""
+    code = _codes(len(support.cells), series)[cell]
+    sums = [np.bincount(key, weights=code, minlength=1 + int(flat.max(initial=0)))[flat] for flat, key in rows]
+    children = np.uint64(support.children)
     return np.asarray(np.concatenate(sums).astype(np.uint64) * children + child.astype(np.uint64), dtype=np.uint64)
 
 
@@ -302,7 +313,7 @@ def _codes(count: int, series: int) -> Floats:
     return (mixed >> np.uint64(12 + max(1, count).bit_length())).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Presolved:
     """A family with N variables."""
 
@@ -317,31 +328,42 @@ class Presolved:
     lower_from: Integers  # partition that each lower bound comes from, -1 where it is just zero
     upper_from: Integers  # partition that each upper bound comes from, -1 where there is none
     needed: Integers | None  # people still to divide in each cell, shape (n,); None at the root
-    aggregates: Aggregates  # what is asked or demanded of sums
-    contradiction: str = ""  # why the family is infeasible, where presolve sees it
+    rows: tuple[_SharedRows, ...]  # rows of two or more variables, by partition
+    trouble: str = ""  # why the family is infeasible, where that was seen on the way
 
     @property
     def variables(self) -> int:
         """Number of free cells."""
         return len(self.child)
 
+    @cached_property
+    def aggregates(self) -> Aggregates:
+        """What is asked or demanded of sums; made where it is asked for, since it takes most memory."""
+        return _merged_aggregates(self.support, (self.child, self.cell), self.rows)
+
+    @cached_property
+    def contradiction(self) -> str:
+        """Why the family is infeasible, where presolve sees it."""
+        bounded = [each for each in self.rows if np.isfinite(each.lower).any() or np.isfinite(each.upper).any()]
+        if not self.trouble and len(bounded) > 1 and (self.aggregates.lower > self.aggregates.upper).any():
+            return "two bounds on the same cells of a child contradict each other"
+        return self.trouble
+
 
 def presolve(support: Support) -> Presolved:
     """Shrink a family."""
     live = support.most > 0
     fixed = np.zeros(live.shape, dtype=np.int64)
-    contradiction = support.contradiction
+    trouble = support.contradiction
     needed = None
     if support.parent is not None:
         needed = support.parent.copy()
         if support.relaxation is None:
-            contradiction = contradiction or _fix_single(support, live, fixed)
+            trouble = trouble or _fix_single(support, live, fixed)
             needed -= fixed.sum(axis=0)
     child, cell = np.nonzero(live)
     elimination = _Elimination.start(support, child, cell, fixed, needed)
-    rows = [elimination.absorb(partition) for partition in support.partitions]
-    aggregates, trouble = _merged_aggregates(elimination, rows)
-    contradiction = contradiction or elimination.trouble or trouble or _crowded_cell(support, elimination, needed)
+    rows = tuple(elimination.absorb(partition) for partition in support.partitions)
     measured = elimination.weight > 0
     return Presolved(
         support=support,
@@ -355,8 +377,8 @@ def presolve(support: Support) -> Presolved:
         lower_from=elimination.lower_from,
         upper_from=elimination.upper_from,
         needed=needed,
-        aggregates=aggregates,
-        contradiction=contradiction,
+        rows=rows,
+        trouble=trouble or elimination.trouble or _crowded_cell(support, elimination, needed),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from published_files import differences
-from scenarios import Scenario, draws, half_written
+from scenarios import Scenario, draws, half_written, kill_group, kill_one
 
 #: Tasks of a tiny run last less than a second: copies of them must be started soon to be started at all.
 EAGER = {
@@ -63,6 +65,25 @@ def table_of_faults() -> str:
         stages = sorted({stage for known, stage, end in TABLE if (known, end) == (kind, outcome)})
         lines.append(f"| {kind} | {number} | {', '.join(stages)} | {outcome} |")
     return "\n".join([f"{len(TABLE)} faults", *lines])
+
+
+def disturb(scenario: Scenario, calm: Calm, stages: Mapping[str, bool], dice: random.Random, what: str) -> None:
+    """Kill the driver in each of these stages, an executor before it where that is asked for; then end the run."""
+    missing = set(stages) - set(calm.stages)
+    assert not missing, f"no such stages: {missing}"
+    for stage, executor in stages.items():
+        process, number = scenario.start(), calm.stages.index(stage)
+        met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number] / 2)
+        if executor:
+            kill_one(scenario.cluster, "executor", dice)
+            scenario.faults.append((f"executor killed, {what}", met, "went on, byte-equal"))
+            # The driver dies as well, in whatever it does a little later.
+            met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        kill_group(process)
+        scenario.faults.append((f"driver killed, {what}", met, "resumed by the same command, byte-equal"))
+    scenario.finish()
+    check_end(scenario, calm)
+    scenario.cluster.wait_for_workers(2)
 
 
 def check_end(scenario: Scenario, calm: Calm) -> None:

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from outcomes import calm_of, check_end
-from scenarios import Scenario, kill_group, kill_one
+from outcomes import calm_of, disturb
+from scenarios import Scenario
 from standalone import ROOT
 
 from das_spark.cli.main import main
@@ -39,19 +39,6 @@ def on_a_spine(scenario: Scenario, population: Path) -> Scenario:
 
 def test_drivers_and_executors_are_killed_in_the_stages_of_a_spine(cluster, tmp_path, population):
     calm = calm_of(on_a_spine(Scenario(cluster, tmp_path / "calm"), population))
-    assert {"spine", "census geounits", "tabulate", "evaluate"} <= set(calm.stages)
     scenario = on_a_spine(Scenario(cluster, tmp_path / "disturbed"), population)
-    dice = random.Random(2010)
-    for stage in ("spine", "census geounits", "tabulate", "evaluate"):
-        process, number = scenario.start(), calm.stages.index(stage)
-        met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number] / 2)
-        if stage in ("census geounits", "tabulate"):
-            kill_one(cluster, "executor", dice)
-            scenario.faults.append(("executor killed", met, "went on, byte-equal"))
-            # The driver dies as well, in whatever it does a little later.
-            met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
-        kill_group(process)
-        scenario.faults.append(("driver killed", met, "resumed by the same command, byte-equal"))
-    scenario.finish()
-    check_end(scenario, calm)
-    cluster.wait_for_workers(2)
+    stages = {"spine": False, "census geounits": True, "tabulate": True, "evaluate": False}
+    disturb(scenario, calm, stages, random.Random(2010), "a spine")

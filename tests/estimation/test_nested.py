@@ -287,6 +287,15 @@ def test_an_uncertified_estimate_is_proposed_as_such(monkeypatch):
     assert (str(found.status), found.iterations) == ("limit", 3)
 
 
+def test_no_sums_of_variables_are_made_for_it(monkeypatch):
+    monkeypatch.setattr(chain, "MANY_CELLS", SCHEMA.size)
+    presolved = presolve(restrict(family(2)[0], PLAN))
+    assert solve_chain(presolved, PLAN).name == "nested"
+    assert "aggregates" not in vars(presolved)
+    assert solve_chain(presolved, replace(PLAN, solvers=("piqp",))).certificate.certified
+    assert "aggregates" in vars(presolved)
+
+
 def test_it_goes_first_only_where_cells_and_classes_are_many(monkeypatch):
     problem, _ = family(2)
     presolved = presolve(restrict(problem, PLAN))

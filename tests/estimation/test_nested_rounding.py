@@ -104,10 +104,12 @@ def both(monkeypatch, presolved, x, passes, rounding):
     return found
 
 
+@pytest.mark.parametrize("at_once", [1, nested_rounding.AT_ONCE], ids=["block by block", "together"])
 @pytest.mark.parametrize("rounding", ["nearest", "released"])
 @pytest.mark.parametrize("passes", PASSES, ids=str)
 @pytest.mark.parametrize("options", [{}, {"loose": True}, {"root": True}], ids=str)
-def test_blocks_reach_the_optimum_of_the_whole_program(monkeypatch, rounding, passes, options):
+def test_blocks_reach_the_optimum_of_the_whole_program(monkeypatch, at_once, rounding, passes, options):
+    monkeypatch.setattr(nested_rounding, "AT_ONCE", at_once)
     used = 0
     for seed in range(12):
         presolved, x = family(seed, **options)
@@ -162,6 +164,10 @@ def test_cells_of_different_kinds_are_different_networks(monkeypatch):
     presolved, x = family(1, loose=True)
     round_in_passes(presolved, x, queries([("total", *CHAIN)]), "nearest")
     assert len(seen[2].reserve) == 1
+    monkeypatch.setattr(nested_rounding, "AT_ONCE", 1)
+    presolved, x = family(1)
+    round_in_passes(presolved, x, queries([CHAIN]), "nearest")
+    assert max(len(each.reserve) for each in seen[3:]) == 1  # and need not be in memory together
 
 
 def test_crossing_sums_go_to_the_linear_program(monkeypatch):
@@ -172,8 +178,10 @@ def test_crossing_sums_go_to_the_linear_program(monkeypatch):
     assert broken_rules(presolved.support.problem, PLAN, presolved.support.cells, found.counts) == ()
 
 
-def test_what_is_not_proved_is_reported(monkeypatch):
+@pytest.mark.parametrize("at_once", [1, nested_rounding.AT_ONCE], ids=["block by block", "together"])
+def test_what_is_not_proved_is_reported(monkeypatch, at_once):
     monkeypatch.setattr(rounding_module, "LARGE", 0)
+    monkeypatch.setattr(nested_rounding, "AT_ONCE", at_once)
     original = nested_rounding.least_cost
 
     def worst(networks):

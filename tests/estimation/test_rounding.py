@@ -174,8 +174,9 @@ def test_infeasible_bounds_have_no_rounding(small):
     made = small(4, 3)
     presolved = presolve(restrict(made.problem, made.plan))
     x = solve_chain(presolved, made.plan).candidate.x
-    margins = presolved.aggregates
-    broken = replace(presolved, aggregates=replace(margins, lower=np.full(len(margins.child), 1e6)))
+    broken = replace(
+        presolved, rows=tuple(replace(each, lower=np.full(len(each.flat), 1e6)) for each in presolved.rows)
+    )
     assert round_family(broken, x) is None
 
 

@@ -286,7 +286,7 @@ def test_bounds_that_nothing_meets_have_no_rounding(small, toy_queries, estimate
     made = small(4, 3)
     presolved, x = estimated(made.problem, made.plan)
     broken = replace(
-        presolved, aggregates=replace(presolved.aggregates, lower=np.full(len(presolved.aggregates.child), 1e6))
+        presolved, rows=tuple(replace(each, lower=np.full(len(each.flat), 1e6)) for each in presolved.rows)
     )
     assert round_in_passes(broken, x, toy_queries, "nearest") is None
 
