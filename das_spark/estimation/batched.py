@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from das_spark.estimation.solvers import Status
-from das_spark.estimation.support import Candidate, Partition, Proposal, Support, hand_out
+from das_spark.estimation.support import Candidate, Partition, Proposal, Support, coarser, hand_out
 
 if TYPE_CHECKING:
     from das_spark.estimation.certify import Proof
@@ -63,7 +63,7 @@ def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
     for number, each in sorted(enumerate(groupings), key=lambda numbered: -numbered[1].rows):
         index, count = np.where(each.index < 0, each.rows, each.index), each.rows
         for start, fine in zip(starts, finest, strict=True):
-            coarse = _coarser(fine, index)
+            coarse = coarser(fine, index)
             if coarse is not None:
                 placed[number] = (start, coarse)
                 break
@@ -86,13 +86,6 @@ def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
         matrix=matrix,
         overlap=(matrix @ matrix.T).toarray(),
     )
-
-
-def _coarser(fine: Integers, index: Integers) -> Integers | None:
-    """Row of `index` that holds each row of `fine`, -1 for rows without cells; None where rows are cut."""
-    found = np.full(int(fine.max(initial=-1)) + 1, -1, dtype=np.int64)
-    found[fine] = index
-    return found if np.array_equal(found[fine], index) else None
 
 
 def _sums(sizes: Integers, placed: dict[int, tuple[int, Integers]], width: int) -> sp.csr_matrix:

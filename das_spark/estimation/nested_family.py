@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from das_spark.estimation._nested_sweep import linear_terms
 from das_spark.estimation.batched import Grouping, Stack, stack
-from das_spark.estimation.support import Partition, Support, sums
+from das_spark.estimation.support import Partition, Support, coarser, sums
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, Floats, Integers
@@ -72,16 +72,9 @@ def _classes_of(support: Support) -> Classes | None:
     return Classes(index.ravel(), known, people, live[:, first], partition, kinds[0])
 
 
-def _coarser(fine: Integers, index: Integers) -> Integers | None:
-    """What holds each part of a partition, -1 for nothing; None where a part is cut."""
-    found = np.full(int(fine.max(initial=-1)) + 1, -1, dtype=np.int64)
-    found[fine] = index
-    return found if np.array_equal(found[fine], index) else None
-
-
 def _keeps(classes: Classes, partition: Partition, parent: Integers | None) -> bool | None:
     """Whether known sums keep a partition's bounds; None where they do not say (and the bounds can bind)."""
-    held = _coarser(classes.index, partition.index)
+    held = coarser(classes.index, partition.index)
     if held is not None and classes.known[held >= 0].all():
         found = sums(classes.people, held, partition.rows)
         return bool(((found >= partition.lower) & (found <= partition.upper)).all())
@@ -187,11 +180,11 @@ def _sorted(support: Support, classes: Classes) -> _Sorted | None:
     for each in measured:
         if each is own:
             continue
-        held = _coarser(classes.index, each.index)
+        held = coarser(classes.index, each.index)
         counted = each.index >= 0
         if held is not None and classes.known[held >= 0].all():
             constant.append(each)
-        elif _coarser(each.index[counted], classes.index[counted]) is not None:
+        elif coarser(each.index[counted], classes.index[counted]) is not None:
             within.append(each)
         else:
             crossing.append(each)
@@ -356,7 +349,7 @@ def _decided(found: _Sorted, classes: Classes) -> tuple[float, Floats]:
     """What known sums decide of the objective, and its derivative in each class of each child."""
     constant, steady = 0.0, np.zeros(classes.people.shape)
     for each in found.constant:
-        held = _coarser(classes.index, each.index)
+        held = coarser(classes.index, each.index)
         if held is not None:
             gone = each.values - sums(classes.people, held, each.rows)
             constant += float((each.weight[:, None] * gone**2).sum())

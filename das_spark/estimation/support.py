@@ -113,6 +113,13 @@ def spread(values: Floats, rows: Integers) -> Floats:
     return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
 
 
+def coarser(fine: Integers, index: Integers) -> Integers | None:
+    """Row of `index` that holds each row of `fine`, -1 for rows without cells; None where rows are cut."""
+    found = np.full(int(fine.max(initial=-1)) + 1, -1, dtype=np.int64)
+    found[fine] = index
+    return found if np.array_equal(found[fine], index) else None
+
+
 def restrict(problem: FamilyProblem, plan: FamilyPlan) -> Support:
     """Restrict a family to its support: parent's occupied cells, or at the root all that are no structural zeros."""
     if problem.parent is None:

@@ -13,6 +13,7 @@ from typing import Final
 from das_spark.histogram import Schema
 from das_spark.tabulation.demographic import lowest_of
 from das_spark.tabulation.table import Line, Table
+from das_spark.tabulation.tallies import ORIGINS
 
 #: Attribute -> levels that count.
 Levels = Mapping[str, tuple[int, ...]]
@@ -29,7 +30,6 @@ RACES: Final = (
     "Some Other Race",
 )
 SEVERAL_RACES: Final = "Two or More Races"
-ORIGINS: Final = ("Not Hispanic or Latino", "Hispanic or Latino")
 _WIDTHS: Final = {"P": 8, "H": 9, "PCT": 10}
 
 

@@ -12,7 +12,6 @@ from typing import Final
 
 from das_spark.histogram import Schema
 from das_spark.tabulation._dhc import (
-    ORIGINS,
     Declared,
     Levels,
     first,
@@ -23,6 +22,7 @@ from das_spark.tabulation._dhc import (
 )
 from das_spark.tabulation.household_types import BOTH, COUPLES, FROM_6, LARGEST, UNDER_6, HouseholdType, levels
 from das_spark.tabulation.table import Line, Table
+from das_spark.tabulation.tallies import ORIGINS
 
 _SEVERAL: Final = (6,)
 _SEXES: Final = ((0, "Male householder"), (1, "Female householder"))

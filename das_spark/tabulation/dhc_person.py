@@ -12,7 +12,6 @@ from typing import Final
 
 from das_spark.histogram import Attribute, Schema
 from das_spark.tabulation._dhc import (
-    ORIGINS,
     RACES,
     Declared,
     Levels,
@@ -33,7 +32,7 @@ from das_spark.tabulation.demographic import (
 from das_spark.tabulation.medians import MedianTable
 from das_spark.tabulation.redistricting import race_lines
 from das_spark.tabulation.table import Line, Table
-from das_spark.tabulation.tallies import in_combination, races_tallied, races_tallied_by_origin
+from das_spark.tabulation.tallies import ORIGINS, in_combination, races_tallied, races_tallied_by_origin
 
 #: First and last age of each group.
 _Ages = Sequence[tuple[int, int]]

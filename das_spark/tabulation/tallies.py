@@ -9,7 +9,7 @@ from typing import Final
 from das_spark.tabulation.table import Line
 
 _SINGLE_RACES: Final = 6
-_ORIGINS: Final = ("Not Hispanic or Latino", "Hispanic or Latino")
+ORIGINS: Final = ("Not Hispanic or Latino", "Hispanic or Latino")
 
 
 def in_combination(race: int) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ def races_tallied_by_origin(races: Sequence[str]) -> Iterator[Line]:
     """The same, and the same again of people of each origin (P7); `races` as for `races_tallied`."""
     total, *lines = races_tallied(races)
     yield total
-    for level, label in enumerate(_ORIGINS):
+    for level, label in enumerate(ORIGINS):
         of_origin = {"hispanic": (level,)}
         yield Line(1, label, of_origin, _TALLIED)
         yield from (line.within(of_origin, indent=1) for line in lines)

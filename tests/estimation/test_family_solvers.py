@@ -114,6 +114,12 @@ def binding_on_single_cells(problem):
     return False
 
 
+def alike(problem):
+    """Whether the answers' variances lie within a factor of 400, which the nested solver is made for."""
+    variances = np.concatenate([each.variance for each in problem.measurements])
+    return variances.max() <= 400 * variances.min()
+
+
 def unregistered(modules: list[ModuleType]) -> list[str]:
     """Classes defined in these modules that propose estimates, and cannot be named in a run file."""
     found = []
@@ -176,12 +182,13 @@ def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(
             proved = proof(proposal.candidate)
             asked[name] += 1
             certified[name] += proved.certified
+            assert proved.certified or name != "nested" or not alike(problem), seed
             if proved.certified:
                 found = objective(problem, presolved.support.cells, proposal.candidate.x)
                 size = max(1.0, found)
                 assert found == pytest.approx(proved.objective, rel=1e-9, abs=1e-9), (seed, name)
                 assert lower - 2e-6 * size <= found <= upper + 2e-6 * size, (seed, name, found, upper, lower)
-    for name, least in {"nested": 0.9, "batched": 0.5, "piqp": 0.85, "clarabel": 0.8, "osqp": 0.85}.items():
+    for name, least in {"nested": 0.75, "batched": 0.5, "piqp": 0.85, "clarabel": 0.8, "osqp": 0.85}.items():
         assert certified[name] >= least * asked[name], (certified, asked)
     assert unsettled <= 0.05 * FAMILIES / CHUNKS
 
