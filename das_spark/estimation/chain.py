@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +16,7 @@ from das_spark.estimation.certify import Certificate, Proof, certify
 from das_spark.estimation.interior import solve_interior
 from das_spark.estimation.nested import solve_nested
 from das_spark.estimation.nested_family import exact_classes
+from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import FamilyPlan, Integers, SolverAttempt
 from das_spark.estimation.program import Assembly, assemble, constraints, read_back, recentred, unsolved
 from das_spark.estimation.solvers import (
@@ -28,10 +30,7 @@ from das_spark.estimation.solvers import (
     solver,
 )
 from das_spark.estimation.structured import solve_structured
-from das_spark.estimation.support import Candidate, Proposal
-
-if TYPE_CHECKING:
-    from das_spark.estimation.presolve import Presolved
+from das_spark.estimation.support import Candidate, Proposal, Support
 
 TOLERANCE = 1e-8
 """Residuals asked of solvers of programs, in units of a typical noise deviation."""
@@ -42,10 +41,27 @@ REFINEMENTS = 2
 
 @dataclass(frozen=True)
 class PosedFamily:
-    """A family as solvers get it; the program is written only when one asks for it."""
+    """A family as solvers get it; it is presolved, and written as a program, only when one asks for that."""
 
-    presolved: Presolved  # the family
+    support: Support  # the family
     tolerance: float = 1e-6  # relative gap that is asked for
+
+    @classmethod
+    def of(cls, presolved: Presolved, tolerance: float = 1e-6) -> PosedFamily:
+        """A family that is presolved already."""
+        posed = cls(presolved.support, tolerance)
+        vars(posed)["presolved"] = presolved
+        return posed
+
+    @property
+    def is_presolved(self) -> bool:
+        """Whether anything has asked for that yet."""
+        return "presolved" in vars(self)
+
+    @cached_property
+    def presolved(self) -> Presolved:
+        """The family without what is forced; a copy of all that it holds, which not every solver needs."""
+        return presolve(self.support)
 
     @cached_property
     def assembly(self) -> Assembly:
@@ -73,7 +89,7 @@ class BatchedSolver:
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Iterate until the family's certificate holds."""
-        return solve_batched(family.presolved.support, proof)
+        return solve_batched(family.support, proof)
 
 
 class NestedSolver:
@@ -83,7 +99,7 @@ class NestedSolver:
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Iterate until the family's certificate holds."""
-        return solve_nested(family.presolved.support, proof, family.tolerance)
+        return solve_nested(family.support, proof, family.tolerance)
 
 
 class StructuredSolver:
@@ -93,7 +109,7 @@ class StructuredSolver:
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Iterate until the family's certificate holds."""
-        return solve_structured(family.presolved.support, proof)
+        return solve_structured(family.support, proof)
 
 
 class InteriorSolver:
@@ -103,7 +119,7 @@ class InteriorSolver:
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Step until the family's certificate holds."""
-        return solve_interior(family.presolved.support, proof)
+        return solve_interior(family.support, proof)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +130,7 @@ class ThroughProgram:
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Solve the family's quadratic program; again around the solution, where that is not proved at once."""
-        if family.presolved.support.problem.prior is not None and _coupled(family.presolved) > MOST_COUPLED:
+        if family.support.problem.prior is not None and _coupled(family.presolved) > MOST_COUPLED:
             return None
         assembly = family.assembly
         chosen: Solver = solver(self.name, assembly.program.needs)
@@ -215,9 +231,8 @@ MANY_CLASSES: Final = 3
 """Classes of cells whose people are known, in all children, from which it goes first."""
 
 
-def _many_classes(presolved: Presolved) -> bool:
+def _many_classes(support: Support) -> bool:
     """Whether the nested solver costs less than the others."""
-    support = presolved.support
     return support.problem.size >= MANY_CELLS and exact_classes(support) >= MANY_CLASSES
 
 
@@ -233,24 +248,20 @@ class Solved:
     contradiction: str = ""  # why the family is infeasible, where it was found to be
 
 
-def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
+def solve_chain(posed: PosedFamily, plan: FamilyPlan) -> Solved:
     """Try the plan's solvers in order until a solution is certified, or the family is found to be infeasible.
 
     Whether it can be met at all is asked once, after the first solver that proves nothing, unless that met it.
     """
-    support = presolved.support
+    support = posed.support
 
     @lru_cache(maxsize=1)
     def proof(candidate: Candidate) -> Certificate:
         return certify(support.problem, plan, support.cells, candidate, support.relaxation)
 
-    posed = PosedFamily(presolved, plan.gap_tolerance)
-    solvers = _ordered(plan.solvers, presolved)
-    if not presolved.variables and not posed.assembly.program.size:  # flows may be open where no cell is
-        solvers = []
     best: Solved | None = None
     tried: tuple[SolverAttempt, ...] = ()
-    for each in solvers:
+    for each in _ordered(plan.solvers, posed):
         proposal = each.propose(posed, proof)
         if proposal is None:
             continue
@@ -260,35 +271,46 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
         if best is None or _rank(proved, plan) < _rank(best.certificate, plan):
             best = Solved(proposal.candidate, proved, each.name, proposal.iterations, tried)
         if proved.certified:
-            break
+            return replace(best, tried=tried)
         met = proved.violation <= plan.feasibility_tolerance  # which says that the constraints can be met
         if len(tried) == 1 and support.relaxation is None and not met:
-            contradiction = conflict(presolved)
+            contradiction = conflict(posed.presolved)
             if contradiction:
                 return replace(best, contradiction=contradiction)
     if best is None:
-        candidate = unsolved(presolved)
+        candidate = unsolved(posed.presolved)
         best = Solved(candidate, proof(candidate), "presolve", 0, ())
-    return replace(best, tried=tried)
+    return replace(best, tried=tried, contradiction=posed.presolved.contradiction)
 
 
-def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]:
-    """The plan's solvers; those that take many cells at once are asked last where an interior point costs less."""
+def _ordered(names: tuple[str, ...], posed: PosedFamily) -> Iterator[FamilySolver]:
+    """The plan's solvers, none for a family that has nothing open; it is presolved when the first has not proved it.
+
+    Those that take many cells at once are asked last where an interior point costs less.
+    """
     unknown = [name for name in names if name not in FAMILY_SOLVERS]
     if unknown:
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
         raise ConfigurationError(f"solver {unknown[0]!r} {what}", hint=f"one of {', '.join(FAMILY_SOLVERS)}")
-    if presolved.support.problem.prior is not None:  # which the batched solver does not take, whatever its place
-        return [FAMILY_SOLVERS[name] for name in names]
-    measured = presolved.weight[presolved.weight > 0]
-    noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
-    noisy = noise > NOISY and _coupled(presolved) <= MOST_COUPLED
-    small = presolved.variables < (LARGE_AND_NOISY if noisy else LARGE)
-    asked_last = {BatchedSolver.name} if small else set()
-    if not _many_classes(presolved):
-        asked_last.add(NestedSolver.name)
-    late = [name for name in names if name in asked_last]
-    return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
+    support = posed.support
+    many_classes = _many_classes(support)
+    if many_classes and names[:1] == (NestedSolver.name,) and not support.contradiction:
+        yield FAMILY_SOLVERS[names[0]]
+        names = names[1:]
+    presolved = posed.presolved
+    if presolved.contradiction or (not presolved.variables and not posed.assembly.program.size):
+        return  # flows may be open where no cell is
+    late: list[str] = []
+    if support.problem.prior is None:  # with one, the batched solver takes nothing, whatever its place
+        measured = presolved.weight[presolved.weight > 0]
+        noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
+        noisy = noise > NOISY and _coupled(presolved) <= MOST_COUPLED
+        small = presolved.variables < (LARGE_AND_NOISY if noisy else LARGE)
+        asked_last = {BatchedSolver.name} if small else set()
+        if not many_classes:
+            asked_last.add(NestedSolver.name)
+        late = [name for name in names if name in asked_last]
+    yield from (FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late))
 
 
 def _rank(proof: Certificate, plan: FamilyPlan) -> tuple[bool, float, float]:

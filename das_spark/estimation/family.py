@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.estimation.chain import Solved, solve_chain
+from das_spark.estimation.chain import PosedFamily, Solved, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import relaxed_family, round_relaxed
 from das_spark.estimation.implied import without_implied
@@ -208,29 +208,26 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
 
 
 def _without_groups(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
-    support = restrict(without_implied(problem, plan), plan)
-    if support.parent is not None and not len(support.cells) and not support.contradiction:
-        return _shortcut(support, plan, FamilyStatus.EMPTY_PARENT)
-    if support.parent is not None and support.children == 1 and not support.contradiction:
-        return _shortcut(support, plan, FamilyStatus.ONLY_CHILD)
+    problem = without_implied(problem, plan)
+    if problem.parent is not None and (not problem.parent.total or len(problem.children) == 1):
+        support = restrict(problem, plan)
+        if not support.contradiction:
+            return _shortcut(support, plan)
     if plan.passes:
-        return _in_passes(support, plan)
-    presolved = presolve(support)
-    if presolved.contradiction:
-        return _infeasible(support, plan, presolved.contradiction)
-    solved = solve_chain(presolved, plan)
+        return _in_passes(problem, plan)
+    posed = PosedFamily(restrict(problem, plan), plan.gap_tolerance)
+    solved = solve_chain(posed, plan)
     if solved.contradiction:
-        return _infeasible(support, plan, solved.contradiction, solved.tried)
-    return _finish(presolved, plan, solved, round_family(presolved, solved.candidate.x))
+        return _infeasible(problem, plan, solved.contradiction, solved.tried)
+    return _finish(posed.presolved, plan, solved, round_family(posed.presolved, solved.candidate.x))
 
 
-def _in_passes(support: Support, plan: FamilyPlan) -> FamilyResult:
+def _in_passes(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
     """Estimate by the passes of the plan (E-48 to E-55)."""
-    passed = estimate_in_passes(support, plan)
-    if passed.contradiction or passed.solved is None:
-        tried = () if passed.solved is None else passed.solved.tried
-        return _infeasible(support, plan, passed.contradiction, tried)
-    whole = replace(passed.presolved, support=replace(passed.presolved.support, problem=support.problem))
+    passed = estimate_in_passes(problem, plan)
+    if passed.contradiction or passed.exact is None:
+        return _infeasible(problem, plan, passed.contradiction, passed.solved.tried)
+    whole = replace(passed.exact, support=replace(passed.exact.support, problem=problem))
     result = _finish(whole, plan, passed.solved, passed.rounded)
     return replace(result, diagnostics=replace(result.diagnostics, passes=passed.count))
 
@@ -266,32 +263,34 @@ def _finish(presolved: Presolved, plan: FamilyPlan, solved: Solved, rounded: Rou
     return FamilyResult(support.cells, counts, support.relaxation is not None, diagnostics)
 
 
-def _shortcut(support: Support, plan: FamilyPlan, status: FamilyStatus) -> FamilyResult:
-    """Hand the parent down unchanged, if its child's bounds allow that (E-10, E-11)."""
+def _shortcut(support: Support, plan: FamilyPlan) -> FamilyResult:
+    """Hand the parent down unchanged, if its only child, or the bounds of the children of nobody, allow that."""
     counts = np.zeros((support.children, len(support.cells)), dtype=np.int64)
-    if support.parent is not None:
-        counts[0] = support.parent
+    status = FamilyStatus.EMPTY_PARENT
+    if support.parent is not None and len(support.cells):
+        counts[0], status = support.parent, FamilyStatus.ONLY_CHILD
     broken = broken_rules(support.problem, plan, support.cells, counts)
     if broken:
-        return _infeasible(support, plan, "; ".join(broken))
+        return _infeasible(support.problem, plan, "; ".join(broken))
     diagnostics = FamilyDiagnostics(support.problem.parent_geocode, support.children, 0, status)
     return FamilyResult(support.cells, counts, relaxed=False, diagnostics=diagnostics)
 
 
 def _infeasible(
-    support: Support, plan: FamilyPlan, message: str, tried: tuple[SolverAttempt, ...] = ()
+    problem: FamilyProblem, plan: FamilyPlan, message: str, tried: tuple[SolverAttempt, ...] = ()
 ) -> FamilyResult:
     """Report an infeasible family, or relax it where the plan says so; a relaxed family is estimated in one pass."""
-    if plan.failsafe and support.parent is not None:
-        relaxed = relaxed_family(support.problem, plan)
+    if plan.failsafe and problem.parent is not None:
+        relaxed = relaxed_family(problem, plan)
         if isinstance(relaxed, Presolved):
-            solved = solve_chain(relaxed, plan)
+            solved = solve_chain(PosedFamily.of(relaxed, plan.gap_tolerance), plan)
             solved = replace(solved, tried=(*tried, *solved.tried))
             result = _finish(relaxed, plan, solved, round_relaxed(relaxed, solved.candidate.x))
             diagnostics = result.diagnostics
             text = "; ".join(filter(None, (f"relaxed because: {message}", diagnostics.message)))
             return replace(result, diagnostics=replace(diagnostics, message=text))
         message = f"{message}; the failsafe cannot help: {relaxed}"
+    support = restrict(problem, plan)
     counts: Integers = np.zeros((support.children, len(support.cells)), dtype=np.int64)
     diagnostics = FamilyDiagnostics(
         parent=support.problem.parent_geocode,

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-from das_spark.estimation.chain import Solved, solve_chain
+from das_spark.estimation.certify import Certificate
+from das_spark.estimation.chain import PosedFamily, Solved, solve_chain
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
     FamilyBounds,
@@ -22,6 +23,7 @@ from das_spark.estimation.problem import (
     Floats,
     Integers,
     OuterPass,
+    SolverAttempt,
 )
 from das_spark.estimation.rounding import Rounded, round_in_passes
 from das_spark.estimation.support import Support, on_cells, restrict, sums
@@ -39,64 +41,109 @@ COARSE_ROOT = 100_000
 class Passed:
     """How the passes of a family ended."""
 
-    presolved: Presolved  # the family of the last pass
-    solved: Solved | None  # its real-valued estimate: the worst certificate of all passes, all attempts
+    exact: Presolved | None  # the family of the last pass with the bounds of its rounding; None where it is infeasible
+    solved: Solved  # its real-valued estimate: the worst certificate of all passes, all attempts
     rounded: Rounded | None  # its whole numbers, or None where a rounding found none
     count: int  # least-squares passes made
     contradiction: str = ""  # why the family is infeasible, where it is
 
 
-def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
+def estimate_in_passes(problem: FamilyProblem, plan: FamilyPlan) -> Passed:
     """Carry out the plan's outer passes."""
     parts = [part for each in plan.passes for part in (each.least_squares, each.rounding)]
     if not parts or not all(part and all(part) for part in parts):
         raise ConfigurationError("every pass needs a fit by least squares and a rounding, both of some query")
     fixed: tuple[FamilyBounds, ...] = ()
-    passed: Passed | None = None
-    for number, outer in enumerate(plan.passes):
-        fitted = _fitted(support, plan, outer, fixed, passed)
-        if fitted.contradiction or fitted.solved is None:
-            return fitted
-        exact, last = fitted.presolved, number == len(plan.passes) - 1
-        if last and len(exact.support.cells) != len(support.cells):
-            raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
-        if len(outer.least_squares) > 1:  # the bands of the inner passes are not for the rounding
-            bounds = (*support.problem.bounds, *fixed)
-            unmeasured = replace(exact.support.problem, measurements=(), bounds=bounds)
-            exact = presolve(on_cells(unmeasured, exact.support.cells, exact.support.parent))
-        queries = [[_query(plan, name) for name in names] for names in outer.rounding]
-        rounded = round_in_passes(exact, fitted.solved.candidate.x, queries, plan.rounding)
-        if rounded is not None and passed is not None and passed.rounded is not None:
-            rounded = replace(rounded, gap=max(rounded.gap, passed.rounded.gap))
-        passed = replace(fitted, presolved=exact, rounded=rounded)
-        if rounded is None or last:
+    before = _Before()
+    *earlier, last = plan.passes
+    for number, outer in enumerate(earlier):
+        passed = _passed(problem, plan, outer, fixed, before)
+        if passed.exact is None or passed.rounded is None:
             return passed
-        fixed += _bounds(exact, plan, outer.rounding[-1], rounded.counts, f"pass {number}", 0.0)
-    raise ConfigurationError("unreachable")
+        cells, counts = passed.exact.support.cells, passed.rounded.counts
+        fixed += _bounds(cells, plan, outer.rounding[-1], counts, f"pass {number}", 0.0)
+        before = _Before.of(passed.solved, passed.count, passed.rounded.gap)
+        del passed, counts  # arrays of a large family are not kept for two passes
+    return _passed(problem, plan, last, fixed, before)
 
 
-def _fitted(
-    support: Support, plan: FamilyPlan, outer: OuterPass, fixed: Sequence[FamilyBounds], before: Passed | None
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What is said of all passes so far."""
+
+    certificate: Certificate | None = None  # the worst; None where none has been made
+    iterations: int = 0
+    tried: tuple[SolverAttempt, ...] = ()
+    count: int = 0  # least-squares passes
+    gap: float = 0.0  # of the worst rounding
+
+    @classmethod
+    def of(cls, solved: Solved, count: int, gap: float) -> _Before:
+        """Nothing else of an estimate is kept."""
+        return cls(solved.certificate, solved.iterations, solved.tried, count, gap)
+
+    def and_now(self, now: Solved) -> Solved:
+        """The latest estimate with the worst proof so far, and every attempt."""
+        if self.certificate is None:
+            return now
+        proofs = (self.certificate, now.certificate)
+        certificate = replace(
+            now.certificate,
+            certified=all(each.certified for each in proofs),
+            primal_residual=max(each.primal_residual for each in proofs),
+            violation=max(each.violation for each in proofs),
+            gap=max(each.gap for each in proofs),
+        )
+        tried, iterations = (*self.tried, *now.tried), self.iterations + now.iterations
+        return replace(now, certificate=certificate, iterations=iterations, tried=tried)
+
+
+def _passed(
+    problem: FamilyProblem, plan: FamilyPlan, outer: OuterPass, fixed: tuple[FamilyBounds, ...], before: _Before
 ) -> Passed:
-    """The inner passes of least squares of one outer pass; not rounded yet."""
+    """One outer pass: the inner passes of least squares, and the rounding."""
     bands: tuple[FamilyBounds, ...] = ()
-    solved, count = (None, 0) if before is None else (before.solved, before.count)
-    fitted: Passed | None = None
+    solved, posed = None, None
     for inner, names in enumerate(outer.least_squares):
-        posed = _posed(support.problem, plan, outer, inner, (*fixed, *bands))
-        presolved = presolve(_supported(support, posed, plan, outer, inner))
-        if presolved.contradiction:
-            return Passed(presolved, solved, None, count, presolved.contradiction)
-        found = solve_chain(presolved, plan)
-        solved, count = _worst(solved, found), count + 1
-        fitted = Passed(presolved, solved, None, count, found.contradiction)
+        support = _supported(problem, plan, outer, inner, (*fixed, *bands))
+        posed = PosedFamily(support, plan.gap_tolerance)
+        found = solve_chain(posed, plan)
+        solved = before.and_now(found)
+        before = _Before.of(solved, before.count + 1, before.gap)
         if found.contradiction:
-            return fitted
+            return Passed(None, solved, None, before.count, found.contradiction)
         tolerance = SLACK + found.certificate.primal_residual
-        bands += _bounds(presolved, plan, names, found.candidate.x, "held", tolerance)
-    if fitted is None:
+        if inner < len(outer.least_squares) - 1:
+            bands += _bounds(support.cells, plan, names, found.candidate.x, "held", tolerance)
+    if solved is None or posed is None:
         raise ConfigurationError("a pass fits nothing")
-    return fitted
+    exact = _for_rounding(posed, (*problem.bounds, *fixed), bands)
+    if outer is plan.passes[-1] and len(exact.support.cells) != _cells(problem, plan):
+        raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
+    del posed, support
+    queries = [[_query(plan, name) for name in names] for names in outer.rounding]
+    rounded = round_in_passes(exact, solved.candidate.x, queries, plan.rounding)
+    if rounded is not None:
+        rounded = replace(rounded, gap=max(rounded.gap, before.gap))
+    return Passed(exact, solved, rounded, before.count)
+
+
+def _for_rounding(posed: PosedFamily, bounds: tuple[FamilyBounds, ...], bands: tuple[FamilyBounds, ...]) -> Presolved:
+    """The family without what only fits need: the bands of the inner passes, and answers that no solver folded."""
+    support = posed.support
+    if bands:
+        unmeasured = replace(support.problem, measurements=(), bounds=bounds)
+        return presolve(on_cells(unmeasured, support.cells, support.parent))
+    if posed.is_presolved:
+        return posed.presolved
+    return presolve(replace(support, partitions=tuple(each for each in support.partitions if each.limits)))
+
+
+def _cells(problem: FamilyProblem, plan: FamilyPlan) -> int:
+    """How many cells the children can occupy."""
+    if problem.parent is None:
+        return problem.size - len(plan.zero_cells)
+    return int(np.isin(problem.parent.cells, plan.zero_cells, invert=True).sum())
 
 
 def _query(plan: FamilyPlan, name: str) -> Query:
@@ -106,22 +153,26 @@ def _query(plan: FamilyPlan, name: str) -> Query:
     return found
 
 
-def _posed(
+def _supported(
     problem: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int, further: Sequence[FamilyBounds]
-) -> FamilyProblem:
-    """The problem of one inner pass, on the coarsest cells that serve it (E-48); the problem itself if it is that."""
+) -> Support:
+    """The problem of one inner pass, on the coarsest cells that serve it (E-48); the whole problem if it is that."""
     names = {_query(plan, name).name for name in outer.least_squares[inner]}
     if problem.prior is not None:
-        return _posed_with_prior(problem, plan, outer, inner, further)
+        return restrict(_posed_with_prior(problem, plan, outer, inner, further), plan)
     measured = tuple(each for each in problem.measurements if each.query.name in names)
     missing = names - {each.query.name for each in measured}
     if missing and problem.measurements:
         raise ConfigurationError(f"a pass asks for {sorted(missing)[0]!r}, which is not measured")
     posed = replace(problem, measurements=measured, bounds=(*problem.bounds, *further))
-    parent = _coarsened(problem, _told_apart(posed, plan, outer, inner))
-    if parent is problem.parent and not further and len(measured) == len(problem.measurements):
-        return problem
-    return replace(posed, parent=parent)
+    apart = _told_apart(posed, plan, outer, inner)
+    if problem.parent is None and posed.size >= COARSE_ROOT:
+        cells = np.setdiff1d(np.arange(problem.size, dtype=np.int32), plan.zero_cells, assume_unique=True)
+        place = _places(cells, apart)
+        if place is not None:  # a root with very many cells: the first of those that nothing tells apart
+            _, first = np.unique(place, return_index=True)
+            return on_cells(posed, cells[np.sort(first)], None)
+    return restrict(replace(posed, parent=_coarsened(problem, apart)), plan)
 
 
 def _told_apart(posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int) -> list[Query]:
@@ -132,16 +183,6 @@ def _told_apart(posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner:
     if inner == len(outer.least_squares) - 1:
         needed += [_query(plan, name) for names in outer.rounding for name in names]
     return needed
-
-
-def _supported(support: Support, posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int) -> Support:
-    """The support of one inner pass: of a root with very many cells, the first of those that it does not tell apart."""
-    if posed.parent is None and posed.prior is None and posed.size >= COARSE_ROOT:
-        place = _places(support.cells, _told_apart(posed, plan, outer, inner))
-        if place is not None:
-            _, first = np.unique(place, return_index=True)
-            return on_cells(posed, support.cells[np.sort(first)], None)
-    return support if posed is support.problem else restrict(posed, plan)
 
 
 def _posed_with_prior(
@@ -187,13 +228,13 @@ def _places(cells: NDArray[np.int32], queries: Sequence[Query]) -> Integers | No
 
 
 def _bounds(
-    presolved: Presolved, plan: FamilyPlan, names: Sequence[str], x: Floats | Integers, label: str, tolerance: float
+    cells: NDArray[np.int32], plan: FamilyPlan, names: Sequence[str], x: Floats | Integers, label: str, tolerance: float
 ) -> tuple[FamilyBounds, ...]:
     """Bounds around what a pass reached: bands after a fit (E-49), equalities after rounding (E-50)."""
     found = []
     for name in names:
         query = _query(plan, name)
-        touched = query.restrict(presolved.support.cells)
+        touched = query.restrict(cells)
         answers = sums(x, touched.index, len(touched.rows))
         if tolerance:
             lower, upper = answers - tolerance, answers + tolerance
@@ -202,20 +243,3 @@ def _bounds(
             whole = np.rint(answers).astype(np.int64)
             found.append(FamilyBounds(f"{label} {name}", query, whole, whole, touched.rows))
     return tuple(found)
-
-
-def _worst(before: Solved | None, now: Solved) -> Solved:
-    """The latest estimate with the worst proof so far, and every attempt."""
-    if before is None:
-        return now
-    proofs = (before.certificate, now.certificate)
-    certificate = replace(
-        now.certificate,
-        certified=all(each.certified for each in proofs),
-        primal_residual=max(each.primal_residual for each in proofs),
-        violation=max(each.violation for each in proofs),
-        gap=max(each.gap for each in proofs),
-    )
-    return replace(
-        now, certificate=certificate, iterations=before.iterations + now.iterations, tried=(*before.tried, *now.tried)
-    )

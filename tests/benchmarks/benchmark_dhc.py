@@ -15,7 +15,7 @@ import families_dhc
 from families_dhc import Shape, family
 
 from das_spark.estimation import FamilyStatus, OuterPass, estimate_family
-from das_spark.estimation.passes import _posed, _supported
+from das_spark.estimation.passes import _supported
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 
@@ -27,7 +27,7 @@ def measured(shape: Shape, seed: int) -> str:
     problem, plan = family(shape, seed)
     outer: OuterPass = plan.passes[0]
     whole = restrict(problem, plan)
-    first = presolve(_supported(whole, _posed(problem, plan, outer, 0, ()), plan, outer, 0))
+    first = presolve(_supported(problem, plan, outer, 0, ()))
     start = time.process_time()
     found = estimate_family(problem, plan)
     seconds, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

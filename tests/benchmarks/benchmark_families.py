@@ -164,7 +164,7 @@ def roundings(seeds: int) -> None:
             spent, methods, gaps = [], set(), []
             for problem, plan in families_of(shape, min(seeds, 5)):
                 presolved = presolve(restrict(problem, at_once(plan)))
-                x = solve_chain(presolved, at_once(plan)).candidate.x
+                x = solve_chain(PosedFamily.of(presolved), at_once(plan)).candidate.x
                 passes = [[plan.queries[name] for name in names] for names in plan.passes[-1].rounding]
                 start = time.process_time()
                 rounded = round_in_passes(presolved, x, passes, rounding)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from das_spark.estimation import FamilyBounds, FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Query, Recode, Schema
@@ -228,7 +228,7 @@ def estimated() -> Callable[[FamilyProblem, FamilyPlan], tuple[Presolved, np.nda
     def solved(problem: FamilyProblem, plan: FamilyPlan) -> tuple[Presolved, np.ndarray]:
         presolved = presolve(restrict(problem, plan))
         assert not presolved.contradiction
-        return presolved, solve_chain(presolved, plan).candidate.x
+        return presolved, solve_chain(PosedFamily.of(presolved), plan).candidate.x
 
     return solved
 

@@ -28,6 +28,7 @@ from das_spark.estimation.batched import (
     stack,
 )
 from das_spark.estimation.certify import certify
+from das_spark.estimation.chain import PosedFamily
 from das_spark.estimation.failsafe import relaxed_family
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.solvers import Status
@@ -233,7 +234,7 @@ def test_a_noisy_family_is_asked_of_it_first_only_where_a_program_would_couple_v
     presolved = presolve(restrict(made.problem, made.plan))
 
     def asked() -> list[str]:
-        return [each.name for each in chain._ordered(("batched", "piqp"), presolved)]
+        return [each.name for each in chain._ordered(("batched", "piqp"), PosedFamily.of(presolved))]
 
     monkeypatch.setattr(chain, "LARGE", presolved.variables)
     assert asked() == ["piqp", "batched"]

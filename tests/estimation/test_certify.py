@@ -10,7 +10,7 @@ import pytest
 from das_spark.estimation import FamilyPlan, FamilyProblem
 from das_spark.estimation import certify as certify_module
 from das_spark.estimation.certify import certify
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.program import assemble, read_back
 from das_spark.estimation.solvers import SOLVERS, SolverOptions
@@ -20,7 +20,7 @@ from das_spark.histogram import Attribute, Histogram, Schema
 
 def solved(made):
     presolved = presolve(restrict(made.problem, made.plan))
-    return presolved, solve_chain(presolved, made.plan).candidate
+    return presolved, solve_chain(PosedFamily.of(presolved), made.plan).candidate
 
 
 def certified(made, presolved, candidate):
@@ -233,7 +233,7 @@ def test_a_planted_wrong_coefficient_is_caught_where_the_objective_is_flat(small
         solution = SOLVERS["piqp"].solve(wrong.program, SolverOptions())
         if solution.x is None:
             continue
-        best = certified(made, presolved, solve_chain(presolved, made.plan).candidate)
+        best = certified(made, presolved, solve_chain(PosedFamily.of(presolved), made.plan).candidate)
         proof = certified(made, presolved, read_back(wrong, solution))
         excess = (proof.objective - best.objective) / max(1.0, best.objective)
         if proof.violation < 1e-6 and excess < 1e-5:

@@ -20,7 +20,7 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
@@ -31,7 +31,7 @@ def real_valued(problem, plan):
     """The certified real-valued estimate on all cells (K, size), and its certificate."""
     presolved = presolve(restrict(problem, plan))
     assert not presolved.contradiction
-    solved = solve_chain(presolved, plan)
+    solved = solve_chain(PosedFamily.of(presolved), plan)
     dense = np.zeros((len(problem.children), problem.size))
     dense[:, presolved.support.cells] = solved.candidate.x
     return dense, solved.certificate

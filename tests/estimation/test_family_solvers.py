@@ -169,7 +169,7 @@ def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(
             if (seed // CHUNKS) % 5 and (name == "osqp" or (name == "batched" and flat)):
                 continue  # slow
             proof = partial(certify, problem, PLAN, presolved.support.cells)
-            proposal = solver.propose(PosedFamily(presolved), proof)
+            proposal = solver.propose(PosedFamily.of(presolved), proof)
             assert (name in FROM_BELOW) <= (proposal is None), (seed, name)
             if name in FROM_BELOW:
                 continue
@@ -198,7 +198,7 @@ def test_together_the_solvers_leave_hardly_a_family_without_proof(wild):
     open_families = []
     for seed in range(0, FAMILIES, 8):
         made = wild(seed)
-        solved = solve_chain(presolve(restrict(made.problem, made.plan)), made.plan)
+        solved = solve_chain(PosedFamily(restrict(made.problem, made.plan)), made.plan)
         assert not solved.contradiction, seed
         if not solved.certificate.certified:
             open_families.append(seed)
@@ -221,7 +221,7 @@ def test_a_wrong_coefficient_in_what_solvers_get_is_never_certified(wild):
         measured[0] = replace(measured[0], values=measured[0].values + away)
         other = replace(made.problem, measurements=tuple(measured))
         for solver in FAMILY_SOLVERS.values():
-            proposal = solver.propose(PosedFamily(presolved), partial(certify, other, PLAN, presolved.support.cells))
+            proposal = solver.propose(PosedFamily.of(presolved), partial(certify, other, PLAN, presolved.support.cells))
             if proposal is None:
                 continue
             proved = certify(other, PLAN, presolved.support.cells, proposal.candidate)

@@ -20,7 +20,7 @@ from das_spark.estimation import (
     OuterPass,
     estimate_family,
 )
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.family import family_of_groups, family_of_members
 from das_spark.estimation.presolve import presolve
@@ -50,7 +50,7 @@ def group_totals(problem, result):
 def real_valued(problem):
     presolved = presolve(restrict(problem, FamilyPlan("toy")))
     dense = np.zeros((len(problem.children), problem.size))
-    solved = solve_chain(presolved, FamilyPlan("toy"))
+    solved = solve_chain(PosedFamily.of(presolved), FamilyPlan("toy"))
     assert solved.certificate.certified
     dense[:, presolved.support.cells] = solved.candidate.x
     return dense

@@ -92,13 +92,13 @@ def family(
 def solved(problem: FamilyProblem, name: str = "nested", plan: FamilyPlan = PLAN):
     presolved = presolve(restrict(problem, plan))
     assert not presolved.contradiction
-    return solve_chain(presolved, replace(plan, solvers=(name,)))
+    return solve_chain(PosedFamily.of(presolved), replace(plan, solvers=(name,)))
 
 
 def proposed(problem: FamilyProblem):
     presolved = presolve(restrict(problem, PLAN))
     proof = partial(certify, problem, PLAN, presolved.support.cells)
-    return chain.FAMILY_SOLVERS["nested"].propose(PosedFamily(presolved), proof)
+    return chain.FAMILY_SOLVERS["nested"].propose(PosedFamily.of(presolved), proof)
 
 
 SHAPES = {
@@ -290,9 +290,9 @@ def test_an_uncertified_estimate_is_proposed_as_such(monkeypatch):
 def test_no_sums_of_variables_are_made_for_it(monkeypatch):
     monkeypatch.setattr(chain, "MANY_CELLS", SCHEMA.size)
     presolved = presolve(restrict(family(2)[0], PLAN))
-    assert solve_chain(presolved, PLAN).name == "nested"
+    assert solve_chain(PosedFamily.of(presolved), PLAN).name == "nested"
     assert "aggregates" not in vars(presolved)
-    assert solve_chain(presolved, replace(PLAN, solvers=("piqp",))).certificate.certified
+    assert solve_chain(PosedFamily.of(presolved), replace(PLAN, solvers=("piqp",))).certificate.certified
     assert "aggregates" in vars(presolved)
 
 
@@ -301,7 +301,7 @@ def test_it_goes_first_only_where_cells_and_classes_are_many(monkeypatch):
     presolved = presolve(restrict(problem, PLAN))
 
     def asked(*names: str) -> list[str]:
-        return [each.name for each in chain._ordered(names, presolved)]
+        return [each.name for each in chain._ordered(names, PosedFamily.of(presolved))]
 
     assert asked(*PLAN.solvers) == ["piqp", "clarabel", "osqp", "nested", "batched"]
     monkeypatch.setattr(chain, "MANY_CELLS", SCHEMA.size)

@@ -18,10 +18,9 @@ from das_spark.estimation import (
     estimate_family,
     passes,
 )
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.passes import SLACK, estimate_in_passes
-from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema
 
@@ -46,12 +45,12 @@ def planned(schema, *outer, **further):
 
 
 def fitted(problem, plan):
-    return estimate_in_passes(restrict(problem, plan), plan)
+    return estimate_in_passes(problem, plan)
 
 
 def single_fit(problem, plan=None):
     """The certified estimate of one fit of everything measured."""
-    solved = solve_chain(presolve(restrict(problem, plan or FamilyPlan("any"))), plan or FamilyPlan("any"))
+    solved = solve_chain(PosedFamily(restrict(problem, plan or FamilyPlan("any"))), plan or FamilyPlan("any"))
     assert solved.certificate.certified
     return solved.candidate.x
 
@@ -117,7 +116,7 @@ def test_what_an_inner_pass_reached_moves_no_further_than_the_slack(small, toy, 
     made = small(seed, **options)
     passed = fitted(made.problem, two_fits(toy))
     assert passed.solved.certificate.certified
-    query, cells = toy.query("kind"), passed.presolved.support.cells
+    query, cells = toy.query("kind"), passed.exact.support.cells
     first = single_fit(only(made.problem, "kind"))
     moved = answers(query, cells, passed.solved.candidate.x) - answers(query, cells, first)
     assert np.abs(moved).max() <= SLACK + 1e-4
@@ -138,7 +137,7 @@ def test_the_second_fit_is_the_best_within_the_bands(small, toy, seed):
     """Against one fit of the same queries under bounds written out by hand."""
     made = small(seed)
     passed = fitted(made.problem, two_fits(toy))
-    query, cells = toy.query("kind"), passed.presolved.support.cells
+    query, cells = toy.query("kind"), passed.exact.support.cells
     first = np.zeros((len(made.truth), toy.size))
     first[:, cells] = single_fit(only(made.problem, "kind"))
     middle = query.answer_dense(first)
@@ -186,7 +185,7 @@ def test_a_pass_on_coarse_cells_reaches_the_same_answers(small, toy, seed, optio
     widths = []
     original = passes.solve_chain
     monkeypatch.setattr(
-        passes, "solve_chain", lambda presolved, plan: widths.append(presolved.variables) or original(presolved, plan)
+        passes, "solve_chain", lambda posed, plan: widths.append(posed.presolved.variables) or original(posed, plan)
     )
     coarse = fitted(made.problem, plan)
     monkeypatch.setattr(passes, "_coarsened", lambda problem, queries: problem.parent)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from das_spark.constraints import find_flows
 from das_spark.estimation import FamilyFlows, chain
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import divisible_margins
 from das_spark.estimation.failsafe import relaxed_family
 from das_spark.estimation.presolve import Presolved, presolve
@@ -124,6 +124,6 @@ def test_a_family_that_every_solver_declines_has_an_estimate_without_a_program(s
     for solver in chain.FAMILY_SOLVERS.values():
         monkeypatch.setattr(type(solver), "propose", lambda *_: None)
     monkeypatch.setattr(chain, "assemble", None)
-    found = solve_chain(presolved, made.plan)
+    found = solve_chain(PosedFamily.of(presolved), made.plan)
     assert (found.name, found.iterations, found.tried) == ("presolve", 0, ())
     np.testing.assert_array_equal(found.candidate.x, unsolved(presolved).x)

@@ -19,7 +19,7 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.rounding import round_family, split
@@ -90,7 +90,7 @@ def test_rounding_is_the_best_of_all_roundings(seed, options):
     presolved = presolve(restrict(problem, plan))
     if presolved.contradiction:
         pytest.fail(presolved.contradiction)
-    x = solve_chain(presolved, plan).candidate.x
+    x = solve_chain(PosedFamily.of(presolved), plan).candidate.x
     rounded = round_family(presolved, x)
     cells = presolved.support.cells
     assert rounded is not None
@@ -163,7 +163,7 @@ def test_crossing_margins_are_still_rounded():
 def test_roundings_stay_within_one_of_the_real_valued_estimate(small, seed):
     made = small(seed, 4, totals=True)
     presolved = presolve(restrict(made.problem, made.plan))
-    x = solve_chain(presolved, made.plan).candidate.x
+    x = solve_chain(PosedFamily.of(presolved), made.plan).candidate.x
     rounded = round_family(presolved, x)
     assert rounded is not None
     assert "widened" not in rounded.method
@@ -173,7 +173,7 @@ def test_roundings_stay_within_one_of_the_real_valued_estimate(small, seed):
 def test_infeasible_bounds_have_no_rounding(small):
     made = small(4, 3)
     presolved = presolve(restrict(made.problem, made.plan))
-    x = solve_chain(presolved, made.plan).candidate.x
+    x = solve_chain(PosedFamily.of(presolved), made.plan).candidate.x
     broken = replace(
         presolved, rows=tuple(replace(each, lower=np.full(len(each.flat), 1e6)) for each in presolved.rows)
     )

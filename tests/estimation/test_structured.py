@@ -10,9 +10,8 @@ from measured_trees import ALGEBRA, SCHEMA, TOTAL, WORKLOAD, ZEROS, grown, prior
 
 from das_spark.estimation import FamilyBounds, FamilyPlan, FamilyPrior, FamilyStatus, OuterPass, estimate_family
 from das_spark.estimation.certify import certify
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.interior import solve_interior
-from das_spark.estimation.presolve import presolve
 from das_spark.estimation.structured import solve_structured, structured_family
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Histogram
@@ -41,7 +40,7 @@ def family(seed, *, total=False, tight=False, parent=True, exact=""):
 
 
 def solved(problem, *solvers):
-    return solve_chain(presolve(restrict(problem, PLAN)), replace(PLAN, solvers=solvers))
+    return solve_chain(PosedFamily(restrict(problem, PLAN)), replace(PLAN, solvers=solvers))
 
 
 @pytest.mark.parametrize("options", [{}, {"total": True}, {"tight": True}, {"total": True, "tight": True}], ids=str)

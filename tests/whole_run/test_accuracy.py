@@ -21,7 +21,7 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
-from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Histogram
@@ -143,7 +143,7 @@ def compared(solved: dense_reference.Solved) -> Comparison:
     if result.diagnostics.status is FamilyStatus.OPTIMAL:
         presolved = presolve(restrict(problem, plan))
         real[:] = 0.0
-        real[:, presolved.support.cells] = solve_chain(presolved, plan).candidate.x
+        real[:, presolved.support.cells] = solve_chain(PosedFamily.of(presolved), plan).candidate.x
     return Comparison(
         place=f"{solved.level} of {family.children}",
         objective=dense_reference.objective(family, real),
