@@ -8,7 +8,7 @@ violation within the tolerance unpriced: solvers answer for multipliers of the b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
 from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem, Floats, Integers
-from das_spark.estimation.support import Candidate, Relaxation, spread, sums
+from das_spark.estimation.support import Candidate, Relaxation, at_once, spread, sums
 
 _ROUNDING_ERROR = 1e-12
 """Violations this small, relative to max(1, size), are rounding errors of sums; multipliers may be of any size."""
@@ -53,15 +53,17 @@ def worst_violation(
 ) -> Worst:
     """Measure a candidate against (E-3) to (E-5), or against what the failsafe keeps of them."""
     worst = Worst()
-    worst.note(-candidate.x, np.ones(1))
+    worst.note(-candidate.x.min(axis=0), np.ones(1))
     if parent is not None and problem.parent is not None:
         _note_parent(worst, candidate, parent, relaxation)
         worst.note(np.array([problem.parent.total - parent.sum()]), np.ones(1))  # people outside the cells
     for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
-        value = sums(candidate.x, bound.columns(bound.query.row_of(cells)), bound.lower.shape[1])
-        lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
-        violation = np.maximum(lower - value, value - upper)
-        worst.note(violation, np.where(value > upper, upper, lower), multiplier)
+        columns, width = bound.columns(bound.query.row_of(cells)), bound.lower.shape[1]
+        for part in at_once(len(candidate.x), max(width, len(cells))):
+            value = sums(candidate.x[part], columns, width)
+            lower, upper = bound.lower[part].astype(np.float64), bound.upper[part].astype(np.float64)
+            violation = np.maximum(lower - value, value - upper)
+            worst.note(violation, np.where(value > upper, upper, lower), multiplier[part])
     if problem.flows is not None:
         margins = sums(candidate.x, problem.flows.query.row_of(cells), problem.flows.query.rows)
         _note_flows(worst, problem.flows, margins, candidate.flows)
@@ -116,29 +118,144 @@ def certify(
     """Certify a candidate; `relaxation` is what the failsafe has kept of the parent."""
     x, parent = candidate.x, _parent(problem, cells)
     worst = worst_violation(problem, cells, candidate, parent, relaxation)
-    objective, gradient, places = _objective(problem.measurements, cells, x)
-    if problem.prior is not None:
-        further, slope = problem.prior.value_and_gradient(cells, x)
-        objective, gradient = objective + further, gradient + slope
-    box = _box(problem, cells, parent, relaxation)
-    if parent is None:
-        box = np.minimum(box, _level_box(problem.measurements, places, x, 2.0 * objective + 1.0))
-    curvature = _curvature(problem.measurements, places, box)
-    if problem.prior is not None:
-        curvature += problem.prior.curvature(len(problem.children))[:, None]
-    gap, enough = np.inf, plan.gap_tolerance * max(1.0, objective)
+    fit = _Fit.of(problem, cells, x)
+    box = _Box(problem, cells, parent, relaxation, fit, x)
+    alone = _alone(fit, box)
+    # With a parent, and where that holds exactly, each cell has a bound of its own: some of them at a time.
+    whole = parent is None or relaxation is not None
+    parts = [slice(0, len(cells))] if whole else at_once(len(cells), len(x))
+    gap, enough = np.inf, plan.gap_tolerance * max(1.0, fit.objective)
     hints = _hints(candidate)
-    for each in (hints, _cleaned(hints, float(np.abs(gradient).max(initial=0.0)))):
-        reduced, slack = _after_bounds(problem, cells, x, gradient, each)
-        gap = min(gap, slack - _cells_bound(candidate, parent, relaxation, reduced, curvature, box))
+    for clean in (False, True):
+        if clean:
+            largest = max((float(np.abs(fit.gradient(part)).max(initial=0.0)) for part in parts), default=0.0)
+            hints = _cleaned(hints, largest)
+        prices = _Prices.of(problem, cells, x, hints)
+        found = np.zeros(len(cells))
+        least = 0.0
+        for part in parts:
+            reduced, room = prices.reduce(fit.gradient(part), part), box.of(part)
+            curvature = _curvature(fit, alone, part, room)
+            if parent is not None and relaxation is None:
+                hint = candidate.parent_multipliers[part]
+                found[part] = _divided_bound(x[:, part], reduced, curvature, room, parent[part], hint)
+            else:
+                least += _undivided_bound(candidate, parent, relaxation, reduced, curvature, room)
+        gap = min(gap, prices.slack - (least + float(found.sum())))
         if gap <= enough:
             break
-    if gap > enough and parent is not None and relaxation is None and not _separates(places, len(cells)):
-        gap = min(gap, _levelled_gap(problem, cells, candidate, gradient, places, box))
-    relative = gap / max(1.0, objective)
+    if gap > enough and not whole and not _separates(fit.places, len(cells)):
+        gap = min(gap, _levelled_gap(problem, cells, candidate, fit, box.of(slice(0, len(cells)))))
+    relative = gap / max(1.0, fit.objective)
     certified = worst.relative <= plan.feasibility_tolerance and abs(relative) <= plan.gap_tolerance
     certified = certified and worst.worth <= enough
-    return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), objective)
+    return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), fit.objective)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    """The objective at a point, and what its gradient is made of (E-2, E-13)."""
+
+    problem: FamilyProblem  # the family
+    places: list[Integers]  # place of each cell's answer in every measurement
+    weighted: list[Floats]  # of every measurement, residuals by their variances, shape (K, answers)
+    objective: float  # F
+    slope: Floats | None  # what the prior adds to the gradient, shape (K, n)
+    steepness: Floats | None  # what it adds to the curvature of each child, shape (K,)
+    last: dict[tuple[int, int], Floats] = field(default_factory=dict)  # what was asked for last
+
+    @classmethod
+    def of(cls, problem: FamilyProblem, cells: NDArray[np.int32], x: Floats) -> _Fit:
+        """Measure the point."""
+        total, places, every = 0.0, [], []
+        for each in problem.measurements:
+            place, width = _place(each, cells), len(each.rows)
+            touched = np.flatnonzero(
+                np.bincount(place[place >= 0], minlength=width)
+            )  # the other rows are constants: no cell can change them
+            weighted = np.empty((len(x), width))
+            for part in at_once(len(x), max(width, len(cells))):
+                residual = sums(x[part], place, width) - each.values[part]
+                weighted[part] = residual / each.variance[part, None]
+                total += float((weighted[part][:, touched] * residual[:, touched]).sum())
+            places.append(place)
+            every.append(weighted)
+        if problem.prior is None:
+            return cls(problem, places, every, total, None, None)
+        further, slope = problem.prior.value_and_gradient(cells, x)
+        return cls(problem, places, every, total + further, slope, problem.prior.curvature(len(x)))
+
+    def gradient(self, part: slice) -> Floats:
+        """Gradient of F in some cells."""
+        key = part.start, part.stop
+        if key not in self.last:
+            self.last.clear()
+            gradient = np.zeros((len(self.problem.children), part.stop - part.start))
+            for place, weighted in zip(self.places, self.weighted, strict=True):
+                gradient += 2.0 * spread(weighted, place[part])
+            self.last[key] = gradient if self.slope is None else gradient + self.slope[:, part]
+        return self.last[key]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Box:
+    """Upper bounds that every feasible point keeps in each cell (E-15); at the root, that every one as good keeps."""
+
+    problem: FamilyProblem
+    cells: NDArray[np.int32]
+    parent: Floats | None
+    relaxation: Relaxation | None
+    fit: _Fit
+    x: Floats
+    last: dict[tuple[int, int], Floats] = field(default_factory=dict)  # what was asked for last
+
+    def of(self, part: slice) -> Floats:
+        """Those of some cells, shape ``(K, cells)``; of all of them under the failsafe."""
+        key = part.start, part.stop
+        if key not in self.last:
+            self.last.clear()
+            parent = None if self.parent is None else self.parent[part]
+            box = _box(self.problem, self.cells[part], parent, self.relaxation)
+            if self.parent is None:
+                places, level = [place[part] for place in self.fit.places], 2.0 * self.fit.objective + 1.0
+                box = np.minimum(box, _level_box(self.problem.measurements, places, self.x[:, part], level))
+            self.last[key] = box
+        return self.last[key]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prices:
+    """Multipliers of bounds and flows, and what these fall short by at a point (E-19)."""
+
+    rows: list[Integers]  # of each, column of each cell's row
+    prices: list[Floats]  # of each, shape (K, columns)
+    slack: float
+
+    @classmethod
+    def of(cls, problem: FamilyProblem, cells: NDArray[np.int32], x: Floats, hints: _Hints) -> _Prices:
+        """Price the point."""
+        rows, prices, slack = [], [], 0.0
+        for bound, multiplier in zip(problem.bounds, hints[0], strict=True):
+            columns, width = bound.columns(bound.query.row_of(cells)), bound.lower.shape[1]
+            for part in at_once(len(x), max(width, len(cells))):
+                tight = np.where(multiplier[part] > 0, bound.lower[part], bound.upper[part])
+                slack += float((multiplier[part] * (sums(x[part], columns, width) - tight)).sum())
+            rows.append(columns)
+            prices.append(multiplier)
+        if problem.flows is not None and hints[1] is not None:
+            classes = problem.flows.query.row_of(cells)
+            margins = sums(x, classes, problem.flows.query.rows)
+            slack += float((hints[1] * margins).sum()) - _cheapest_flows(problem.flows, hints[1])
+            rows.append(classes)
+            prices.append(hints[1])
+        return cls(rows, prices, slack)
+
+    def reduce(self, gradient: Floats, part: slice) -> Floats:
+        """The gradient in some cells, less all prices."""
+        reduced = gradient
+        for rows, prices in zip(self.rows, self.prices, strict=True):
+            reduced = reduced - spread(prices, rows[part])
+        return reduced
 
 
 _Hints = tuple[tuple[Floats, ...], Floats | None]  # multipliers of bounds, prices of class margins
@@ -195,28 +312,26 @@ def _separates(places: list[Integers], cells: int) -> bool:
 
 
 def _levelled_gap(
-    problem: FamilyProblem,
-    cells: NDArray[np.int32],
-    candidate: Candidate,
-    gradient: Floats,
-    places: list[Integers],
-    box: Floats,
+    problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate, fit: _Fit, box: Floats
 ) -> float:
     """A bound that does not trust the last digits of the gradient (E-36).
 
     Any multipliers u of the measured answers bound F from below. Those at x differ within a cell's children by a
     solver's last digits, which millions of people magnify; levelled ones cost only the square of the difference.
     """
-    x, hints = candidate.x, (_tight(problem, cells, candidate), candidate.flow_multipliers)
-    reduced, _ = _after_bounds(problem, cells, x, gradient, hints)
-    level, cost = gradient, 0.0
+    x, whole = candidate.x, slice(0, len(cells))
+    prices = _Prices.of(problem, cells, x, (_tight(problem, cells, candidate), candidate.flow_multipliers))
+    level, cost = fit.gradient(whole), 0.0
+    reduced = prices.reduce(level, whole)
     for each, place, change in zip(
-        problem.measurements, places, _changes(problem.measurements, x, reduced, places), strict=True
+        problem.measurements, fit.places, _changes(problem.measurements, x, reduced, fit.places), strict=True
     ):
         level = level - spread(change, place)
         cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
-    reduced, slack = _after_bounds(problem, cells, x, level, hints)
-    return slack + cost - _cells_bound(candidate, _parent(problem, cells), None, reduced, 0.0 * x, box)
+    parent = _parent(problem, cells)
+    assert parent is not None  # noqa: S101
+    found = _divided_bound(x, prices.reduce(level, whole), 0.0 * x, box, parent, candidate.parent_multipliers)
+    return prices.slack + cost - float(found.sum())
 
 
 def _tight(problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate) -> tuple[Floats, ...]:
@@ -241,25 +356,6 @@ def _cleaned(hints: _Hints, size: float) -> _Hints:
     return cleaned, np.where(np.abs(prices - mean) <= least, mean, prices)
 
 
-def _after_bounds(
-    problem: FamilyProblem, cells: NDArray[np.int32], x: Floats, gradient: Floats, hints: _Hints
-) -> tuple[Floats, float]:
-    """The gradient less the multipliers of bounds and flows, and what these fall short by at x (E-19)."""
-    reduced, slack = gradient, 0.0
-    for bound, multiplier in zip(problem.bounds, hints[0], strict=True):
-        columns = bound.columns(bound.query.row_of(cells))
-        value = sums(x, columns, bound.lower.shape[1])
-        tight = np.where(multiplier > 0, bound.lower, bound.upper)
-        slack += float((multiplier * (value - tight)).sum())
-        reduced = reduced - spread(multiplier, columns)
-    if problem.flows is not None and hints[1] is not None:
-        rows = problem.flows.query.row_of(cells)
-        margins = sums(x, rows, problem.flows.query.rows)
-        slack += float((hints[1] * margins).sum()) - _cheapest_flows(problem.flows, hints[1])
-        reduced = reduced - spread(hints[1], rows)
-    return reduced, slack
-
-
 def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
     """The parent's people in the cells."""
     if problem.parent is None:
@@ -269,24 +365,6 @@ def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
     inside = own[place] == cells if len(own) else np.zeros(len(cells), dtype=np.bool_)
     people[inside] = problem.parent.counts[place[inside]]
     return people
-
-
-def _objective(
-    measurements: tuple[FamilyMeasurement, ...], cells: NDArray[np.int32], x: Floats
-) -> tuple[float, Floats, list[Integers]]:
-    """F, its gradient, and the place of each cell's answer in every measurement (E-2, E-13)."""
-    total, gradient, places = 0.0, np.zeros(x.shape), []
-    for each in measurements:
-        place = _place(each, cells)
-        residual = sums(x, place, len(each.rows)) - each.values
-        weighted = residual / each.variance[:, None]
-        touched = np.flatnonzero(
-            np.bincount(place[place >= 0], minlength=len(each.rows))
-        )  # the other rows are constants: no cell can change them
-        total += float((weighted[:, touched] * residual[:, touched]).sum())
-        gradient += 2.0 * spread(weighted, place)
-        places.append(place)
-    return total, gradient, places
 
 
 def _place(measurement: FamilyMeasurement, cells: NDArray[np.int32]) -> Integers:
@@ -322,17 +400,33 @@ def _level_box(measurements: tuple[FamilyMeasurement, ...], places: list[Integer
     return np.asarray(np.maximum(box, x), dtype=np.float64)
 
 
-def _curvature(measurements: tuple[FamilyMeasurement, ...], places: list[Integers], box: Floats) -> Floats:
-    """Sum of weights of the rows that count no other movable cell of the child (E-14)."""
-    movable = (box > 0).astype(np.float64)
+def _alone(fit: _Fit, box: _Box) -> list[NDArray[np.bool_]]:
+    """Whether each row of each measurement counts one movable cell of the child alone, shapes ``(K, answers)``."""
+    children, cells = box.x.shape
+    movable = np.empty((children, cells), dtype=np.bool_)
+    for part in [slice(0, cells)] if box.relaxation is not None else at_once(cells, children):
+        movable[:, part] = box.of(part) > 0
+    found = []
+    for each, place in zip(fit.problem.measurements, fit.places, strict=True):
+        width = len(each.rows)
+        one = np.empty((children, width), dtype=np.bool_)
+        for part in at_once(children, max(width, cells)):
+            one[part] = sums(movable[part], place, width) == 1.0
+        found.append(one)
+    return found
+
+
+def _curvature(fit: _Fit, alone: list[NDArray[np.bool_]], part: slice, box: Floats) -> Floats:
+    """Sum of weights of the rows that count no other movable cell of the child, in some cells (E-14)."""
     curvature = np.zeros(box.shape)
-    for each, place in zip(measurements, places, strict=True):
-        alone = spread(sums(movable, place, len(each.rows)), place) * movable == 1.0
-        curvature += np.where(alone, (1.0 / each.variance)[:, None], 0.0)
-    return curvature
+    for each, place, one in zip(fit.problem.measurements, fit.places, alone, strict=True):
+        own = place[part]
+        lonely = np.where(own >= 0, one[:, own], False) & (box > 0)
+        curvature += np.where(lonely, (1.0 / each.variance)[:, None], 0.0)
+    return curvature if fit.steepness is None else curvature + fit.steepness[:, None]
 
 
-def _cells_bound(
+def _undivided_bound(
     candidate: Candidate,
     parent: Floats | None,
     relaxation: Relaxation | None,
@@ -340,26 +434,13 @@ def _cells_bound(
     curvature: Floats,
     box: Floats,
 ) -> float:
-    """Lower bound of the change in F that any feasible point can make, for the best of our multipliers (E-18, E-19)."""
+    """Lower bound of the change in F at the root, or under the failsafe (E-18, E-19)."""
     x, hint = candidate.x, candidate.parent_multipliers
-    if parent is None:
+    if parent is None or relaxation is None:
         return float(_least(x, reduced, curvature, box).sum())
-    if relaxation is not None:
-        total = x.sum(axis=0)
-        free = float(_least(x, reduced - hint, curvature, box).sum())
-        return free + _relaxed_parent(hint, total, parent, relaxation)
-    found = np.empty(len(parent))
-    step = max(1, _AT_ONCE // max(1, len(x)))
-    for first in range(0, len(parent), step):
-        part = slice(first, first + step)
-        found[part] = _divided_bound(
-            x[:, part], reduced[:, part], curvature[:, part], box[:, part], parent[part], hint[part]
-        )
-    return float(found.sum())
-
-
-_AT_ONCE = 1_000_000
-"""Children times cells of which bounds are computed at once, so that a dozen arrays of that size suffice."""
+    total = x.sum(axis=0)
+    free = float(_least(x, reduced - hint, curvature, box).sum())
+    return free + _relaxed_parent(hint, total, parent, relaxation)
 
 
 def _divided_bound(x: Floats, reduced: Floats, curvature: Floats, box: Floats, parent: Floats, hint: Floats) -> Floats:

@@ -508,7 +508,8 @@ class Found:
 
     def _made(self) -> Candidate:
         family, problem = self.family, self.family.support.problem
-        x = family.settled.copy()
+        x = np.zeros((family.support.children, len(family.support.cells)))
+        x[:, family.closed] = family.settled
         spread_points(
             family.places.class_first,
             family.places.cell,

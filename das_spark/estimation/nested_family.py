@@ -133,7 +133,8 @@ class NestedFamily:
 
     support: Support  # where it comes from
     classes: Classes  # all of its classes
-    settled: Floats  # people in classes that have one solution, shape (K, n)
+    closed: Integers  # cells whose class has one solution, positions in the support
+    settled: Floats  # people in these, shape (K, closed)
     places: Places  # where its open cells and unknowns stand
     known: Booleans  # whether each open class has a known sum
     targets: Floats  # known sum of each class and child, as in `live`
@@ -150,7 +151,7 @@ class NestedFamily:
     linear: Floats  # linear term of half the objective, shape (unknowns,)
     constant: float  # objective where all open cells are empty
     steady: Floats  # derivative of what known sums decide of the objective, in people^-1, shape (K, classes)
-    alone: Floats  # answers to the single cells, shape (K, n)
+    alone: Floats  # answers to the single cells, shape (K, n); those of open cells are read
     unit: float  # what weights were divided by, people^-2
     ignored: bool  # whether there are bounds that are looked at by the certificate alone
 
@@ -204,8 +205,7 @@ def nested_family(support: Support) -> NestedFamily | None:
     kept = [_keeps(classes, each, support.parent) for each in support.partitions if each.limits]
     if False in kept:
         return None
-    settled, is_open = _settled(support, classes)
-    family = _laid_out(support, classes, found, settled, is_open)
+    family = _laid_out(support, classes, found, _settled(support, classes))
     if family is None:
         return None
     return replace(family, ignored=None in kept)
@@ -221,20 +221,48 @@ def _consistent(support: Support, classes: Classes) -> bool:
     return not apart[classes.known].any() and bool(held[support.parent > 0].all())
 
 
-def _settled(support: Support, classes: Classes) -> tuple[Floats, Booleans]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Settled:
+    """What is known beforehand."""
+
+    cells: Integers  # cells whose class has one solution
+    people: Floats  # people in these, shape (K, cells)
+    is_open: Booleans  # which classes have more than one solution
+
+    def left(self, asked: Partition) -> Floats:
+        """Answers less what is settled, shape ``(K, answers)``."""
+        return asked.values - sums(self.people, asked.index[self.cells], asked.rows)
+
+    def constant(self, asked: Partition) -> float:
+        """What answers to single cells add to the objective where all open cells are empty."""
+        squares = np.empty(len(self.people))
+        for child, people in enumerate(self.people):
+            gone = asked.values[child].copy()
+            gone[self.cells] -= people
+            squares[child] = gone @ gone
+        return float(asked.weight @ squares)
+
+
+def _settled(support: Support, classes: Classes) -> _Settled:
     """People where a class has one solution, and which classes are open."""
     sizes = np.bincount(classes.index, minlength=len(classes.known))
     children = classes.live.sum(axis=0)
     single = (sizes == 1) & classes.known
     only = (children == 1) & (support.parent is not None)
-    settled = np.zeros((support.children, len(support.cells)))
+    is_open = (children > 0) & ~single & ~only
+    (closed,) = np.nonzero(~is_open[classes.index])
+    place = np.full(len(support.cells), -1, dtype=np.int64)
+    place[closed] = np.arange(len(closed))
+    settled = np.zeros((support.children, len(closed)))
     (cells,) = np.nonzero(single[classes.index])
-    settled[:, cells] = np.where(classes.live[:, classes.index[cells]], classes.people[:, classes.index[cells]], 0.0)
+    settled[:, place[cells]] = np.where(
+        classes.live[:, classes.index[cells]], classes.people[:, classes.index[cells]], 0.0
+    )
     if support.parent is not None:
         (cells,) = np.nonzero((only & ~single)[classes.index])
         child = classes.live.argmax(axis=0)[classes.index[cells]]
-        settled[child, cells] = support.parent[cells]
-    return settled, (children > 0) & ~single & ~only
+        settled[child, place[cells]] = support.parent[cells]
+    return _Settled(closed, settled, is_open)
 
 
 def _placed(classes: Classes, group: Integers, is_open: Booleans) -> Places:
@@ -286,11 +314,9 @@ class _Weights:
         return cls(unit, alone, group, crossing, np.asarray(sets, dtype=np.int64).ravel())
 
 
-def _laid_out(
-    support: Support, classes: Classes, found: _Sorted, settled: Floats, is_open: Booleans
-) -> NestedFamily | None:
+def _laid_out(support: Support, classes: Classes, found: _Sorted, settled: _Settled) -> NestedFamily | None:
     group = np.full(len(support.cells), -1) if found.group is None else found.group.index
-    places, weights = _placed(classes, group, is_open), _Weights.of(found, support.children)
+    places, weights = _placed(classes, group, settled.is_open), _Weights.of(found, support.children)
     cell = places.cell
     stacked = stack(tuple(Grouping(each.index[cell], each.rows) for each in found.crossing), len(cell))
     rows = np.zeros((0, len(cell)), dtype=np.int64)
@@ -301,14 +327,21 @@ def _laid_out(
     if any(len(each.rows) > MOST_STACKED for each in blocks) or inverses > MOST_INVERSES:
         return None
     joint, parts = _joined(rows, stacked.rows)
-    left = _left(found, settled)
+    of_groups = None if found.group is None else settled.left(found.group)
+    across = [settled.left(each) for each in found.crossing]
     constant, steady = _decided(found, classes)
-    constant += sum(float((each.weight[:, None] * gone**2).sum()) for each, gone in left)
+    constant += settled.constant(found.own)
+    asked = (*(() if found.group is None else (found.group,)), *found.crossing)
+    for each, gone in zip(asked, (*(() if of_groups is None else (of_groups,)), *across), strict=True):
+        constant += float(each.weight @ np.einsum("ki,ki->k", gone, gone))
     of_answer = weights.crossing[stacked.owner]
+    tail = np.concatenate([np.zeros((0, support.children)), *(gone.T for gone in across)])
+    pull = parts.T @ (stacked.sums.T @ (of_answer * tail))
     return NestedFamily(
         support=support,
         classes=classes,
-        settled=settled,
+        closed=settled.cells,
+        settled=settled.people,
         places=places,
         known=classes.known[places.number],
         targets=classes.people[places.live, places.number[places.of_live]],
@@ -322,27 +355,13 @@ def _laid_out(
         weight=weights.alone,
         group_weight=weights.group,
         weights=of_answer,
-        linear=_linear(
-            places, weights, group, left, joint, parts.T @ (stacked.sums.T @ (of_answer * _tail(left, found)))
-        ),
+        linear=_linear(places, weights, group, found.own.values, of_groups, joint, pull),
         constant=constant,
         steady=steady,
-        alone=left[0][1],
+        alone=found.own.values,
         unit=weights.unit,
         ignored=False,
     )
-
-
-def _left(found: _Sorted, settled: Floats) -> list[tuple[Partition, Floats]]:
-    """Answers less what is settled: of single cells, of groups, of sums across classes."""
-    asked = (found.own, *(() if found.group is None else (found.group,)), *found.crossing)
-    return [(each, each.values - sums(settled, each.index, each.rows)) for each in asked]
-
-
-def _tail(left: list[tuple[Partition, Floats]], found: _Sorted) -> Floats:
-    """Answers across classes, shape ``(answers, K)``."""
-    none = np.zeros((0, len(found.own.weight)))
-    return np.concatenate([none, *(gone.T for each, gone in left if any(each is other for other in found.crossing))])
 
 
 def _decided(found: _Sorted, classes: Classes) -> tuple[float, Floats]:
@@ -361,12 +380,12 @@ def _linear(
     places: Places,
     weights: _Weights,
     group: Integers,
-    left: list[tuple[Partition, Floats]],
+    alone: Floats,
+    of_groups: Floats | None,
     joint: Integers,
     pull: Floats,
 ) -> Floats:
-    grouped = (group[places.cell] >= 0).any()
-    of_group = weights.group[:, None] * left[1][1] if grouped else np.zeros((len(weights.alone), 1))
+    of_group = np.zeros((len(alone), 1)) if of_groups is None else weights.group[:, None] * of_groups
     linear = np.empty(places.unknowns)
     linear_terms(
         places.class_first,
@@ -376,7 +395,7 @@ def _linear(
         places.base,
         joint,
         weights.alone,
-        np.ascontiguousarray(left[0][1]),
+        np.ascontiguousarray(alone),
         np.ascontiguousarray(of_group),
         group[places.cell],
         np.ascontiguousarray(pull),

@@ -100,12 +100,26 @@ class Proposal:
     iterations: int  # as the solver counts them
 
 
-def sums(x: Floats | Integers, rows: Integers, count: int) -> Floats:
-    """Sum cells by row."""
-    children = len(x)
-    flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
-    found = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
-    return np.asarray(found.reshape(children, count + 1)[:, :count], dtype=np.float64)
+AT_ONCE: Final = 1_000_000
+"""Children times cells that are worked on at once: a dozen copies of a large family's arrays would fill the memory."""
+
+
+def at_once(count: int, size: int) -> list[slice]:
+    """Slices of so many things of that size each as are worked on at once."""
+    step = max(1, AT_ONCE // max(1, size))
+    return [slice(first, min(count, first + step)) for first in range(0, count, step)]
+
+
+def sums(x: Floats | Integers | Booleans, rows: Integers, count: int) -> Floats:
+    """Sum cells by row, some children at a time."""
+    children, row = len(x), np.where(rows < 0, count, rows)
+    total = np.empty((children, count))
+    for part in at_once(children, len(rows)):
+        some = x[part]
+        flat = np.arange(len(some))[:, None] * (count + 1) + row
+        found = np.bincount(flat.ravel(), some.ravel(), minlength=len(some) * (count + 1))
+        total[part] = found.reshape(len(some), count + 1)[:, :count]
+    return total
 
 
 def spread(values: Floats, rows: Integers) -> Floats:
@@ -143,8 +157,10 @@ def on_cells(problem: FamilyProblem, cells: NDArray[np.int32], parent: Integers 
         partition, trouble = _bounded(problem, number, cells)
         contradiction = contradiction or trouble
         _merge(merged, partition)
-        counted = partition.index >= 0
-        most[:, counted] = np.minimum(most[:, counted], partition.upper[:, partition.index[counted]])
+        (counted,) = np.nonzero(partition.index >= 0)
+        for part in at_once(len(most), len(cells)):
+            upper = partition.upper[part][:, partition.index[counted]]
+            most[part, counted] = np.minimum(most[part, counted], upper)
     return Support(
         problem=problem,
         cells=cells,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from das_spark.estimation import FamilyPlan, FamilyProblem
+from das_spark.estimation import FamilyPlan, FamilyProblem, support
 from das_spark.estimation import certify as certify_module
 from das_spark.estimation.certify import certify
 from das_spark.estimation.chain import PosedFamily, solve_chain
@@ -153,10 +153,10 @@ FLAT = ("kind", "age * race")
 def levelled(made, presolved, candidate):
     """Objective of a candidate less its levelled bound, and the objective."""
     problem, cells = made.problem, presolved.support.cells
-    objective, gradient, places = certify_module._objective(problem.measurements, cells, candidate.x)
+    fit = certify_module._Fit.of(problem, cells, candidate.x)
     box = certify_module._box(problem, cells, certify_module._parent(problem, cells), None)
-    assert not certify_module._separates(places, len(cells))
-    return certify_module._levelled_gap(problem, cells, candidate, gradient, places, box), objective
+    assert not certify_module._separates(fit.places, len(cells))
+    return certify_module._levelled_gap(problem, cells, candidate, fit, box), fit.objective
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -286,3 +286,21 @@ def test_a_small_violation_of_a_dear_bound_is_refused(small):
             refused += 1
             assert not off.certified
     assert refused >= 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("bounds", [False, True])
+def test_a_certificate_is_the_same_whatever_is_worked_on_at_once(wild, monkeypatch, seed, bounds):
+    """Cells and children in parts of some: what is proved of a large family."""
+    made = wild(seed)
+    problem = made.problem if bounds else replace(made.problem, bounds=())
+    presolved = presolve(restrict(problem, made.plan))
+    candidate = solve_chain(PosedFamily.of(presolved), made.plan).candidate
+    whole = certify(problem, made.plan, presolved.support.cells, candidate)
+    for at_once in (1, 2 * len(candidate.x)):
+        monkeypatch.setattr(support, "AT_ONCE", at_once)
+        found = certify(problem, made.plan, presolved.support.cells, candidate)
+        assert found.certified == whole.certified
+        assert (found.primal_residual, found.violation) == (whole.primal_residual, whole.violation)
+        assert found.objective == pytest.approx(whole.objective, rel=1e-12)
+        assert found.gap == pytest.approx(whole.gap, rel=1e-6, abs=1e-12)
