@@ -152,13 +152,20 @@ def certify(
     return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), fit.objective)
 
 
+def _is_alone(place: Integers, width: int) -> bool:
+    """Whether the answers are those of the cells, in their order."""
+    return len(place) == width and np.array_equal(place, np.arange(width))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
     """The objective at a point, and what its gradient is made of (E-2, E-13)."""
 
     problem: FamilyProblem  # the family
     places: list[Integers]  # place of each cell's answer in every measurement
-    weighted: list[Floats]  # of every measurement, residuals by their variances, shape (K, answers)
+    x: Floats  # the point, shape (K, n)
+    # of every measurement, residuals by their variances, shape (K, answers); None where it asks for each cell alone
+    weighted: list[Floats | None]
     objective: float  # F
     slope: Floats | None  # what the prior adds to the gradient, shape (K, n)
     steepness: Floats | None  # what it adds to the curvature of each child, shape (K,)
@@ -167,23 +174,25 @@ class _Fit:
     @classmethod
     def of(cls, problem: FamilyProblem, cells: NDArray[np.int32], x: Floats) -> _Fit:
         """Measure the point."""
-        total, places, every = 0.0, [], []
+        total, places, every = 0.0, [], list[Floats | None]()
         for each in problem.measurements:
             place, width = _place(each, cells), len(each.rows)
             touched = np.flatnonzero(
                 np.bincount(place[place >= 0], minlength=width)
             )  # the other rows are constants: no cell can change them
-            weighted = np.empty((len(x), width))
+            weighted = None if _is_alone(place, width) else np.empty((len(x), width))
             for part in at_once(len(x), max(width, len(cells))):
-                residual = sums(x[part], place, width) - each.values[part]
-                weighted[part] = residual / each.variance[part, None]
-                total += float((weighted[part][:, touched] * residual[:, touched]).sum())
+                residual = (x[part] if weighted is None else sums(x[part], place, width)) - each.values[part]
+                scaled = residual / each.variance[part, None]
+                total += float((scaled[:, touched] * residual[:, touched]).sum())
+                if weighted is not None:
+                    weighted[part] = scaled
             places.append(place)
             every.append(weighted)
         if problem.prior is None:
-            return cls(problem, places, every, total, None, None)
+            return cls(problem, places, x, every, total, None, None)
         further, slope = problem.prior.value_and_gradient(cells, x)
-        return cls(problem, places, every, total + further, slope, problem.prior.curvature(len(x)))
+        return cls(problem, places, x, every, total + further, slope, problem.prior.curvature(len(x)))
 
     def gradient(self, part: slice) -> Floats:
         """Gradient of F in some cells."""
@@ -191,8 +200,11 @@ class _Fit:
         if key not in self.last:
             self.last.clear()
             gradient = np.zeros((len(self.problem.children), part.stop - part.start))
-            for place, weighted in zip(self.places, self.weighted, strict=True):
-                gradient += 2.0 * spread(weighted, place[part])
+            for each, place, weighted in zip(self.problem.measurements, self.places, self.weighted, strict=True):
+                if weighted is None:
+                    gradient += 2.0 * ((self.x[:, part] - each.values[:, part]) / each.variance[:, None])
+                else:
+                    gradient += 2.0 * spread(weighted, place[part])
             self.last[key] = gradient if self.slope is None else gradient + self.slope[:, part]
         return self.last[key]
 

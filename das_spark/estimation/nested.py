@@ -26,7 +26,7 @@ from das_spark.estimation._nested_sweep import (
 )
 from das_spark.estimation.nested_family import Block, NestedFamily, nested_family
 from das_spark.estimation.solvers import Status
-from das_spark.estimation.support import Candidate, Partition, Proposal, Support, hand_out, sums
+from das_spark.estimation.support import Candidate, Partition, Proposal, Support, at_once, hand_out, sums
 
 if TYPE_CHECKING:
     from das_spark.estimation.certify import Certificate, Proof
@@ -543,9 +543,10 @@ class Found:
         gradient = np.zeros((len(x), len(cells)))
         for each in family.support.partitions:
             if each.weight.any():
-                residual = each.weight[:, None] * (sums(x, each.index, each.rows) - each.values)
                 index = each.index[cells]
-                gradient += np.where(index >= 0, 2.0 * residual[:, index], 0.0)
+                for part in at_once(len(x), max(each.rows, x.shape[1])):
+                    residual = each.weight[part, None] * (sums(x[part], each.index, each.rows) - each.values[part])
+                    gradient[part] += np.where(index >= 0, 2.0 * residual[:, index], 0.0)
         value[:, partition.index[cells]] = gradient
 
 

@@ -18,6 +18,8 @@ from das_spark.estimation.batched import Grouping, Stack, stack
 from das_spark.estimation.support import Partition, Support, coarser, sums
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from das_spark.estimation.problem import Booleans, Floats, Integers
 
 MOST_STACKED: Final = 2500
@@ -134,7 +136,7 @@ class NestedFamily:
     support: Support  # where it comes from
     classes: Classes  # all of its classes
     closed: Integers  # cells whose class has one solution, positions in the support
-    settled: Floats  # people in these, shape (K, closed)
+    settled: NDArray[np.int32]  # people in these, shape (K, closed)
     places: Places  # where its open cells and unknowns stand
     known: Booleans  # whether each open class has a known sum
     targets: Floats  # known sum of each class and child, as in `live`
@@ -151,7 +153,7 @@ class NestedFamily:
     linear: Floats  # linear term of half the objective, shape (unknowns,)
     constant: float  # objective where all open cells are empty
     steady: Floats  # derivative of what known sums decide of the objective, in people^-1, shape (K, classes)
-    alone: Floats  # answers to the single cells, shape (K, n); those of open cells are read
+    alone: Floats | Integers  # answers to the single cells, shape (K, n); those of open cells are read
     unit: float  # what weights were divided by, people^-2
     ignored: bool  # whether there are bounds that are looked at by the certificate alone
 
@@ -226,18 +228,18 @@ class _Settled:
     """What is known beforehand."""
 
     cells: Integers  # cells whose class has one solution
-    people: Floats  # people in these, shape (K, cells)
+    people: NDArray[np.int32]  # people in these, shape (K, cells)
     is_open: Booleans  # which classes have more than one solution
 
     def left(self, asked: Partition) -> Floats:
         """Answers less what is settled, shape ``(K, answers)``."""
-        return asked.values - sums(self.people, asked.index[self.cells], asked.rows)
+        return np.asarray(asked.values - sums(self.people, asked.index[self.cells], asked.rows), dtype=np.float64)
 
     def constant(self, asked: Partition) -> float:
         """What answers to single cells add to the objective where all open cells are empty."""
         squares = np.empty(len(self.people))
         for child, people in enumerate(self.people):
-            gone = asked.values[child].copy()
+            gone = asked.values[child].astype(np.float64)
             gone[self.cells] -= people
             squares[child] = gone @ gone
         return float(asked.weight @ squares)
@@ -253,7 +255,7 @@ def _settled(support: Support, classes: Classes) -> _Settled:
     (closed,) = np.nonzero(~is_open[classes.index])
     place = np.full(len(support.cells), -1, dtype=np.int64)
     place[closed] = np.arange(len(closed))
-    settled = np.zeros((support.children, len(closed)))
+    settled = np.zeros((support.children, len(closed)), dtype=np.int32)  # numbers of people, in half the memory
     (cells,) = np.nonzero(single[classes.index])
     settled[:, place[cells]] = np.where(
         classes.live[:, classes.index[cells]], classes.people[:, classes.index[cells]], 0.0
@@ -380,7 +382,7 @@ def _linear(
     places: Places,
     weights: _Weights,
     group: Integers,
-    alone: Floats,
+    alone: Floats | Integers,
     of_groups: Floats | None,
     joint: Integers,
     pull: Floats,
@@ -395,7 +397,7 @@ def _linear(
         places.base,
         joint,
         weights.alone,
-        np.ascontiguousarray(alone),
+        np.ascontiguousarray(alone, dtype=np.float64),
         np.ascontiguousarray(of_group),
         group[places.cell],
         np.ascontiguousarray(pull),

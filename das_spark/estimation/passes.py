@@ -117,10 +117,11 @@ def _passed(
             bands += _bounds(support.cells, plan, names, found.candidate.x, "held", tolerance)
     if solved is None or posed is None:
         raise ConfigurationError("a pass fits nothing")
-    exact = _for_rounding(posed, (*problem.bounds, *fixed), bands)
+    light = _for_rounding(posed, (*problem.bounds, *fixed), bands)
+    del posed, support  # answers of a large family are not kept beside the arrays of its rounding
+    exact = presolve(light) if isinstance(light, Support) else light
     if outer is plan.passes[-1] and len(exact.support.cells) != _cells(problem, plan):
         raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
-    del posed, support
     queries = [[_query(plan, name) for name in names] for names in outer.rounding]
     rounded = round_in_passes(exact, solved.candidate.x, queries, plan.rounding)
     if rounded is not None:
@@ -128,15 +129,17 @@ def _passed(
     return Passed(exact, solved, rounded, before.count)
 
 
-def _for_rounding(posed: PosedFamily, bounds: tuple[FamilyBounds, ...], bands: tuple[FamilyBounds, ...]) -> Presolved:
-    """The family without what only fits need: the bands of the inner passes, and answers that no solver folded."""
+def _for_rounding(
+    posed: PosedFamily, bounds: tuple[FamilyBounds, ...], bands: tuple[FamilyBounds, ...]
+) -> Support | Presolved:
+    """The family without what only fits need: the bands of the inner passes, and answers, if no solver folded them."""
     support = posed.support
     if bands:
         unmeasured = replace(support.problem, measurements=(), bounds=bounds)
-        return presolve(on_cells(unmeasured, support.cells, support.parent))
+        return on_cells(unmeasured, support.cells, support.parent)
     if posed.is_presolved:
         return posed.presolved
-    return presolve(replace(support, partitions=tuple(each for each in support.partitions if each.limits)))
+    return replace(support, partitions=tuple(each for each in support.partitions if each.limits))
 
 
 def _cells(problem: FamilyProblem, plan: FamilyPlan) -> int:

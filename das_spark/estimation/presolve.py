@@ -34,6 +34,21 @@ class _SharedRows:
     upper: Floats  # their upper bounds less what is fixed, inf where none can bind
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """Cells whose people are known beforehand, by child and cell; all others of theirs are free or empty."""
+
+    child: Integers
+    cell: Integers
+    people: Integers  # at least one in each
+
+    def dense(self, support: Support) -> Integers:
+        """As an array, shape ``(K, n)``."""
+        found = np.zeros((support.children, len(support.cells)), dtype=np.int64)
+        found[self.child, self.cell] = self.people
+        return found
+
+
 @dataclass(slots=True, eq=False)
 class _Elimination:
     """Collects what the rows that count one variable alone say of it."""
@@ -41,9 +56,7 @@ class _Elimination:
     support: Support  # the family
     child: Integers  # child of each variable, shape (N,)
     cell: Integers  # cell of each variable, shape (N,)
-    fixed_child: Integers  # child of each fixed cell with people
-    fixed_cell: Integers  # cell of each
-    fixed_people: Floats  # people of each
+    fixed: Fixed  # cells whose people are known
     supply: Floats  # people there are to put in each variable, shape (N,)
     room: Floats  # most people each variable can hold, shape (N,)
     weight: Floats  # inverse variances so far
@@ -57,7 +70,7 @@ class _Elimination:
 
     @classmethod
     def start(
-        cls, support: Support, child: Integers, cell: Integers, fixed: Integers, needed: Integers | None
+        cls, support: Support, child: Integers, cell: Integers, fixed: Fixed, needed: Integers | None
     ) -> _Elimination:
         """Begin with nothing absorbed."""
         supply = np.full(len(child), np.inf)
@@ -65,15 +78,12 @@ class _Elimination:
             relaxation = support.relaxation
             limit = needed if relaxation is None else relaxation.totals[relaxation.group]
             supply = limit[cell].astype(np.float64)
-        fixed_child, fixed_cell = np.nonzero(fixed)
         count = len(child)
         return cls(
             support=support,
             child=child,
             cell=cell,
-            fixed_child=fixed_child,
-            fixed_cell=fixed_cell,
-            fixed_people=fixed[fixed_child, fixed_cell].astype(np.float64),
+            fixed=fixed,
             supply=supply,
             room=np.minimum(support.most[child, cell], supply),
             weight=np.zeros(count),
@@ -94,7 +104,7 @@ class _Elimination:
         count = np.bincount(key, minlength=size)
         count[partition.rows :: width] = 0
         taken = np.bincount(
-            self.fixed_child * width + index[self.fixed_cell], weights=self.fixed_people, minlength=size
+            self.fixed.child * width + index[self.fixed.cell], weights=self.fixed.people, minlength=size
         )
         target = _padded(partition.values, 0.0) - taken
         limits = None
@@ -157,7 +167,7 @@ def _flat_rows(partition: Partition, child: Integers, cell: Integers) -> Integer
     return np.asarray(child * (partition.rows + 1) + _columns(partition)[cell], dtype=np.int64)
 
 
-def _padded(values: Floats, edge: float) -> Floats:
+def _padded(values: Floats | Integers, edge: float) -> Floats:
     padded = np.full((values.shape[0], values.shape[1] + 1), edge)
     padded[:, :-1] = values
     return padded.ravel()
@@ -320,7 +330,7 @@ class Presolved:
     support: Support  # where it comes from
     child: Integers  # child of each variable, sorted, shape (N,)
     cell: Integers  # cell of each, as position in the support, shape (N,)
-    fixed: Integers  # people known beforehand, shape (K, n); 0 in free cells
+    fixed: Fixed  # cells whose people are known
     weight: Floats  # folded inverse variances of each variable, shape (N,)
     target: Floats  # folded noisy answers, shape (N,); 0 where the weight is 0
     lower: Floats  # lower bound of each variable, not negative
@@ -353,14 +363,14 @@ class Presolved:
 def presolve(support: Support) -> Presolved:
     """Shrink a family."""
     live = support.most > 0
-    fixed = np.zeros(live.shape, dtype=np.int64)
-    trouble = support.contradiction
+    fixed, trouble = Fixed(_none(), _none(), _none()), support.contradiction
     needed = None
     if support.parent is not None:
         needed = support.parent.copy()
         if support.relaxation is None:
-            trouble = trouble or _fix_single(support, live, fixed)
-            needed -= fixed.sum(axis=0)
+            if not trouble:
+                fixed, trouble = _fix_single(support, live)
+            needed[fixed.cell] -= fixed.people
     child, cell = np.nonzero(live)
     elimination = _Elimination.start(support, child, cell, fixed, needed)
     rows = tuple(elimination.absorb(partition) for partition in support.partitions)
@@ -382,23 +392,25 @@ def presolve(support: Support) -> Presolved:
     )
 
 
-def _fix_single(support: Support, live: Booleans, fixed: Integers) -> str:
-    """Give a cell to the only child that can hold it; changes `live` and `fixed`."""
-    if support.parent is None:
-        return ""
+def _fix_single(support: Support, live: Booleans) -> tuple[Fixed, str]:
+    """Give each cell to the only child that can hold it, which changes `live`; or say what is in the way."""
+    parent = np.zeros(live.shape[1], dtype=np.int64) if support.parent is None else support.parent
     holders = live.sum(axis=0)
     (alone,) = np.nonzero(holders == 1)
     child = live[:, alone].argmax(axis=0)
-    fixed[child, alone] = support.parent[alone]
     live[child, alone] = False
+    people = parent[alone]
+    order = np.lexsort((alone, child))
+    order = order[people[order] > 0]
+    fixed = Fixed(child[order], alone[order], people[order])
     if (holders == 0).any():
-        return f"no child can hold cell {int(support.cells[np.argmin(holders)])} of the parent"
-    over = fixed[child, alone] > support.most[child, alone]
+        return fixed, f"no child can hold cell {int(support.cells[np.argmin(holders)])} of the parent"
+    over = people > support.most[child, alone]
     if over.any():
         place = int(np.argmax(over))
         name = support.problem.children[child[place]]
-        return f"{name}: only it can hold cell {int(support.cells[alone[place]])}, and its bounds are too small"
-    return ""
+        return fixed, f"{name}: only it can hold cell {int(support.cells[alone[place]])}, and its bounds are too small"
+    return fixed, ""
 
 
 def _crowded_cell(support: Support, elimination: _Elimination, needed: Integers | None) -> str:

@@ -87,9 +87,8 @@ def _right_sides(
     right = np.zeros(len(flows.total) + link.size)
     right[: len(flows.total)] = flows.total - fixed.sum(axis=1)
     np.add.at(right, link[flows.child], fixed)
-    child, cell = np.nonzero(presolved.fixed)
-    known, known_class = _counted(class_of_cell, cell)
-    np.add.at(right, link[child[known], known_class], -presolved.fixed[child[known], cell[known]])
+    known, known_class = _counted(class_of_cell, presolved.fixed.cell)
+    np.add.at(right, link[presolved.fixed.child[known], known_class], -presolved.fixed.people[known])
     return right
 
 
@@ -283,7 +282,7 @@ def _coupled(presolved: Presolved, guess: Floats, layout: Layout) -> tuple[sp.cs
     prior = presolved.support.problem.prior
     if prior is None:
         return None, None
-    x = presolved.fixed.astype(np.float64)
+    x = presolved.fixed.dense(presolved.support).astype(np.float64)
     x[presolved.child, presolved.cell] = guess
     _, gradient = prior.value_and_gradient(presolved.support.cells, x)
     slope = np.zeros(layout.width)
@@ -444,7 +443,7 @@ def read_back(assembly: Assembly, solution: Solution) -> Candidate:
     if solution.multipliers is not None and solution.bounds is not None:
         duals = solution.multipliers / assembly.scale
         reduced = solution.bounds / assembly.scale
-    x = presolved.fixed.astype(np.float64)
+    x = presolved.fixed.dense(presolved.support).astype(np.float64)
     x[presolved.child, presolved.cell] = _repaired(presolved, point[: layout.variables])
     flows, prices = _flows(assembly, point, duals)
     return Candidate(
@@ -464,7 +463,7 @@ def unsolved(presolved: Presolved) -> Candidate:
     No program is written, so that a family that no solver takes costs nothing more.
     """
     guess = initial_guess(presolved)
-    x = presolved.fixed.astype(np.float64)
+    x = presolved.fixed.dense(presolved.support).astype(np.float64)
     x[presolved.child, presolved.cell] = _repaired(presolved, guess)
     flows = flow_variables(presolved)
     found, prices = None, None

@@ -174,7 +174,7 @@ def _divisible(presolved: Presolved, values: Integers) -> bool:
 
 
 def _counts(presolved: Presolved, values: Integers) -> Integers:
-    counts = presolved.fixed.copy()
+    counts = presolved.fixed.dense(presolved.support)
     counts[presolved.child, presolved.cell] = values
     return counts
 
@@ -561,13 +561,13 @@ def _by_flows(
 def _bounded_levels(presolved: Presolved, base: Integers) -> list[Level]:
     """The family's bounds as bounds on steps up from the floor."""
     found = []
-    child, cell = np.nonzero(presolved.fixed)
+    fixed = presolved.fixed
     for partition in presolved.support.partitions:
         if not partition.limits:
             continue
         level = Level(partition.index, partition.rows, 0)
         reached = _sums_by_level(level, presolved.child, presolved.cell, base, presolved.support.children)
-        reached += _sums_by_level(level, child, cell, presolved.fixed[child, cell], presolved.support.children)
+        reached += _sums_by_level(level, fixed.child, fixed.cell, fixed.people, presolved.support.children)
         lower = np.maximum(np.ceil(partition.lower - EXACT), -UNBOUNDED).astype(np.int64) - reached
         upper = np.minimum(np.floor(partition.upper + EXACT), UNBOUNDED).astype(np.int64) - reached
         found.append(replace(level, lower=lower, upper=upper))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Partition:
     index: Integers  # row of each cell, shape (n,); -1 where none counts it
     rows: int  # number of rows r
     weight: Floats  # inverse noise variance by child, 0 where nothing is measured, shape (K,)
-    values: Floats  # noisy answers, shape (K, r)
+    values: Floats | Integers  # noisy answers, shape (K, r)
     lower: Floats  # lower bounds, shape (K, r); empty where nothing is bounded
     upper: Floats  # upper bounds, likewise
     # which of the family's bounds are in it, each with its own column of every row, shape (r,)
@@ -110,7 +110,7 @@ def at_once(count: int, size: int) -> list[slice]:
     return [slice(first, min(count, first + step)) for first in range(0, count, step)]
 
 
-def sums(x: Floats | Integers | Booleans, rows: Integers, count: int) -> Floats:
+def sums(x: NDArray[Any], rows: Integers, count: int) -> Floats:
     """Sum cells by row, some children at a time."""
     children, row = len(x), np.where(rows < 0, count, rows)
     total = np.empty((children, count))
@@ -190,11 +190,12 @@ def _measured(measurement: FamilyMeasurement, cells: NDArray[np.int32]) -> Parti
     inside = place < len(measurement.rows)
     if not inside.all() or not np.array_equal(measurement.rows[place], rows):
         raise EstimationError(f"measurement {measurement.query.name!r} lacks answers that the parent's cells touch")
+    as_they_are = len(place) == len(measurement.rows) and bool((place[1:] > place[:-1]).all())
     return Partition(
         index=index,
         rows=len(rows),
         weight=1.0 / measurement.variance,
-        values=measurement.values[:, place].astype(np.float64),
+        values=measurement.values if as_they_are else measurement.values[:, place].astype(np.float64),
         lower=_NO_BOUNDS,
         upper=_NO_BOUNDS,
     )

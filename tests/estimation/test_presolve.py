@@ -44,7 +44,7 @@ def presolved(problem):
 
 def test_cells_of_a_class_that_a_child_lacks_are_fixed():
     found = presolved(family([4, 4, 3, 2], [[0, 0], [0, 0]], [[9, 9], [9, 0]]))
-    np.testing.assert_array_equal(found.fixed, [[0, 0, 3, 2], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(found.fixed.dense(found.support), [[0, 0, 3, 2], [0, 0, 0, 0]])
     assert found.variables == 4
     assert found.contradiction == ""
 
