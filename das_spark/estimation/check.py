@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.constraints import find_flows
+from das_spark.estimation.support import at_once
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, FamilyFlows, FamilyPlan, FamilyProblem, Integers
@@ -73,9 +74,10 @@ def _against_groups(problem: FamilyProblem, counts: Integers) -> list[str]:
 
 def _answers(rows: Integers, width: int, counts: Integers) -> Integers:
     """Sums of cells by row, -1 for cells that are in none, shape ``(K, width)``."""
-    counted = rows >= 0
+    (counted,) = np.nonzero(rows >= 0)
     answers = np.zeros((width, len(counts)), dtype=np.int64)
-    np.add.at(answers, rows[counted], counts.T[counted])
+    for part in at_once(len(counts), len(rows)):
+        np.add.at(answers[:, part], rows[counted], counts[part].T[counted])
     return answers.T
 
 

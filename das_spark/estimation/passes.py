@@ -117,8 +117,9 @@ def _passed(
             bands += _bounds(support.cells, plan, names, found.candidate.x, "held", tolerance)
     if solved is None or posed is None:
         raise ConfigurationError("a pass fits nothing")
+    solved = replace(solved, candidate=replace(solved.candidate, bound_multipliers=()))  # they have proved it
     light = _for_rounding(posed, (*problem.bounds, *fixed), bands)
-    del posed, support  # answers of a large family are not kept beside the arrays of its rounding
+    del posed, support, found  # answers of a large family are not kept beside the arrays of its rounding
     exact = presolve(light) if isinstance(light, Support) else light
     if outer is plan.passes[-1] and len(exact.support.cells) != _cells(problem, plan):
         raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")

@@ -568,8 +568,9 @@ def _bounded_levels(presolved: Presolved, base: Integers) -> list[Level]:
         level = Level(partition.index, partition.rows, 0)
         reached = _sums_by_level(level, presolved.child, presolved.cell, base, presolved.support.children)
         reached += _sums_by_level(level, fixed.child, fixed.cell, fixed.people, presolved.support.children)
-        lower = np.maximum(np.ceil(partition.lower - EXACT), -UNBOUNDED).astype(np.int64) - reached
-        upper = np.minimum(np.floor(partition.upper + EXACT), UNBOUNDED).astype(np.int64) - reached
+        lower = upper = np.maximum(np.ceil(partition.lower - EXACT), -UNBOUNDED).astype(np.int64) - reached
+        if partition.upper is not partition.lower:
+            upper = np.minimum(np.floor(partition.upper + EXACT), UNBOUNDED).astype(np.int64) - reached
         found.append(replace(level, lower=lower, upper=upper))
     return found
 

@@ -207,13 +207,14 @@ def _bounded(problem: FamilyProblem, number: int, cells: NDArray[np.int32]) -> t
     columns = bound.columns(rows)
     if (columns < 0).any():
         raise EstimationError(f"bounds {bound.name!r} lack answers that the parent's cells touch")
+    lower = bound.lower[:, columns].astype(np.float64)
     partition = Partition(
         index=index,
         rows=len(rows),
         weight=np.zeros(len(problem.children)),
         values=np.zeros((len(problem.children), len(rows))),
-        lower=bound.lower[:, columns].astype(np.float64),
-        upper=bound.upper[:, columns].astype(np.float64),
+        lower=lower,
+        upper=lower if bound.upper is bound.lower else bound.upper[:, columns].astype(np.float64),
         limits=((number, columns),),
     )
     untouched = np.ones(bound.lower.shape[1], dtype=np.bool_)
