@@ -78,6 +78,9 @@ _BOUNDED: Final = {"name": "name", "member": "member", "longs": "lower", "longs_
 _LEAST_FILES = 8
 _CHILDREN_A_FILE = 1 << 12
 
+#: Bytes of the rows of a large family.
+_LARGE: Final = 1 << 26
+
 #: What a task makes of a family: rows by the name of their table.
 TableRows = tuple[str, pa.RecordBatch]
 
@@ -210,12 +213,15 @@ def level_pass(
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
         for _, table in together(batches, "rank"):
-            file = writing.names(table.column("file")[0].as_py())
-            members = _decoded(table, top=family != "parent")
+            file, name = writing.names(table.column("file")[0].as_py()), table.column("family")[0].as_py()
+            members, large = [_decoded(table, top=family != "parent")], table.nbytes > _LARGE
+            del table  # a large family is not kept twice, and what held its batches goes back to the system
+            if large:
+                pa.default_memory_pool().release_unused()
             # Of an error of a library its text does not get out, since it may quote counts; of its place the family.
-            with error_text_withheld(f"at the family of {members.name}"):
-                made_of_it = list(task(members))
-            yield from ((name, file, batch) for name, batch in made_of_it)
+            with error_text_withheld(f"at the family of {name}"):
+                made_of_it = list(task(members.pop()))
+            yield from ((kind, file, batch) for kind, batch in made_of_it)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing.files(made(batches))
@@ -347,6 +353,7 @@ class EstimationTask:
         """Estimate one family: rows of its children, one of diagnostics, and how long it took."""
         start = time.perf_counter()
         measured = _measured(family, self.plan)
+        del family  # but for the answers, which the problem has as they are
         estimate = self.plan.estimator.estimate(measured, self.plan.family)
         spent = time.perf_counter() - start
         problem = measured.problem

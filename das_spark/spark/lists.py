@@ -59,18 +59,26 @@ def slices(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordB
 
 
 def together(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[tuple[Any, pa.Table]]:
-    """Cut a stream of rows, sorted by a column, into one table a value, across the borders of batches."""
+    """Cut a stream of rows, sorted by a column, into one table a value, across the borders of batches.
+
+    A table that was given away is not kept here.
+    """
     waiting: list[pa.RecordBatch] = []
     current = None
     for batch in batches:
         for value, part in slices(batch, column):
             if waiting and value != current:
-                yield current, pa.Table.from_batches(waiting)
-                waiting = []
+                yield current, _taken(waiting)
             current = value
             waiting.append(part)
     if waiting:
-        yield current, pa.Table.from_batches(waiting)
+        yield current, _taken(waiting)
+
+
+def _taken(batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    return table
 
 
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
