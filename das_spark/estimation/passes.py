@@ -64,7 +64,10 @@ def estimate_in_passes(problem: FamilyProblem, plan: FamilyPlan) -> Passed:
         fixed += _bounds(cells, plan, outer.rounding[-1], counts, f"pass {number}", 0.0)
         before = _Before.of(passed.solved, passed.count, passed.rounded.gap)
         del passed, counts  # arrays of a large family are not kept for two passes
-    return _passed(problem, plan, last, fixed, before)
+    passed = _passed(problem, plan, last, fixed, before)
+    if passed.exact is not None and len(passed.exact.support.cells) != _cells(problem, plan):
+        raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
+    return passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,6 @@ def _passed(
     light = _for_rounding(posed, (*problem.bounds, *fixed), bands)
     del posed, support, found  # answers of a large family are not kept beside the arrays of its rounding
     exact = presolve(light) if isinstance(light, Support) else light
-    if outer is plan.passes[-1] and len(exact.support.cells) != _cells(problem, plan):
-        raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
     queries = [[_query(plan, name) for name in names] for names in outer.rounding]
     rounded = round_in_passes(exact, solved.candidate.x, queries, plan.rounding)
     if rounded is not None:
