@@ -419,7 +419,7 @@ has the few people of rare cells."""
 PENALTIES_OF_MANY: Final = ((0, 400.0), (20, 4000.0), (60, 400.0), (100, 30.0))
 """The same where sums cross many classes and many people live in a cell: those begin where they belong, and are held
 there until the sums are settled."""
-MANY: Final = 1.0
+MANY: Final = 0.4
 """People of an unknown, in units of the noise of a single cell, that are many (tests/benchmarks)."""
 FEW_CLASSES: Final = 50
 """Open classes with known sums below which the usual penalties do better even so."""
