@@ -220,7 +220,7 @@ def best_steps(given: Steps, groups: Forest) -> tuple[Integers, float] | None:
     return steps, gap if gap > _PROVED else 0.0
 
 
-AT_ONCE: Final = 2_000_000
+AT_ONCE: Final = 1_000_000
 """Variables of the blocks whose networks are in memory together; more only where one block has more."""
 
 

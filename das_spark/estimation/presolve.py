@@ -106,11 +106,18 @@ class _Elimination:
         taken = np.bincount(
             self.fixed.child * width + index[self.fixed.cell], weights=self.fixed.people, minlength=size
         )
-        target = _padded(partition.values, 0.0) - taken
-        limits = None
+        target = _padded(partition.values, 0.0) - taken if partition.weight.any() else np.zeros(size)
+        limits: tuple[Floats, Floats] | None = None
+        room: Floats = np.zeros(0)
         if partition.limits:
-            limits = _padded(partition.lower, -np.inf) - taken, _padded(partition.upper, np.inf) - taken
-            self._check(partition, count, key, *limits)
+            lower = upper = _padded(partition.lower, -np.inf)
+            lower -= taken
+            if partition.upper is not partition.lower:
+                upper = _padded(partition.upper, np.inf)
+                upper -= taken
+            limits = lower, upper
+            room = np.bincount(key, weights=self.room, minlength=size).astype(np.float64, copy=False)
+            self._check(partition, room, lower, upper)
         (alone,) = np.nonzero(count[key] == 1)
         if len(alone):
             self._take(alone, key[alone], partition, number, target, limits)
@@ -118,9 +125,8 @@ class _Elimination:
         low, high = np.full(len(flat), -np.inf), np.full(len(flat), np.inf)
         if limits is not None and len(flat):
             low, high = limits[0][flat], limits[1][flat]
-            room = np.bincount(key, weights=self.room, minlength=size)[flat]
             low = np.where(low <= 0, -np.inf, low)
-            high = np.where(high >= room, np.inf, high)
+            high = np.where(high >= room[flat], np.inf, high)
         return _SharedRows(number, flat, target[flat], low, high)
 
     def _take(
@@ -144,9 +150,8 @@ class _Elimination:
             self.upper[alone[smaller]] = upper[row[smaller]]
             self.upper_from[alone[smaller]] = number
 
-    def _check(self, partition: Partition, count: Integers, key: Integers, lower: Floats, upper: Floats) -> None:
+    def _check(self, partition: Partition, room: Floats, lower: Floats, upper: Floats) -> None:
         """Note a row that no division can satisfy."""
-        room = np.bincount(key, weights=self.room, minlength=len(count))
         wrong = (lower > upper) | (upper < -_ROUNDING_ERROR) | (lower > room + _ROUNDING_ERROR)
         wrong[partition.rows :: partition.rows + 1] = False
         if wrong.any() and not self.trouble:

@@ -562,15 +562,18 @@ def _bounded_levels(presolved: Presolved, base: Integers) -> list[Level]:
     """The family's bounds as bounds on steps up from the floor."""
     found = []
     fixed = presolved.fixed
+    child, cell = np.concatenate([presolved.child, fixed.child]), np.concatenate([presolved.cell, fixed.cell])
+    people = np.concatenate([base, fixed.people])
     for partition in presolved.support.partitions:
         if not partition.limits:
             continue
         level = Level(partition.index, partition.rows, 0)
-        reached = _sums_by_level(level, presolved.child, presolved.cell, base, presolved.support.children)
-        reached += _sums_by_level(level, fixed.child, fixed.cell, fixed.people, presolved.support.children)
-        lower = upper = np.maximum(np.ceil(partition.lower - EXACT), -UNBOUNDED).astype(np.int64) - reached
+        reached = _sums_by_level(level, child, cell, people, presolved.support.children)
+        lower = upper = np.maximum(np.ceil(partition.lower - EXACT), -UNBOUNDED).astype(np.int64)
         if partition.upper is not partition.lower:
-            upper = np.minimum(np.floor(partition.upper + EXACT), UNBOUNDED).astype(np.int64) - reached
+            upper = np.minimum(np.floor(partition.upper + EXACT), UNBOUNDED).astype(np.int64)
+            upper -= reached
+        lower -= reached
         found.append(replace(level, lower=lower, upper=upper))
     return found
 
@@ -581,7 +584,7 @@ def _sums_by_level(level: Level, child: Integers, cell: Integers, values: Intege
     (entry,) = np.nonzero((group >= 0) & (values != 0))
     key = child[entry] * level.groups + group[entry]
     total = np.bincount(key, values[entry], minlength=children * level.groups)
-    return np.asarray(total.reshape(children, level.groups), dtype=np.float64).astype(np.int64)
+    return total.reshape(children, level.groups).astype(np.int64)
 
 
 def _in_turn(frame: Frame, passes: Sequence[Sequence[Sums]], totals: Floats | None = None) -> _Steps | None:
