@@ -212,8 +212,8 @@ def dense_step(laid, number, rho, towards):
             cells = np.flatnonzero(each.index == row)
             asked, weight = of_unknowns(laid, number, child, cells), each.weight[child] / laid.unit
             hessian += weight * np.outer(asked, asked)
-            known = laid.settled[child, np.isin(laid.closed, cells)].sum()
-            linear += weight * (each.values[child, row] - known) * asked
+            beforehand = laid.settled[child, np.isin(laid.closed, cells)].sum()
+            linear += weight * (each.values[child, row] - beforehand) * asked
     for child, kind in ((child, kind) for child in children for kind in range(len(laid.classes.known))):
         asked = of_unknowns(laid, number, child, laid.classes.index == kind)
         known += [(asked, laid.classes.people[child, kind])] if asked.any() else []
