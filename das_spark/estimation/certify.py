@@ -169,7 +169,6 @@ class _Fit:
     objective: float  # F
     slope: Floats | None  # what the prior adds to the gradient, shape (K, n)
     steepness: Floats | None  # what it adds to the curvature of each child, shape (K,)
-    last: dict[tuple[int, int], Floats] = field(default_factory=dict)  # what was asked for last
 
     @classmethod
     def of(cls, problem: FamilyProblem, cells: NDArray[np.int32], x: Floats) -> _Fit:
@@ -196,17 +195,13 @@ class _Fit:
 
     def gradient(self, part: slice) -> Floats:
         """Gradient of F in some cells."""
-        key = part.start, part.stop
-        if key not in self.last:
-            self.last.clear()
-            gradient = np.zeros((len(self.problem.children), part.stop - part.start))
-            for each, place, weighted in zip(self.problem.measurements, self.places, self.weighted, strict=True):
-                if weighted is None:
-                    gradient += 2.0 * ((self.x[:, part] - each.values[:, part]) / each.variance[:, None])
-                else:
-                    gradient += 2.0 * spread(weighted, place[part])
-            self.last[key] = gradient if self.slope is None else gradient + self.slope[:, part]
-        return self.last[key]
+        gradient = np.zeros((len(self.problem.children), part.stop - part.start))
+        for each, place, weighted in zip(self.problem.measurements, self.places, self.weighted, strict=True):
+            if weighted is None:
+                gradient += 2.0 * ((self.x[:, part] - each.values[:, part]) / each.variance[:, None])
+            else:
+                gradient += 2.0 * spread(weighted, place[part])
+        return gradient if self.slope is None else gradient + self.slope[:, part]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

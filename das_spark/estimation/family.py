@@ -264,7 +264,7 @@ def _finish(presolved: Presolved, plan: FamilyPlan, solved: Solved, rounded: Rou
 
 
 def _shortcut(support: Support, plan: FamilyPlan) -> FamilyResult:
-    """Hand the parent down unchanged, if its only child, or the bounds of the children of nobody, allow that."""
+    """Hand the parent down to an only child, or nobody to all, if their bounds allow that (E-10, E-11)."""
     counts = np.zeros((support.children, len(support.cells)), dtype=np.int64)
     status = FamilyStatus.EMPTY_PARENT
     if support.parent is not None and len(support.cells):

@@ -329,12 +329,12 @@ def _laid_out(support: Support, classes: Classes, found: _Sorted, settled: _Sett
     if any(len(each.rows) > MOST_STACKED for each in blocks) or inverses > MOST_INVERSES:
         return None
     joint, parts = _joined(rows, stacked.rows)
-    of_groups = None if found.group is None else settled.left(found.group)
-    across = [settled.left(each) for each in found.crossing]
+    summed = (*(() if found.group is None else (found.group,)), *found.crossing)
+    left = [settled.left(each) for each in summed]
+    of_groups, across = (None, left) if found.group is None else (left[0], left[1:])
     constant, steady = _decided(found, classes)
     constant += settled.constant(found.own)
-    asked = (*(() if found.group is None else (found.group,)), *found.crossing)
-    for each, gone in zip(asked, (*(() if of_groups is None else (of_groups,)), *across), strict=True):
+    for each, gone in zip(summed, left, strict=True):
         constant += float(each.weight @ np.einsum("ki,ki->k", gone, gone))
     of_answer = weights.crossing[stacked.owner]
     tail = np.concatenate([np.zeros((0, support.children)), *(gone.T for gone in across)])

@@ -226,7 +226,9 @@ AT_ONCE: Final = 1_000_000
 
 def _parts(given: Steps, groups: Forest) -> list[Booleans]:
     """Cells of each part of the blocks, in the order of the blocks, shapes ``(n,)``."""
-    block = _blocks_of_cells(groups)
+    if len(given.cell) <= AT_ONCE:
+        return [np.ones(len(groups.home), dtype=np.bool_)]
+    block = _blocks_of_cells(groups, _tops(groups))
     size = np.bincount(block[given.cell], minlength=int(block.max(initial=-1)) + 1)
     part = np.cumsum(size) // AT_ONCE
     return [part[block] == each for each in np.unique(part[block])]
@@ -366,7 +368,8 @@ class _Network:
         key = table.key(groups, given.child[variable], cell)
         anchor = table.anchor[key].astype(np.int64)
         own_times = groups.alone[cell] + table.skipped[key]
-        top, block_of_cell = _tops(groups), _blocks_of_cells(groups)
+        top = _tops(groups)
+        block_of_cell = _blocks_of_cells(groups, top)
         (cells,) = np.nonzero(asked) if given.missing is not None else (np.zeros(0, dtype=np.int64),)
         of_node, of_cell, of_variable = top[table.group], block_of_cell[cells], block_of_cell[cell]
         used = np.zeros(len(top) + len(groups.home), dtype=np.bool_)
@@ -455,9 +458,8 @@ def _tops(groups: Forest) -> Integers:
     return top
 
 
-def _blocks_of_cells(groups: Forest) -> Integers:
+def _blocks_of_cells(groups: Forest, top: Integers) -> Integers:
     """Block of each cell: what lies in one largest group; a cell in no group is one of its own, shape ``(n,)``."""
-    top = _tops(groups)
     alone = len(top) + np.arange(len(groups.home))
     return np.where(groups.home >= 0, np.append(top, 0)[groups.home], alone)
 

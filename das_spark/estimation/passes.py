@@ -26,7 +26,7 @@ from das_spark.estimation.problem import (
     SolverAttempt,
 )
 from das_spark.estimation.rounding import Rounded, round_in_passes
-from das_spark.estimation.support import Support, on_cells, restrict, sums
+from das_spark.estimation.support import Support, on_cells, open_cells, restrict, sums
 from das_spark.histogram import Histogram, Query
 
 SLACK = 0.01
@@ -65,7 +65,7 @@ def estimate_in_passes(problem: FamilyProblem, plan: FamilyPlan) -> Passed:
         before = _Before.of(passed.solved, passed.count, passed.rounded.gap)
         del passed, counts  # arrays of a large family are not kept for two passes
     passed = _passed(problem, plan, last, fixed, before)
-    if passed.exact is not None and len(passed.exact.support.cells) != _cells(problem, plan):
+    if passed.exact is not None and len(passed.exact.support.cells) != len(open_cells(problem, plan)):
         raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
     return passed
 
@@ -144,13 +144,6 @@ def _for_rounding(
     return replace(support, partitions=tuple(each for each in support.partitions if each.limits))
 
 
-def _cells(problem: FamilyProblem, plan: FamilyPlan) -> int:
-    """How many cells the children can occupy."""
-    if problem.parent is None:
-        return problem.size - len(plan.zero_cells)
-    return int(np.isin(problem.parent.cells, plan.zero_cells, invert=True).sum())
-
-
 def _query(plan: FamilyPlan, name: str) -> Query:
     found = plan.queries.get(name)
     if found is None:
@@ -172,7 +165,7 @@ def _supported(
     posed = replace(problem, measurements=measured, bounds=(*problem.bounds, *further))
     apart = _told_apart(posed, plan, outer, inner)
     if problem.parent is None and posed.size >= COARSE_ROOT:
-        cells = np.setdiff1d(np.arange(problem.size, dtype=np.int32), plan.zero_cells, assume_unique=True)
+        cells = open_cells(problem, plan)
         place = _places(cells, apart)
         if place is not None:  # a root with very many cells: the first of those that nothing tells apart
             _, first = np.unique(place, return_index=True)

@@ -98,13 +98,12 @@ class _Elimination:
         """Give the rows that count one variable to it, and return the others."""
         number, self.done = self.done, self.done + 1
         width = partition.rows + 1  # the last column takes the cells that no row counts
-        index = _columns(partition)
         key = _flat_rows(partition, self.child, self.cell)
         size = self.support.children * width
         count = np.bincount(key, minlength=size)
         count[partition.rows :: width] = 0
         taken = np.bincount(
-            self.fixed.child * width + index[self.fixed.cell], weights=self.fixed.people, minlength=size
+            _flat_rows(partition, self.fixed.child, self.fixed.cell), weights=self.fixed.people, minlength=size
         )
         target = _padded(partition.values, 0.0) - taken if partition.weight.any() else np.zeros(size)
         limits: tuple[Floats, Floats] | None = None
@@ -162,14 +161,10 @@ class _Elimination:
             self.trouble = f"{name}: row {bound.row(int(columns[row]))} of {bound.name!r} cannot be met"
 
 
-def _columns(partition: Partition) -> Integers:
-    """Column of each cell: its row, or the last one where none counts it."""
-    return np.where(partition.index < 0, partition.rows, partition.index)
-
-
 def _flat_rows(partition: Partition, child: Integers, cell: Integers) -> Integers:
-    """Flat row of each variable, shape ``(N,)``."""
-    return np.asarray(child * (partition.rows + 1) + _columns(partition)[cell], dtype=np.int64)
+    """Flat row of some cells of some children; the last column takes those that no row counts."""
+    column = np.where(partition.index < 0, partition.rows, partition.index)
+    return np.asarray(child * (partition.rows + 1) + column[cell], dtype=np.int64)
 
 
 def _padded(values: Floats | Integers, edge: float) -> Floats:
@@ -374,7 +369,7 @@ def presolve(support: Support) -> Presolved:
         needed = support.parent.copy()
         if support.relaxation is None:
             if not trouble:
-                fixed, trouble = _fix_single(support, live)
+                fixed, trouble = _fix_single(support, support.parent, live)
             needed[fixed.cell] -= fixed.people
     child, cell = np.nonzero(live)
     elimination = _Elimination.start(support, child, cell, fixed, needed)
@@ -397,9 +392,8 @@ def presolve(support: Support) -> Presolved:
     )
 
 
-def _fix_single(support: Support, live: Booleans) -> tuple[Fixed, str]:
+def _fix_single(support: Support, parent: Integers, live: Booleans) -> tuple[Fixed, str]:
     """Give each cell to the only child that can hold it, which changes `live`; or say what is in the way."""
-    parent = np.zeros(live.shape[1], dtype=np.int64) if support.parent is None else support.parent
     holders = live.sum(axis=0)
     (alone,) = np.nonzero(holders == 1)
     child = live[:, alone].argmax(axis=0)

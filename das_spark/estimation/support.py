@@ -134,14 +134,20 @@ def coarser(fine: Integers, index: Integers) -> Integers | None:
     return found if np.array_equal(found[fine], index) else None
 
 
+def open_cells(problem: FamilyProblem, plan: FamilyPlan) -> NDArray[np.int32]:
+    """Cells that children can occupy: the parent's, or at the root all, but for structural zeros; sorted."""
+    if problem.parent is None:
+        return np.setdiff1d(np.arange(problem.size, dtype=np.int32), plan.zero_cells, assume_unique=True)
+    return problem.parent.cells[np.isin(problem.parent.cells, plan.zero_cells, invert=True)]
+
+
 def restrict(problem: FamilyProblem, plan: FamilyPlan) -> Support:
     """Restrict a family to its support: parent's occupied cells, or at the root all that are no structural zeros."""
+    cells = open_cells(problem, plan)
     if problem.parent is None:
-        cells = np.setdiff1d(np.arange(problem.size, dtype=np.int32), plan.zero_cells, assume_unique=True)
         return on_cells(problem, cells, None)
-    kept = ~np.isin(problem.parent.cells, plan.zero_cells)
-    support = on_cells(problem, problem.parent.cells[kept], problem.parent.counts[kept])
-    if kept.all():
+    support = on_cells(problem, cells, problem.parent.counts[np.searchsorted(problem.parent.cells, cells)])
+    if len(cells) == len(problem.parent.cells):
         return support
     return replace(support, contradiction="the parent has people in a structural zero")
 
