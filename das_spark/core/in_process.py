@@ -137,7 +137,7 @@ class InProcess:
     def estimate_family(self, geolevel: str, family: str, measured: MeasuredFamily) -> FamilyEstimate:
         """Estimate one family."""
         plan = self.plans[geolevel]
-        return plan.estimator.estimate(measured, plan.family)
+        return plan.estimator.estimate([measured], plan.family)[0]
 
     def _family(self, geolevel: str, family: str, *, estimated: bool) -> MeasuredFamily:
         """What is public of a family, with or without the estimate of its parent."""

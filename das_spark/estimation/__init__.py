@@ -5,7 +5,7 @@
 
 from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.components import Decomposition, Frame
-from das_spark.estimation.family import estimate_family
+from das_spark.estimation.family import estimate_families, estimate_family
 from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, variances
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
@@ -43,6 +43,7 @@ __all__ = [
     "Gaussian",
     "OuterPass",
     "UnionPart",
+    "estimate_families",
     "estimate_family",
     "informed",
     "spread_at_top",

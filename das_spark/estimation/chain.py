@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.batched import solve_batched
 from das_spark.estimation.certify import Certificate, Proof, certify
+from das_spark.estimation.flat_estimate import PROJECTED
 from das_spark.estimation.interior import solve_interior
 from das_spark.estimation.nested import solve_nested
 from das_spark.estimation.nested_family import exact_classes
@@ -80,6 +81,17 @@ class FamilySolver(Protocol):
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Propose an estimate."""
         ...
+
+
+class ProjectedSolver:
+    """Very many small families at once, before any of them comes to a chain: to one that does it has nothing to say."""
+
+    name = PROJECTED
+
+    def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
+        """Nothing: `flat_estimate` has not served the family, or not proved its estimate."""
+        del family, proof
+        return None
 
 
 class BatchedSolver:
@@ -205,6 +217,7 @@ def _named(presolved: Presolved, aggregates: Integers) -> str:
 
 
 _SERVING: Final[tuple[FamilySolver, ...]] = (
+    ProjectedSolver(),
     NestedSolver(),
     BatchedSolver(),
     StructuredSolver(),
@@ -293,6 +306,7 @@ def _ordered(names: tuple[str, ...], posed: PosedFamily) -> Iterator[FamilySolve
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
         raise ConfigurationError(f"solver {unknown[0]!r} {what}", hint=f"one of {', '.join(FAMILY_SOLVERS)}")
     support = posed.support
+    names = tuple(name for name in names if name != PROJECTED)
     many_classes = _many_classes(support)
     if many_classes and names[:1] == (NestedSolver.name,) and not support.contradiction:
         yield FAMILY_SOLVERS[names[0]]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from das_spark.estimation.chain import PosedFamily, Solved, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import relaxed_family, round_relaxed
+from das_spark.estimation.flat_estimate import estimate_flat
 from das_spark.estimation.implied import without_implied
 from das_spark.estimation.passes import estimate_in_passes
 from das_spark.estimation.presolve import Presolved, presolve
@@ -192,18 +193,31 @@ def _listed(names: Iterable[str], separator: str = ", ") -> str:
     return separator.join(dict.fromkeys(filter(None, names)))
 
 
-def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
-    """Estimate the children of one parent from their noisy answers (README).
+def estimate_families(problems: Sequence[FamilyProblem], plan: FamilyPlan) -> list[FamilyResult]:
+    """Estimate the children of several parents from their noisy answers (README), small families many at once.
 
-    The same arguments give the same result, bit for bit, on one kind of processor and one set of library versions.
+    The same problem and plan give the same result, bit for bit, on one kind of processor and one set of library
+    versions, whatever families are beside it.
 
     Returns:
-        Whole numbers for every child, with a status; never raises because a family is infeasible or unsolved.
+        For each family whole numbers for every child, with a status; none raises because it is infeasible or unsolved.
 
     Raises:
         EstimationError: When a measurement lacks rows that the parent's occupied cells touch.
         ConfigurationError: When the plan names a solver that does not exist, or its passes do not fit the problem.
     """
+    together = estimate_flat(problems, plan)
+    return [
+        _by_itself(problem, plan) if found is None else found for problem, found in zip(problems, together, strict=True)
+    ]
+
+
+def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
+    """Estimate one family, as `estimate_families` does."""
+    return estimate_families((problem,), plan)[0]
+
+
+def _by_itself(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
     return _without_groups(problem, plan) if problem.groups is None else _in_groups(problem, plan)
 
 

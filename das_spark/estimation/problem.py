@@ -270,7 +270,7 @@ class FamilyPlan:
     geolevel: str
     lowest: bool = False
     zero_cells: NDArray[np.int32] = field(default_factory=_no_cells)
-    solvers: tuple[str, ...] = ("nested", "batched", "piqp", "clarabel", "osqp")
+    solvers: tuple[str, ...] = ("projected", "nested", "batched", "piqp", "clarabel", "osqp")
     gap_tolerance: float = 1e-6
     feasibility_tolerance: float = 1e-6
     rounding: Rounding = "nearest"

@@ -118,7 +118,7 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
     level = _level_plan(plan, plan.spine.leaf.name)
     # One pass: whether this solver alone could prove every pass of the level is not asked, but that it solves.
     alone = replace(level.family, solvers=(solver,), passes=(), failsafe=False)
-    level.estimator.estimate(synthetic_family(plan, plan.spine.leaf.name), alone)
+    level.estimator.estimate([synthetic_family(plan, plan.spine.leaf.name)], alone)
 
 
 def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
@@ -308,7 +308,7 @@ def _given_with_the_parent(plan: RunPlan, geolevel: str) -> GeounitArrays | None
     level = _level_plan(plan, geolevel)
     if not level.estimator.needs.arrays:
         return None
-    return level.estimator.estimate(synthetic_family(plan, geolevel), level.family).arrays[0]
+    return level.estimator.estimate([synthetic_family(plan, geolevel)], level.family)[0].arrays[0]
 
 
 def _measured(
@@ -373,7 +373,7 @@ def _added(rule: AddedConstraint, query: Query, made: SyntheticGeounits) -> Decl
 def _require_estimated(
     plan: RunPlan, level: LevelPlan, family: MeasuredFamily, wanted: frozenset[FamilyStatus] | set[FamilyStatus]
 ) -> None:
-    found = level.estimator.estimate(family, level.family).result.diagnostics
+    found = level.estimator.estimate([family], level.family)[0].result.diagnostics
     if found.status not in wanted:
         raise EstimationError(
             f"a synthetic family of {level.family.geolevel} of product {plan.product.name!r} ends as {found.status}: "

@@ -21,6 +21,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -42,11 +43,11 @@ from das_spark.core import (
 )
 from das_spark.core.linear import Moments, Statistics, downward
 from das_spark.errors import error_text_withheld, without_values
-from das_spark.estimation import FamilyPlan, FamilyProblem, FamilyStatus
+from das_spark.estimation import FamilyPlan, FamilyResult, FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.histogram import Histogram
 from das_spark.privacy import geounit_key
-from das_spark.spark.lists import flat_lists, list_array, together
+from das_spark.spark.lists import flat_lists, list_array
 from das_spark.spark.tables import count_and_first, union
 from das_spark.store import tables as declared
 from das_spark.store.parquet import REPORT, file_name
@@ -80,6 +81,8 @@ _CHILDREN_A_FILE = 1 << 12
 
 #: Bytes of the rows of a large family.
 _LARGE: Final = 1 << 26
+#: Rows of the small families that a task works on together.
+_TOGETHER: Final = 30_000
 
 #: What a task makes of a family: rows by the name of their table.
 TableRows = tuple[str, pa.RecordBatch]
@@ -174,7 +177,8 @@ class _Family:
         return PublishedFamily(found.geocodes, found.integers, found.longs, found.integer_offsets)
 
 
-FamilyTask = Callable[[_Family], Iterable[TableRows]]
+#: What a task makes of some families, which lie side by side in its file.
+FamilyTask = Callable[[Sequence[_Family]], Iterable[TableRows]]
 
 
 def level_pass(
@@ -212,16 +216,16 @@ def level_pass(
     )
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        for _, table in together(batches, "rank"):
-            file, name = writing.names(table.column("file")[0].as_py()), table.column("family")[0].as_py()
-            members, large = [_decoded(table, top=family != "parent")], table.nbytes > _LARGE
+        for table in _whole_families(batches):
+            file, several = writing.names(table.column("file")[0].as_py()), _named(table)
+            families, large = [_decoded(table, top=family != "parent")], table.nbytes > _LARGE
             del table  # a large family is not kept twice, and what held its batches goes back to the system
             if large:
                 pa.default_memory_pool().release_unused()
             # Of an error of a library its text does not get out, since it may quote counts; of its place the family.
-            with error_text_withheld(f"at the family of {name}"):
-                made_of_it = list(task(members.pop()))
-            yield from ((kind, file, batch) for kind, batch in made_of_it)
+            with error_text_withheld(several):
+                made_of_them = list(task(families.pop()))
+            yield from ((kind, file, batch) for kind, batch in made_of_them)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing.files(made(batches))
@@ -229,32 +233,76 @@ def level_pass(
     return ordered.mapInArrow(without_values(work), writing.report)
 
 
-def _decoded(table: pa.Table, *, top: bool) -> _Family:
-    """The rows of one family, sorted by kind and name, as numpy arrays."""
+def _whole_families(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Cut a stream of rows, sorted by file and rank, into tables of whole families of one file.
+
+    A table holds families of `_TOGETHER` rows, or one that is larger. One that was given away is not kept here.
+    """
+    waiting, rows, size, current = list[pa.RecordBatch](), 0, 0, (-1, -1)
+    for batch in batches:
+        file, rank = (batch.column(name).to_numpy() for name in ("file", "rank"))
+        edges = np.flatnonzero((np.diff(rank) != 0) | (np.diff(file) != 0)) + 1
+        begin = 0
+        for end in (*edges.tolist(), batch.num_rows):
+            here = int(file[begin]), int(rank[begin])
+            # What waits is whole when another family begins: it goes on alone if it is much, or if the file is another.
+            if here != current and waiting and (rows >= _TOGETHER or size >= _LARGE or here[0] != current[0]):
+                yield _taken(waiting)
+                rows = size = 0
+            current = here
+            part = batch.slice(begin, end - begin)
+            waiting.append(part)
+            rows, size, begin = rows + part.num_rows, size + part.nbytes, end
+    if waiting:
+        yield _taken(waiting)
+
+
+def _taken(batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    return table
+
+
+def _named(table: pa.Table) -> str:
+    """Where an error was, by the names of families, which are public."""
+    one, two = (table.column("family")[place].as_py() for place in (0, table.num_rows - 1))
+    return f"at the family of {one}" if one == two else f"at the families from {one} to {two}"
+
+
+def _decoded(table: pa.Table, *, top: bool) -> list[_Family]:
+    """The rows of some families, each sorted by kind and name, as numpy arrays."""
     table = table.combine_chunks()
-    kinds = table.column("kind").to_numpy()
-    names = table.column("name").combine_chunks()
-    codes = names.dictionary_encode().indices.to_numpy()
-    changes = np.flatnonzero((np.diff(kinds) != 0) | (np.diff(codes) != 0)) + 1
-    starts = np.concatenate([[0], changes, [len(kinds)]])
-    slices = {}
-    for start, stop in pairwise(starts):
-        part = table.slice(start, stop - start)
-        integers, integer_offsets = flat_lists(part.column("integers"), np.int32)
-        doubles, double_offsets = flat_lists(part.column("doubles"), np.float64)
-        slices[int(kinds[start]), names[start].as_py()] = _FamilySlice(
-            geocodes=tuple(part.column("geocode").to_pylist()),
-            members=tuple(part.column("member").to_pylist()),
-            integers=integers if part.column("integers").null_count == 0 else None,
-            integer_offsets=integer_offsets,
-            longs=flat_lists(part.column("longs"), np.int64)[0],
-            longs_upper=flat_lists(part.column("longs_upper"), np.int64)[0],
-            doubles=doubles,
-            double_offsets=double_offsets,
-            variance=part.column("variance").to_numpy(zero_copy_only=False),
+    ranks, kinds = (table.column(name).to_numpy() for name in ("rank", "kind"))
+    names = table.column("name").combine_chunks().dictionary_encode()
+    codes = names.indices.to_numpy()
+    geocodes, members = (table.column(name).to_pylist() for name in ("geocode", "member"))
+    integers, integer_offsets = flat_lists(table.column("integers"), np.int32)
+    longs, long_offsets = flat_lists(table.column("longs"), np.int64)
+    uppers, upper_offsets = flat_lists(table.column("longs_upper"), np.int64)
+    doubles, double_offsets = flat_lists(table.column("doubles"), np.float64)
+    missing = np.concatenate([[0], np.cumsum(pc.is_null(table.column("integers")).to_numpy())])
+    variance = table.column("variance").to_numpy()
+    known = names.dictionary.to_pylist()
+    changes = np.flatnonzero((np.diff(ranks) != 0) | (np.diff(kinds) != 0) | (np.diff(codes) != 0)) + 1
+    families, slices, current = list[_Family](), dict[tuple[int, str], _FamilySlice](), -1
+    for start, stop in pairwise([0, *changes.tolist(), len(kinds)]):
+        if ranks[start] != current:
+            name = table.column("family")[start].as_py()
+            slices, current = {}, ranks[start]
+            families.append(_Family(name, "" if top else name, slices))
+        integer_part, double_part = integer_offsets[start : stop + 1], double_offsets[start : stop + 1]
+        slices[int(kinds[start]), known[codes[start]]] = _FamilySlice(
+            geocodes=tuple(geocodes[start:stop]),
+            members=tuple(members[start:stop]),
+            integers=None if missing[stop] > missing[start] else integers[integer_part[0] : integer_part[-1]],
+            integer_offsets=integer_part - integer_part[0],
+            longs=longs[long_offsets[start] : long_offsets[stop]],
+            longs_upper=uppers[upper_offsets[start] : upper_offsets[stop]],
+            doubles=doubles[double_part[0] : double_part[-1]],
+            double_offsets=double_part - double_part[0],
+            variance=variance[start:stop],
         )
-    name = table.column("family")[0].as_py()
-    return _Family(name, "" if top else name, slices)
+    return families
 
 
 def _rows(table: declared.TableDeclaration, columns: Mapping[str, object]) -> TableRows:
@@ -272,29 +320,41 @@ class MeasurementTask:
 
     plan: MeasurementPlan
 
-    def __call__(self, family: _Family) -> list[TableRows]:
-        """Measure one family."""
-        rows, parent = family.slices[_CHILD, ""], family.get(_PARENT)
-        assert rows.integers is not None  # noqa: S101 - cells of a histogram are never null
-        children = ConfidentialFamily(rows.geocodes, rows.integers, rows.longs, rows.integer_offsets, rows.members)
-        answers = measure_family(children, None if parent is None else parent.integers, self.plan)
-        return [_measurement_rows(each, family.parent_geocode) for each in answers]
+    def __call__(self, families: Sequence[_Family]) -> list[TableRows]:
+        """Measure families, one after the other."""
+        found = [(each.parent_geocode, measure_family(*_counts(each), self.plan)) for each in families]
+        answers = [(parent, answer) for parent, several in found for answer in several]
+        return [_measurement_rows(answers)] if answers else []
 
 
-def _measurement_rows(answers: NoisyAnswers, parent: str) -> TableRows:
-    count, width = answers.values.shape
-    offsets = np.arange(count + 1, dtype=np.int64) * width
+def _counts(family: _Family) -> tuple[ConfidentialFamily, NDArray[np.int32] | None]:
+    """The confidential children of a family, and the cells that their parent's estimate occupies, if there is one."""
+    rows, parent = family.slices[_CHILD, ""], family.get(_PARENT)
+    assert rows.integers is not None  # noqa: S101 - cells of a histogram are never null
+    children = ConfidentialFamily(rows.geocodes, rows.integers, rows.longs, rows.integer_offsets, rows.members)
+    return children, None if parent is None else parent.integers
+
+
+def _measurement_rows(found: Sequence[tuple[str, NoisyAnswers]]) -> TableRows:
+    """Noisy answers with the names of their parents."""
+    names = [(parent, each.query, code) for parent, each in found for code in each.geocodes]
+    width = np.concatenate([np.full(len(each.geocodes), each.values.shape[1]) for _, each in found])
+    kept = [np.tile(each.rows, len(each.geocodes)) for _, each in found if each.rows is not None]
+    rows = list_array(np.concatenate(kept).astype(np.int32), _ends(width), pa.int32()) if kept else [None] * len(width)
     columns = {
-        "geocode": answers.geocodes,
-        "parent": [parent] * count,
-        "query": [answers.query] * count,
-        "rows": [None] * count
-        if answers.rows is None
-        else list_array(np.tile(answers.rows, count).astype(np.int32), offsets, pa.int32()),
-        "values": list_array(answers.values.ravel(), offsets, pa.int64()),
-        "variance": answers.variance,
+        "geocode": [code for _, _, code in names],
+        "parent": [parent for parent, _, _ in names],
+        "query": [query for _, query, _ in names],
+        "rows": rows,
+        "values": list_array(np.concatenate([each.values.ravel() for _, each in found]), _ends(width), pa.int64()),
+        "variance": np.concatenate([each.variance for _, each in found]),
     }
     return _rows(declared.MEASUREMENTS, columns)
+
+
+def _ends(width: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Offsets of lists of known lengths."""
+    return np.concatenate([[0], np.cumsum(width)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,14 +364,15 @@ class UpwardTask:
     plan: LevelPlan
     carry: Callable[[MeasuredFamily, FamilyPlan], UpwardResult]  # what the pass makes of a family
 
-    def __call__(self, family: _Family) -> Iterator[TableRows]:
-        """Carry one family upwards: rows of its children, and of their parent where they have one."""
-        measured = _measured(family, self.plan)
-        result = self.carry(measured, self.plan.family)
-        name = family.parent_geocode
-        yield _array_rows(declared.UPWARD, measured.problem.children, name, result.children)
-        if name:
-            yield _array_rows(declared.UPWARD_SUMS, [name], "", [result.parent])
+    def __call__(self, families: Sequence[_Family]) -> Iterator[TableRows]:
+        """Carry families upwards: rows of their children, and of their parents where they have one."""
+        for family in families:
+            measured = _measured(family, self.plan)
+            result = self.carry(measured, self.plan.family)
+            name = family.parent_geocode
+            yield _array_rows(declared.UPWARD, measured.problem.children, name, result.children)
+            if name:
+                yield _array_rows(declared.UPWARD_SUMS, [name], "", [result.parent])
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,14 +383,15 @@ class DownwardTask:
     statistics: Statistics
     lowest: bool = False  # whether no level below asks what is known of the children
 
-    def __call__(self, family: _Family) -> Iterator[TableRows]:
-        """Carry one family downwards: what is known of its children, and the statistics of them and of unions."""
-        measured = _measured(family, self.plan)
-        result = downward(measured, self.plan.family, self.statistics)
-        if not self.lowest:
-            yield _array_rows(declared.LINEAR, measured.problem.children, family.parent_geocode, result.children)
-        yield _moment_rows(declared.MOMENTS, result.geounits)
-        yield _moment_rows(declared.UNION_MOMENTS, result.unions)
+    def __call__(self, families: Sequence[_Family]) -> Iterator[TableRows]:
+        """Carry families downwards: what is known of their children, and the statistics of them and of unions."""
+        for family in families:
+            measured = _measured(family, self.plan)
+            result = downward(measured, self.plan.family, self.statistics)
+            if not self.lowest:
+                yield _array_rows(declared.LINEAR, measured.problem.children, family.parent_geocode, result.children)
+            yield _moment_rows(declared.MOMENTS, result.geounits)
+            yield _moment_rows(declared.UNION_MOMENTS, result.unions)
 
 
 def _moment_rows(table: declared.TableDeclaration, moments: Moments) -> TableRows:
@@ -349,20 +411,27 @@ class EstimationTask:
 
     plan: LevelPlan
 
-    def __call__(self, family: _Family) -> Iterator[TableRows]:
-        """Estimate one family: rows of its children, one of diagnostics, and how long it took."""
+    def __call__(self, families: Sequence[_Family]) -> Iterator[TableRows]:
+        """Estimate families: rows of their children, one a family of diagnostics, and how long each took."""
         start = time.perf_counter()
-        measured = _measured(family, self.plan)
-        del family  # but for the answers, which the problem has as they are
-        estimate = self.plan.estimator.estimate(measured, self.plan.family)
-        spent = time.perf_counter() - start
-        problem = measured.problem
-        name = problem.parent_geocode or problem.children[0]
-        yield _estimate_rows(problem, estimate)
-        if estimate.arrays:
-            yield _array_rows(declared.ESTIMATE_ARRAYS, problem.children, problem.parent_geocode, estimate.arrays)
-        yield _diagnostics_rows(self.plan.family.geolevel, name, measured, estimate)
-        yield _rows(declared.SECONDS, {"family": [name], "seconds": [spent]})
+        measured = [_measured(family, self.plan) for family in families]
+        del families  # but for the answers, which the problems have as they are
+        estimates = self.plan.estimator.estimate(measured, self.plan.family)
+        # Where several are estimated at once, each by its share of what is sought.
+        sought = np.array([1 + each.result.diagnostics.variables for each in estimates], dtype=np.float64)
+        seconds = (time.perf_counter() - start) * sought / sought.sum()
+        yield _estimate_rows(measured, estimates)
+        for each, estimate in zip(measured, estimates, strict=True):
+            problem = each.problem
+            if estimate.arrays:
+                yield _array_rows(declared.ESTIMATE_ARRAYS, problem.children, problem.parent_geocode, estimate.arrays)
+        yield _diagnostics_rows(self.plan.family.geolevel, measured, estimates)
+        yield _rows(declared.SECONDS, {"family": list(map(_name, measured)), "seconds": seconds})
+
+
+def _name(measured: MeasuredFamily) -> str:
+    """Name of a family in diagnostics."""
+    return measured.problem.parent_geocode or measured.problem.children[0]
 
 
 def _measured(family: _Family, plan: LevelPlan) -> MeasuredFamily:
@@ -393,15 +462,20 @@ def _measured(family: _Family, plan: LevelPlan) -> MeasuredFamily:
     return MeasuredFamily(problem, tuple(found.values()) if any(found.values()) else (), given or None)
 
 
-def _estimate_rows(problem: FamilyProblem, estimate: FamilyEstimate) -> TableRows:
-    result, count = estimate.result, len(problem.children)
-    child, position = np.nonzero(result.counts)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(child, minlength=count))]).astype(np.int64)
+def _estimate_rows(measured: Sequence[MeasuredFamily], estimates: Sequence[FamilyEstimate]) -> TableRows:
+    """Estimates of all children, their occupied cells alone."""
+    widths, cells, counts = [], [], []
+    for each in estimates:
+        child, position = np.nonzero(each.result.counts)
+        widths.append(np.bincount(child, minlength=len(each.result.counts)))
+        cells.append(each.result.cells[position])
+        counts.append(each.result.counts[child, position])
+    offsets = _ends(np.concatenate(widths).astype(np.int64))
     columns = {
-        "geocode": problem.children,
-        "parent": [problem.parent_geocode] * count,
-        "cells": list_array(result.cells[position].astype(np.int32), offsets, pa.int32()),
-        "counts": list_array(result.counts[child, position], offsets, pa.int64()),
+        "geocode": [code for each in measured for code in each.problem.children],
+        "parent": [each.problem.parent_geocode for each in measured for _ in each.problem.children],
+        "cells": list_array(np.concatenate(cells).astype(np.int32), offsets, pa.int32()),
+        "counts": list_array(np.concatenate(counts), offsets, pa.int64()),
     }
     return _rows(declared.ESTIMATES, columns)
 
@@ -423,12 +497,24 @@ def _array_rows(
     return _rows(table, columns)
 
 
-def _diagnostics_rows(geolevel: str, name: str, measured: MeasuredFamily, estimate: FamilyEstimate) -> TableRows:
-    result, found = estimate.result, estimate.result.diagnostics
-    row = {
-        "geolevel": geolevel,
-        "family": name,
-        "children": len(measured.problem.children),
+def _diagnostics_rows(
+    geolevel: str, measured: Sequence[MeasuredFamily], estimates: Sequence[FamilyEstimate]
+) -> TableRows:
+    rows = [
+        _diagnosed(estimate.result) | {"family": _name(each), "children": len(each.problem.children)}
+        for each, estimate in zip(measured, estimates, strict=True)
+    ]
+    saved = [
+        None if estimate.result.diagnostics.status.is_usable else saved_family(each)
+        for each, estimate in zip(measured, estimates, strict=True)
+    ]
+    columns = {column: [row[column] for row in rows] for column in rows[0]}
+    return _rows(declared.DIAGNOSTICS, {**columns, "geolevel": [geolevel] * len(rows), "problem": saved})
+
+
+def _diagnosed(result: FamilyResult) -> dict[str, object]:
+    found = result.diagnostics
+    return {
         "variables": found.variables,
         "status": str(found.status),
         "solver": found.solver,
@@ -441,9 +527,7 @@ def _diagnostics_rows(geolevel: str, name: str, measured: MeasuredFamily, estima
         "rounding_gap": found.rounding_gap,
         "relaxed": result.relaxed,
         "message": found.message,
-        "problem": None if found.status.is_usable else saved_family(measured),
     }
-    return _rows(declared.DIAGNOSTICS, {column: [value] for column, value in row.items()})
 
 
 def measurements(

@@ -153,13 +153,16 @@ def _code(position: int) -> str:
 class _LargeFamiliesBatched(TopDown):
     """Large families are solved by the batched solver first, the others and those that it leaves as in a run."""
 
-    def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
+    def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> list[FamilyEstimate]:
+        return [self._estimate(each, plan) for each in families]
+
+    def _estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
         problem = family.problem
         if problem.parent is not None and len(problem.children) * len(problem.parent.cells) >= _LARGE:
-            found = super().estimate(family, replace(plan, solvers=("batched",)))
+            (found,) = super().estimate([family], replace(plan, solvers=("batched",)))
             if found.result.diagnostics.status.is_usable:
                 return found
-        return super().estimate(family, plan)
+        return super().estimate([family], plan)[0]
 
 
 def release(layers: Sequence[Layer], mechanism: SpineMechanism, key: RunKey) -> tuple[Counts, ...]:

@@ -42,7 +42,7 @@ CONF = Path(__file__).parents[2] / "conf"
         ("strategies", ["with_units", "without_units", "2499/10000"]),
         ("readers", ["ipums_1940", "cef_2020", "pl94_summary", "tidy_counts", "tidy_records", "simulated"]),
         ("writers", ["parquet", "text", "ppmf"]),
-        ("solvers", ["nested", "batched", "osqp", "piqp", "clarabel", "highs"]),
+        ("solvers", ["projected", "nested", "batched", "osqp", "piqp", "clarabel", "highs"]),
     ],
 )
 def test_list_names_what_is_registered(capsys, what, names):

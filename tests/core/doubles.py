@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from das_spark.core import FamilyEstimate, MeasuredFamily, Needs, UpwardResult
@@ -33,7 +35,10 @@ class TotalsFromAllLevels:
         parent = {name: np.array([sum(child[name][0] for child in children)]) for name in ("mean", "variance")}
         return UpwardResult(children, parent)
 
-    def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
+    def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> list[FamilyEstimate]:
+        return [self._estimate(each, plan) for each in families]
+
+    def _estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
         result = estimate_family(family.problem, plan)
         if not family.upward:  # of a level that did not go upwards nothing is known but its parent
             children = len(family.problem.children)

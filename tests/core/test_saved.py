@@ -81,7 +81,7 @@ def test_every_family_of_a_run_comes_back_and_is_estimated_alike(run):
         of_level = level_plan(plan, level)
         again = read_family(saved_family(family), of_level)
         assert same(again, family)
-        solved = of_level.estimator.estimate(again, of_level.family)
+        (solved,) = of_level.estimator.estimate([again], of_level.family)
         assert same(solved.result, estimate.result)
     assert any(family.problem.flows is not None for _, family, _ in given)
 

@@ -139,7 +139,7 @@ def test_every_solver_of_families_is_registered():
     exec("class Planted:\n    name = 'planted'\n    def propose(self, family, proof): ...", vars(planted))
     planted.Planted.__module__ = "planted"
     assert unregistered([*modules, planted]) == ["Planted"]
-    assert set(FAMILY_SOLVERS) == {"nested", "batched", *FROM_BELOW} | {
+    assert set(FAMILY_SOLVERS) == {"projected", "nested", "batched", *FROM_BELOW} | {
         name for name, each in SOLVERS.items() if Capability.QUADRATIC in each.capabilities
     }
     assert all(name == each.name for name, each in FAMILY_SOLVERS.items())

@@ -65,7 +65,7 @@ def test_only_proved_and_complete_estimates_are_usable():
 
 def test_a_plan_names_its_defaults():
     plan = FamilyPlan("County")
-    assert plan.solvers == ("nested", "batched", "piqp", "clarabel", "osqp")
+    assert plan.solvers == ("projected", "nested", "batched", "piqp", "clarabel", "osqp")
     assert len(plan.zero_cells) == 0
     assert (plan.gap_tolerance, plan.feasibility_tolerance) == (1e-6, 1e-6)
     assert plan.passes == ()

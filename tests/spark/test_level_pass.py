@@ -203,8 +203,14 @@ def level(spark):
 class Watching(TopDown):
     """Notes what it is given in the message of the diagnostics."""
 
-    def estimate(self, family, plan):
-        found, problem = super().estimate(family, plan), family.problem
+    def estimate(self, families, plan):
+        return [
+            self.noted(each, family) for each, family in zip(super().estimate(families, plan), families, strict=True)
+        ]
+
+    @staticmethod
+    def noted(found, family):
+        problem = family.problem
         flows = problem.flows
         message = repr(
             [

@@ -33,7 +33,7 @@ class Needs:
     upward: Literal["none", "inner", "all"] = "none"
     arrays: tuple[str, ...] = ()
     reads_everything: bool = False
-    solvers: tuple[str, ...] = ("batched", "piqp", "clarabel", "osqp")
+    solvers: tuple[str, ...] = ("projected", "batched", "piqp", "clarabel", "osqp")
     most_sites: int | None = None
     most_cells: int | None = None
 
@@ -61,13 +61,13 @@ class Estimator(Protocol):
             plan: How the families of the level are estimated.
         """
 
-    def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
-        """Estimate the children of a family.
+    def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> Sequence[FamilyEstimate]:
+        """Estimate the children of families, each by itself: what one gets does not depend on the others.
 
         Args:
-            family: Its measurements, the estimate of its parent, and what the upward pass found.
+            families: Their measurements, the estimates of their parents, and what the upward pass found.
             plan: How the families of the level are estimated.
 
         Returns:
-            Whole numbers with a status; a family that is infeasible or unsolved is no error here.
+            For each family whole numbers with a status; one that is infeasible or unsolved is no error here.
         """

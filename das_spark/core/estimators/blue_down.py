@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 from das_spark.core.estimators.base import Needs
 from das_spark.core.family import FamilyEstimate
 from das_spark.core.linear import MOST_SITES, below_children, decomposition, upward
-from das_spark.estimation import FamilyPrior, estimate_family
+from das_spark.estimation import FamilyPrior, estimate_families
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from das_spark.core.family import MeasuredFamily, UpwardResult
     from das_spark.estimation import FamilyPlan
 
@@ -30,7 +32,7 @@ class BlueDown:
     needs: Final = Needs(
         upward="inner",
         reads_everything=True,
-        solvers=("batched", "structured", "interior", "piqp", "clarabel", "osqp"),
+        solvers=("projected", "batched", "structured", "interior", "piqp", "clarabel", "osqp"),
         most_sites=MOST_SITES,
         most_cells=_MOST_CELLS,
     )
@@ -39,11 +41,11 @@ class BlueDown:
         """What the children and all below them say of their parent; of the children, what lies below them."""
         return upward(family, plan)
 
-    def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
-        """Estimate the children of a family; of the lowest level, which nothing is known below, as TopDown does."""
-        problem = family.problem
-        if plan.lowest:
-            return FamilyEstimate(estimate_family(problem, plan))
-        algebra = decomposition(plan)
-        prior = FamilyPrior.of(problem, below_children(family, algebra), algebra)
-        return FamilyEstimate(estimate_family(replace(problem, prior=prior), plan))
+    def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> Sequence[FamilyEstimate]:
+        """Estimate the children of families; of the lowest level, which nothing is known below, as TopDown does."""
+        problems = [each.problem for each in families]
+        if not plan.lowest:
+            algebra = decomposition(plan)
+            priors = [FamilyPrior.of(each.problem, below_children(each, algebra), algebra) for each in families]
+            problems = [replace(each, prior=prior) for each, prior in zip(problems, priors, strict=True)]
+        return [FamilyEstimate(each) for each in estimate_families(problems, plan)]

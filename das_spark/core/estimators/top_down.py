@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from das_spark.core.estimators.base import Needs
 from das_spark.core.family import FamilyEstimate, MeasuredFamily, UpwardResult
-from das_spark.estimation import FamilyPlan, estimate_family
+from das_spark.estimation import FamilyPlan, estimate_families
 
 
 class TopDown:
@@ -18,6 +19,6 @@ class TopDown:
         """There is no upward pass."""
         raise NotImplementedError
 
-    def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
-        """Estimate the children of a family."""
-        return FamilyEstimate(estimate_family(family.problem, plan))
+    def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> Sequence[FamilyEstimate]:
+        """Estimate the children of families."""
+        return [FamilyEstimate(each) for each in estimate_families([family.problem for family in families], plan)]

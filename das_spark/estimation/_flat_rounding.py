@@ -1,0 +1,287 @@
+"""The compiled rounding of small families: a flow for each is laid out and solved (E-73, E-89)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from das_spark.estimation._sweep import _compiled
+from das_spark.estimation.min_cost_flow import _simplex
+
+if TYPE_CHECKING:
+    from das_spark.estimation.problem import Booleans, Floats, Integers
+
+ROUNDED: Final = 0
+REFUSED: Final = 1  # sums are not nested, or no steps of one person keep all constraints
+
+_SNAP: Final = 1e-5  # as in `rounding.SNAP`
+_EXACT: Final = 1e-9  # as in `nested_rounding.EXACT`
+_SCALE: Final = 2.0**32  # costs are whole multiples of its inverse
+_UNBOUNDED: Final = 2**40
+_NONE: Final = -1
+
+
+@_compiled
+def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
+    first: Integers,
+    children: Integers,
+    parent: Integers,
+    x: Floats,
+    open_to: Booleans,
+    levels: Integers,
+    totals_first: bool,
+    wanted: Booleans,
+    counts: Integers,
+    gap: Floats,
+    status: Integers,
+) -> None:
+    """Round family after family; fills counts, gaps and status in.
+
+    Args:
+        first: First cell of each family, and one past the last, shape ``(F + 1,)``.
+        children: Number of children of each, shape ``(F,)``.
+        parent: People of each cell, shape ``(N,)``.
+        x: Points that divide them: of each family child by child, cell by cell.
+        open_to: Whether a child can hold people in a cell, like `x`.
+        levels: Group of each cell in each query that the last pass rounds, shape ``(Q, N)``.
+        totals_first: Whether a pass before it rounds the children's totals alone (E-53).
+        wanted: Whether a family is to be rounded, shape ``(F,)``.
+        counts: Whole people, like `x`.
+        gap: How far a rounding may be from the best, relative to its distance; 0 where that is proved, shape ``(F,)``.
+        status: How each ended.
+    """
+    done = 0
+    for family in range(children.size):
+        one, two, number = first[family], first[family + 1], children[family]
+        part = slice(done, done + number * (two - one))
+        shape = (number, two - one)
+        if wanted[family]:
+            gap[family], status[family] = _round(
+                parent[one:two],
+                x[part].reshape(shape),
+                open_to[part].reshape(shape),
+                levels[:, one:two],
+                totals_first,
+                counts[part].reshape(shape),
+            )
+        done = part.stop
+
+
+@_compiled
+def _nested(levels: Integers) -> tuple[Integers, Integers, Integers]:  # noqa: C901, PLR0912
+    """Levels from the coarsest to the finest, groups of one cell apart: groups, how often asked for, cells alone.
+
+    Groups of two cells and more are numbered through all levels; -1: the cell is in none of the level. There are no
+    levels where they are not nested.
+    """
+    queries, cells = levels.shape
+    found = np.full((queries, cells), _NONE, dtype=np.int64)
+    size = np.zeros(queries, dtype=np.int64)
+    for query in range(queries):  # groups in the order of their first cell
+        for cell in range(cells):
+            if levels[query, cell] < 0:
+                return found[:0], size, size
+            for other in range(cell):
+                if levels[query, other] == levels[query, cell]:
+                    found[query, cell] = found[query, other]
+                    break
+            if found[query, cell] < 0:
+                found[query, cell] = size[query]
+                size[query] += 1
+    order = np.argsort(size, kind="mergesort")
+    groups = np.full((queries, cells), _NONE, dtype=np.int64)
+    times, alone = np.zeros(queries, dtype=np.int64), np.zeros(cells, dtype=np.int64)
+    kept, numbered, last = 0, 0, _NONE
+    for query in order:
+        if last >= 0 and size[query] == size[last]:
+            if not np.array_equal(found[query], found[last]):
+                return groups[:0], times, alone
+            times[kept - 1] += 1
+            continue
+        if last >= 0:
+            above = np.full(size[query], _NONE, dtype=np.int64)
+            for cell in range(cells):
+                mine = found[query, cell]
+                if above[mine] < 0:
+                    above[mine] = found[last, cell]
+                elif above[mine] != found[last, cell]:
+                    return groups[:0], times, alone
+        groups[kept], times[kept], last = found[query], 1, query
+        kept += 1
+    if last < 0 or size[last] != cells:
+        return groups[:0], times, alone
+    for level in range(kept):
+        many = np.zeros(cells, dtype=np.int64)
+        for cell in range(cells):
+            many[groups[level, cell]] += 1
+        number = np.full(cells, _NONE, dtype=np.int64)
+        for cell in range(cells):
+            group = groups[level, cell]
+            if many[group] < 2:  # noqa: PLR2004
+                alone[cell] += times[level]
+                groups[level, cell] = _NONE
+                continue
+            if number[group] < 0:
+                number[group] = numbered
+                numbered += 1
+            groups[level, cell] = number[group]
+    return groups[:kept], times[:kept], alone
+
+
+@_compiled
+def _best_totals(target: Floats, missing: int, totals: Integers) -> bool:
+    """Steps of each child where only their sum is known: the largest remainders go up (E-53); whether there are any."""
+    left = missing
+    remainder = np.empty(target.size)
+    for child in range(target.size):
+        totals[child] = int(np.floor(target[child]))
+        left -= totals[child]
+        remainder[child] = totals[child] - target[child]
+    if left < 0 or left > target.size:
+        return False
+    for child in np.argsort(remainder, kind="mergesort")[:left]:
+        totals[child] += 1
+    return True
+
+
+@_compiled
+def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
+    parent: Integers,
+    x: Floats,
+    open_to: Booleans,
+    levels: Integers,
+    totals_first: bool,
+    counts: Integers,
+) -> tuple[float, int]:
+    """One family: gap, and how it ended."""
+    number, cells = x.shape
+    groups, times, alone = _nested(levels)
+    if not len(groups):
+        return 0.0, REFUSED
+    depth = len(times)
+    width = 0
+    for level in range(depth):
+        for cell in range(cells):
+            width = max(width, groups[level, cell] + 1)
+    # Floors and fractions (E-21), the fractions' sums, and the people that are still to be divided.
+    fraction, needed = np.zeros((number, cells)), parent.copy()
+    sums, targets = np.zeros((number, width)), np.zeros(number)
+    for child in range(number):
+        for cell in range(cells):
+            value = x[child, cell]
+            nearest = np.rint(value)
+            if abs(value - nearest) <= _SNAP:
+                value = nearest
+            floor = np.floor(value)
+            counts[child, cell] = int(floor)
+            needed[cell] -= counts[child, cell]
+            rest = value - floor
+            fraction[child, cell] = rest
+            targets[child] += rest
+            if rest > 0:
+                for level in range(depth):
+                    if groups[level, cell] >= 0:
+                        sums[child, groups[level, cell]] += rest
+    missing = needed.sum()
+    if not missing:
+        return 0.0, ROUNDED if (needed == 0).all() else REFUSED
+    totals = np.zeros(number, dtype=np.int64)
+    if totals_first:
+        for child in range(number):
+            targets[child] = _snapped(targets[child])
+        if not _best_totals(targets, missing, totals):
+            return 0.0, REFUSED
+    # Nodes: cells, then the ground or the children, then the sums of each child that have a fraction.
+    ground = cells
+    nodes = cells + (number if totals_first else 1)
+    node = np.full((number, width), _NONE, dtype=np.int64)
+    for child in range(number):
+        for group in range(width):
+            if sums[child, group] > 0:
+                node[child, group] = nodes
+                nodes += 1
+    supply = np.zeros(nodes, dtype=np.int64)
+    for cell in range(cells):
+        supply[cell] = -needed[cell]
+    if totals_first:
+        supply[ground : ground + number] = totals
+    else:
+        supply[ground] = missing
+    most = 3 * (nodes - cells) + number * cells
+    source, target = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    cost, capacity = np.empty(most), np.empty(most, dtype=np.int64)
+    arcs = 0
+    # Arcs into the sums: up to the floor of the target, one step more, and beyond.
+    above = np.empty(width, dtype=np.int64)
+    for child in range(number):
+        root = ground + child if totals_first else ground
+        above[:] = _NONE
+        for cell in range(cells):
+            over = root
+            for level in range(depth):
+                group = groups[level, cell]
+                if group < 0 or node[child, group] < 0:
+                    continue
+                here = node[child, group]
+                if above[group] == _NONE:
+                    above[group] = over
+                    wanted = _snapped(sums[child, group])
+                    floor = np.floor(wanted)
+                    price = float(times[level])
+                    for kind in range(3):
+                        room = int(floor) if kind == 0 else 1 if kind == 1 else _UNBOUNDED
+                        if room == 0 or (kind == 1 and wanted == floor):
+                            continue
+                        source[arcs], target[arcs], capacity[arcs] = over, here, room
+                        cost[arcs] = (
+                            -price if kind == 0 else price * (1.0 - 2.0 * (wanted - floor)) if kind == 1 else price
+                        )
+                        arcs += 1
+                over = here
+    # Arcs of the variables: first those with a fraction, then, looked at last, those without.
+    arc_child, arc_cell = np.empty(number * cells, dtype=np.int64), np.empty(number * cells, dtype=np.int64)
+    begin, listed = arcs, arcs
+    for whole in (False, True):
+        for child in range(number):
+            root = ground + child if totals_first else ground
+            for cell in range(cells):
+                rest = fraction[child, cell]
+                if (rest == 0) != whole or not open_to[child, cell]:
+                    continue
+                over, skipped = root, 0
+                for level in range(depth):
+                    group = groups[level, cell]
+                    if group < 0:
+                        continue
+                    if node[child, group] >= 0:
+                        over = node[child, group]
+                    else:
+                        skipped += times[level]
+                source[arcs], target[arcs], capacity[arcs] = over, cell, 1
+                cost[arcs] = alone[cell] * (1.0 - 2.0 * rest) + skipped
+                arc_child[arcs - begin], arc_cell[arcs - begin] = child, cell
+                arcs += 1
+        if not whole:
+            listed = arcs
+    whole_cost = np.rint(cost[:arcs] * _SCALE).astype(np.int64)
+    flow, price_of = np.zeros(arcs, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    if not _simplex(source[:arcs], target[:arcs], whole_cost, capacity[:arcs], supply, flow, price_of, listed):
+        return 0.0, REFUSED
+    # What the flow may be from the least cost (E-75), and the distance that it has.
+    lost, distance = 0.0, 0.0
+    for arc in range(arcs):
+        reduced = cost[arc] + (price_of[source[arc]] - price_of[target[arc]]) / _SCALE
+        lost += reduced * flow[arc] if reduced > 0 else -reduced * (capacity[arc] - flow[arc])
+    for arc in range(begin, arcs):
+        child, cell = arc_child[arc - begin], arc_cell[arc - begin]
+        counts[child, cell] += flow[arc]
+        distance += alone[cell] * abs(flow[arc] - fraction[child, cell])
+    return (lost / max(1.0, distance), ROUNDED) if lost > 1e-6 else (0.0, ROUNDED)  # noqa: PLR2004
+
+
+@_compiled
+def _snapped(value: float) -> float:
+    """A sum of fractions, taken for a whole number where it is near one."""
+    nearest = np.rint(value)
+    return nearest if abs(value - nearest) <= _EXACT else value

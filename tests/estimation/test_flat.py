@@ -1,0 +1,260 @@
+"""Small families many at once, against the certificate, the chain and the roundings of single families."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from das_spark.errors import EstimationError
+from das_spark.estimation import FamilyBounds, FamilyStatus, estimate_families, estimate_family
+from das_spark.estimation.certify import certify
+from das_spark.estimation.chain import PosedFamily, solve_chain
+from das_spark.estimation.flat import FlatFamilies, FlatRows
+from das_spark.estimation.flat_certify import certify_flat
+from das_spark.estimation.flat_estimate import MOST_ENTRIES, PROJECTED, SLACK, _Estimation, estimate_flat
+from das_spark.estimation.presolve import presolve
+from das_spark.estimation.rounding import round_in_passes
+from das_spark.estimation.support import Candidate, restrict
+from das_spark.histogram import Histogram
+from tests.benchmarks.families_2020 import BLOCKS, GROUPS, family_2020, plan_2020
+
+CHAIN = ("batched", "piqp", "clarabel", "osqp")
+
+
+def planned(level):
+    return replace(plan_2020(level), solvers=(PROJECTED, *CHAIN))
+
+
+def families(shape, count, **further):
+    """Families of a shape and of its neighbours: fewer children, fewer cells, more group quarters."""
+    found = []
+    for seed in range(count):
+        children, cells = max(2, shape.children - seed % 5 * 4), max(12, shape.cells - 17 * (seed % 4))
+        odd = replace(shape, children=children, cells=cells, facilities=0.01 + 0.1 * (seed % 3), **further)
+        found.append(family_2020(odd, seed)[0])
+    return found
+
+
+def told(problems, level):
+    """The estimation of some families, and what each of its fits found."""
+    estimation = _Estimation(problems, planned(level))
+    fits, bands = [], []
+    for number, names in enumerate(estimation.outer.least_squares):
+        fits.append(estimation._fit(number, bands))
+        if number < len(estimation.outer.least_squares) - 1:
+            bands += [estimation._band(fits[-1], name) for name in names]
+    return estimation, fits, bands
+
+
+def own(estimation, fit, place):
+    """The point of one family, shape (K, n)."""
+    part = slice(*fit.families.first_entry[place : place + 2])
+    return fit.x[part].reshape(estimation.families.children[place], -1)
+
+
+@pytest.mark.parametrize(("shape", "level"), [(BLOCKS, "Block"), (GROUPS, "Block_Group")])
+def test_nearly_all_families_are_served_and_proved(shape, level):
+    problems = families(shape, 24)
+    found = estimate_flat(problems, planned(level))
+    served = [each for each in found if each is not None]
+    assert len(served) >= 22
+    for each in served:
+        assert each.diagnostics.status is FamilyStatus.OPTIMAL
+        assert each.diagnostics.solver == PROJECTED
+        assert abs(each.diagnostics.gap) <= 1e-6
+        assert each.diagnostics.rounding_gap == 0
+    assert all(each.diagnostics.status is FamilyStatus.OPTIMAL for each in estimate_families(problems, planned(level)))
+
+
+def test_a_family_has_the_same_estimate_whatever_is_beside_it():
+    problems = families(BLOCKS, 10)
+    together = estimate_families(problems, planned("Block"))
+    backwards = estimate_families(problems[::-1], planned("Block"))[::-1]
+    for problem, one, two in zip(problems, together, backwards, strict=True):
+        alone = estimate_family(problem, planned("Block"))
+        for other in (two, alone):
+            np.testing.assert_array_equal(one.counts, other.counts)
+            assert one.diagnostics == other.diagnostics
+
+
+def test_the_certificate_is_that_of_single_families():
+    problems = families(BLOCKS, 12)
+    estimation, (fit,), _ = told(problems, "Block")
+    bound = estimation.bounds[0].rows
+    for place, problem in enumerate(problems):
+        multipliers = fit.multipliers[0][bound.start[place] : bound.start[place + 1]]
+        x = own(estimation, fit, place)
+        shaped = (multipliers.reshape(problem.bounds[0].lower.shape),)
+        proved = certify(
+            problem, estimation.plan, problem.parent.cells, Candidate(x, None, np.zeros(x.shape[1]), shaped, None)
+        )
+        assert proved.certified
+        assert fit.proof.objective[place] == pytest.approx(proved.objective, rel=1e-12)
+        assert fit.proof.gap[place] == pytest.approx(proved.gap * max(1.0, proved.objective), abs=1e-7)
+        assert fit.proof.violation[place] == pytest.approx(proved.primal_residual, abs=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "level"), [(BLOCKS, "Block"), (GROUPS, "Block_Group")])
+def test_the_chain_of_solvers_finds_no_better_fit(shape, level):
+    problems = families(shape, 8)
+    estimation, fits, _ = told(problems, level)
+    plan = replace(estimation.plan, solvers=CHAIN)
+    for place, problem in enumerate(problems):
+        if not fits[0].proved[place]:
+            continue
+        names = plan.passes[0].least_squares[0]
+        measured = tuple(each for each in problem.measurements if each.query.name in names)
+        solved = solve_chain(PosedFamily(restrict(replace(problem, measurements=measured), plan)), plan)
+        assert fits[0].proof.objective[place] == pytest.approx(solved.certificate.objective, rel=2e-6, abs=2e-6)
+
+
+def test_no_multipliers_prove_more_than_is_true():
+    problems = families(BLOCKS, 6)
+    estimation, (fit,), _ = told(problems, "Block")
+    generator = np.random.default_rng(5)
+    answers, bounds = list(estimation.answers.values()), estimation.bounds
+    for size in (0.01, 1.0, 100.0):
+        wild = [size * generator.normal(size=len(each.lower)) for each in bounds]
+        proof = certify_flat(fit.families, answers, bounds, fit.x, wild)
+        assert (proof.gap[fit.proved] >= -1e-9 * fit.proof.objective[fit.proved]).all()
+
+
+def test_a_point_that_is_moved_is_not_proved():
+    problems = families(BLOCKS, 6)
+    estimation, (fit,), _ = told(problems, "Block")
+    answers, bounds = list(estimation.answers.values()), estimation.bounds
+    none = [np.zeros(len(each.lower)) for each in bounds]
+    for place in range(len(problems)):
+        x, moved = fit.x.copy(), own(estimation, fit, place).copy()
+        cell = int(np.argmax((moved > 1).sum(axis=0)))
+        first, second = np.flatnonzero(moved[:, cell] > 1)[:2]
+        moved[first, cell] += 0.05
+        moved[second, cell] -= 0.05
+        x[slice(*fit.families.first_entry[place : place + 2])] = moved.ravel()
+        before = certify_flat(fit.families, answers, bounds, fit.x, none)
+        after = certify_flat(fit.families, answers, bounds, x, none)
+        assert after.distance[place] >= 0.05
+        assert after.gap[place] > before.gap[place] + 1e-4
+        others = np.arange(len(problems)) != place
+        np.testing.assert_array_equal(after.gap[others], before.gap[others])
+        x[fit.families.first_entry[place]] += 0.01  # and one that is not divided
+        assert certify_flat(fit.families, answers, bounds, x, none).violation[place] >= 0.0099
+
+
+def distance(problem, queries, x, counts):
+    """What a rounding minimises: the distance of all sums from the real ones."""
+    found = 0.0
+    for query in queries:
+        rows = query.row_of(problem.parent.cells)
+        _, index = np.unique(rows, return_inverse=True)
+        off = np.zeros((len(x), index.max() + 1))
+        np.add.at(off.T, index, (counts - x).T)
+        found += np.abs(off).sum()
+    return found
+
+
+@pytest.mark.parametrize(("shape", "level"), [(BLOCKS, "Block"), (GROUPS, "Block_Group")])
+def test_a_linear_program_rounds_no_better(shape, level):
+    problems, compared = families(shape, 12), 0
+    estimation, fits, _ = told(problems, level)
+    plan = estimation.plan
+    results = estimate_flat(problems, plan)
+    passes = [[plan.queries[name] for name in inner] for inner in plan.passes[0].rounding]
+    for place, (problem, result) in enumerate(zip(problems, results, strict=True)):
+        if result is None:
+            continue
+        x = own(estimation, fits[-1], place)
+        exact = presolve(restrict(replace(problem, measurements=()), plan))
+        expected = round_in_passes(exact, x, passes, "nearest")
+        for inner in passes:
+            mine, theirs = (distance(problem, inner, x, counts) for counts in (result.counts, expected.counts))
+            assert mine == pytest.approx(theirs, abs=1e-3)
+        compared += 1
+    assert compared >= 10
+
+
+def test_later_passes_hold_earlier_answers_within_the_band_in_people():
+    problems = families(GROUPS, 12, people=60_000.0)
+    _, (first, second), (band,) = told(problems, "Block_Group")
+    at = band.rows.of_entries(second.families, band.rows.index(second.families))
+    totals = np.bincount(at, second.x, minlength=len(band.lower))
+    proved = (first.proved & second.proved)[band.rows.of_values]
+    assert proved.sum() > 20
+    assert (totals >= band.lower - 1e-6)[proved].all()
+    assert (totals <= band.upper + 1e-6)[proved].all()
+    width = (band.upper - band.lower)[proved]
+    assert (width <= 2 * SLACK + 1e-6).all()
+
+
+def test_what_ties_people_together_in_other_ways_is_left_to_the_chain():
+    problem, plan = families(BLOCKS, 1)[0], planned("Block")
+    assert estimate_flat([problem], plan)[0] is not None
+    many = replace(BLOCKS, children=MOST_ENTRIES // 100)
+    assert estimate_flat([family_2020(many, 1)[0]], plan) == [None]
+    assert estimate_flat([replace(problem, parent=None)], plan) == [None]
+    assert estimate_flat([problem], replace(plan, passes=())) == [None]
+    assert estimate_flat([problem], replace(plan, solvers=CHAIN)) == [None]
+    assert estimate_flat([problem], replace(plan, rounding="released")) == [None]
+    assert estimate_flat([problem], replace(plan, passes=plan.passes * 2)) == [None]
+
+
+def test_bounds_that_cannot_be_met_are_left_to_the_chain_which_says_so():
+    problem, plan = families(BLOCKS, 1)[0], planned("Block")
+    (bound,) = problem.bounds
+    lower = bound.lower.copy()
+    lower[:, 0] = problem.parent.total
+    impossible = replace(problem, bounds=(FamilyBounds("class", bound.query, lower, np.maximum(bound.upper, lower)),))
+    other = families(BLOCKS, 2)[1]
+    first, second = estimate_families([impossible, other], plan)
+    assert first.diagnostics.status is FamilyStatus.INFEASIBLE
+    assert second.diagnostics.solver == PROJECTED
+
+
+def test_people_in_a_structural_zero_are_found():
+    problem, plan = families(BLOCKS, 1)[0], planned("Block")
+    plan = replace(plan, zero_cells=problem.parent.cells[:1])
+    assert estimate_flat([problem], plan) == [None]
+    assert estimate_family(problem, plan).diagnostics.status is FamilyStatus.INFEASIBLE
+
+
+def test_an_answer_that_is_missing_is_an_error():
+    problem, plan = families(BLOCKS, 1)[0], planned("Block")
+    short = [replace(each, rows=each.rows[:-1], values=each.values[:, :-1]) for each in problem.measurements[:1]]
+    with pytest.raises(EstimationError, match="lacks answers"):
+        estimate_family(replace(problem, measurements=(*short, *problem.measurements[1:])), plan)
+
+
+def test_cells_that_nothing_tells_apart_are_one():
+    problems = families(GROUPS, 5)
+    flat = FlatFamilies.of(problems)
+    total = problems[0].measurements[-1].query
+    query = next(each.query for each in problems[0].measurements if each.query.name == "hhgq")
+    coarse = flat.coarsened([query])
+    for place, problem in enumerate(problems):
+        part = slice(*coarse.first[place : place + 2])
+        rows = query.row_of(problem.parent.cells)
+        kept, first, index = np.unique(rows, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        np.testing.assert_array_equal(coarse.cells[part], problem.parent.cells[first[order]])
+        np.testing.assert_array_equal(coarse.parent[part], np.bincount(index, problem.parent.counts)[order])
+        assert len(kept) == part.stop - part.start
+    assert flat.coarsened([total, problems[0].measurements[0].query]).parent.sum() == flat.parent.sum()
+
+
+def test_rows_are_found_family_by_family():
+    query = families(BLOCKS, 1)[0].measurements[0].query
+    cells = [np.array([3, 9, 700], dtype=np.int32), np.array([1, 9], dtype=np.int32)]
+    parents = [Histogram.from_pairs(2016, each, np.ones(len(each), dtype=np.int64)) for each in cells]
+    problems = [replace(families(BLOCKS, 1)[0], parent=parent) for parent in parents]
+    flat = FlatFamilies.of(problems)
+    rows = [np.unique(query.row_of(each)) for each in cells]
+    rows[1] = rows[1][:1]
+    found = FlatRows.of(query, rows, flat.children).index(flat)
+    expected = [
+        np.searchsorted(rows[0], query.row_of(cells[0])),
+        [0, 0 if len(np.unique(query.row_of(cells[1]))) == 1 else -2],
+    ]
+    np.testing.assert_array_equal(found, np.concatenate(expected))
+    assert (FlatRows.of(query, [None, None], flat.children).index(flat) == query.row_of(flat.cells)).all()
