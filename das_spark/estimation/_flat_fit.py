@@ -246,7 +246,7 @@ def _fit(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over arra
         widest = max(widest, sizes[part])
     if least > 0 and steep > _MOST_CONDITION * least:
         return 0, REFUSED
-    # A sum of m cells moves by one at the cost of the curvature over m, where its cells share the move evenly (E-88).
+    # A sum of m cells moves by one at the cost of the curvature over m, where its cells share the move evenly (E-87).
     for bound in range(limit_width.size):
         widest = max(widest, limit_width[bound])
     penalty = np.zeros((limit_width.size, widest))
@@ -455,7 +455,7 @@ def _finish(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one active-set 
         for cell in range(cells):
             free[child, cell] = alive[child, cell] and point[child, cell] > 0
     # Sums on a bound: 1 on the upper one, -1 on the lower one, 2 on both.
-    side = np.zeros(multiplier.size, dtype=np.int8)
+    side = np.zeros(multiplier.size, dtype=np.int64)
     for bound in range(limit_width.size):
         for at in range(limit_start[bound], limit_start[bound] + number * limit_width[bound]):
             if lower[at] == upper[at]:

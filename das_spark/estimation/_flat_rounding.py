@@ -1,4 +1,4 @@
-"""The compiled rounding of small families: a flow for each is laid out and solved (E-73, E-89)."""
+"""The compiled rounding of small families: a flow for each is laid out and solved (E-73)."""
 
 from __future__ import annotations
 

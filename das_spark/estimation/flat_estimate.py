@@ -1,4 +1,4 @@
-"""Estimate very many small families at once: fits, certificates, roundings and checks on flat arrays (section 18).
+"""Estimate very many small families at once: fits, certificates, roundings and checks on flat arrays (README, section 17).
 
 A family is served where nothing but the parent, and bounds on sums of its children's cells, ties people together, and
 where the answers to single cells weigh enough for a gradient method (E-85). What is not served, not certified or not

@@ -250,9 +250,19 @@ def _bounded(frame: DataFrame, unit_bounds: UnitBounds, *, tightened: bool = Tru
 
 
 def _summed(of_classes: DataFrame, spine: Spine, classes: int) -> DataFrame:
-    """Sum units, lower and upper over all descendants, for every level of the spine given."""
-    at = of_classes.select(F.explode(level_structs(spine)).alias("at"), "units", "lower", "upper")
-    return _summed_lists(at.select("at.*", "units", "lower", "upper"), ("level", "depth", "geocode", "parent"), classes)
+    """Sum units, lower and upper over all descendants, for every level of the spine given, whose lowest level they are.
+
+    The level above the lowest is summed from that, and all others from the former, which has a fraction of the rows.
+    """
+    structs, last = level_structs(spine), len(spine.levels) - 1
+    keys, sides = ("level", "depth", "geocode", "parent"), ("units", "lower", "upper")
+    own = of_classes.select(F.get(structs, F.lit(last)).alias("at"), *sides).select("at.*", *sides)
+    if not last:
+        return own.select(*keys, *sides)
+    parent = F.get(structs, F.lit(last - 1)).getField("geocode").alias("geocode")
+    above = _summed_lists(of_classes.select(parent, *sides), ("geocode",), classes)
+    each = above.select(F.explode(F.slice(structs, 1, last)).alias("at"), *sides).select("at.*", *sides)
+    return _summed_lists(each, keys, classes).unionByName(own)
 
 
 def _summed_lists(frame: DataFrame, keys: tuple[str, ...], classes: int) -> DataFrame:

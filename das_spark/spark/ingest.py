@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -64,32 +64,54 @@ def _pooled() -> tuple[Column, Column]:
 
 
 def all_levels(leaves: DataFrame, spine: Spine) -> DataFrame:
-    """Histograms of every geounit of every level, by one sum over the leaf cells.
+    """Histograms of every geounit of every level, each level but the lowest by one sum over cells.
+
+    The lowest level is the leaves themselves; the level above it is summed from them, and all others from that one,
+    which has a fraction of their rows.
 
     `tables.HISTOGRAMS` with a column level in front (the geolevel's name).
     """
-    exploded = leaves.select(
-        F.explode(level_structs(spine)).alias("geounit"), F.arrays_zip("cells", "counts").alias("pairs")
+    structs = level_structs(spine)
+    leaf = F.get(structs, F.lit(len(spine.levels) - 1)).alias("geounit")
+    lowest = leaves.select(leaf, "cells", "counts").select(*[f"geounit.{name}" for name in _OF_GEOUNITS], *_HISTOGRAM)
+    if len(spine.levels) == 1:
+        return lowest
+    pairs = leaves.select(
+        F.get(structs, F.lit(len(spine.levels) - 2)).getField("geocode").alias("geocode"),
+        F.explode_outer(F.arrays_zip("cells", "counts")).alias("pair"),
     )
-    cells = exploded.select("geounit.*", F.explode_outer("pairs").alias("pair")).select(
-        "level", "geocode", "parent", F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count")
-    )
-    summed = cells.groupBy("level", "geocode", "parent", "cell").agg(F.sum("count").alias("count"))
-    gathered = _gather(summed, "level", "geocode", "parent")
-    return gathered.select("level", "geocode", "parent", "cells", "counts")
+    cells = pairs.select("geocode", F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count"))
+    above = cells.groupBy("geocode", "cell").agg(F.sum("count").alias("count"))
+    upper = above.select(F.explode(F.slice(structs, 1, len(spine.levels) - 1)).alias("geounit"), "cell", "count")
+    summed = upper.groupBy(*[f"geounit.{name}" for name in _OF_GEOUNITS], "cell").agg(F.sum("count").alias("count"))
+    return _gather(summed, *_OF_GEOUNITS).select(*_OF_GEOUNITS, *_HISTOGRAM).unionAll(lowest)
+
+
+_OF_GEOUNITS: Final = ("level", "geocode", "parent")
+_HISTOGRAM: Final = ("cells", "counts")
 
 
 def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
     """Every geounit of every level with its number of children.
 
-    `tables.GEOUNITS` with a column level in front; geounits of the lowest level have 0 children.
+    `tables.GEOUNITS` with a column level in front; geounits of the lowest level, which are the leaves, have 0 children.
     """
-    each = leaves.select(F.explode(level_structs(spine)).alias("geounit")).select("geounit.*").distinct()
-    children = each.groupBy((F.col("depth") - 1).alias("depth"), F.col("parent").alias("geocode")).agg(
-        F.count(F.lit(1)).alias("children")
+    structs, depth = level_structs(spine), len(spine.levels) - 2
+    columns = ("level", "geocode", "parent", "children")
+    none = F.lit(0).cast("long").alias("children")
+    leaf = leaves.select(F.get(structs, F.lit(depth + 1)).alias("geounit"))
+    lowest = leaf.select("geounit.level", "geounit.geocode", "geounit.parent", none)
+    if depth < 0:
+        return lowest
+    above = leaf.groupBy(F.col("geounit.parent").alias("geocode")).agg(F.count(F.lit(1)).alias("children"))
+    each = above.select(F.explode(F.slice(structs, 1, depth + 1)).alias("geounit")).select("geounit.*").distinct()
+    children = (
+        each.groupBy((F.col("depth") - 1).alias("depth"), F.col("parent").alias("geocode"))
+        .agg(F.count(F.lit(1)).alias("children"))
+        .unionAll(above.select(F.lit(depth), "geocode", "children"))
     )
-    joined = each.join(children, ["depth", "geocode"], "left")
-    return joined.select("level", "geocode", "parent", F.coalesce("children", F.lit(0)).cast("long").alias("children"))
+    joined = each.join(children, ["depth", "geocode"])
+    return joined.select(*columns).unionAll(lowest)
 
 
 def level_structs(spine: Spine) -> Column:
