@@ -28,7 +28,7 @@ _SETTLED: Final = 0.1  # multipliers are changed when a point moves less than th
 _NEAR: Final = 1e-12  # people by which a finished point may be on the wrong side, relative to the largest cell
 _SOLVED: Final = 1e-15  # residual of its equations, in curvature times the largest cell
 _IMPLIED: Final = 1e-9  # part of an equation's diagonal that is left where others imply it
-_MOST_ROUNDS: Final = 12
+_MOST_ROUNDS: Final = 30
 _MOST_ROWS: Final = 64
 _MOST_STEPS: Final = 60
 

@@ -1,4 +1,4 @@
-"""Estimate very many small families at once: fits, certificates, roundings and checks on flat arrays (README, section 17).
+"""Estimate very many small families at once: fits, certificates, roundings, checks on flat arrays (README, section 17).
 
 A family is served where nothing but the parent, and bounds on sums of its children's cells, ties people together, and
 where the answers to single cells weigh enough for a gradient method (E-85). What is not served, not certified or not
@@ -39,6 +39,9 @@ SLACK: Final = 0.01
 MOST_ENTRIES: Final = 20_000
 """Children times cells of the largest family that is served: others are a task's work by themselves."""
 
+MOST_HELD: Final = 4_000
+"""The same where later passes hold what earlier ones reached: the equations of many totals take many rounds."""
+
 AT_ONCE: Final = 500_000
 """Children times cells of the families that are in memory at once."""
 
@@ -78,7 +81,8 @@ def _serves(problem: FamilyProblem, plan: FamilyPlan) -> bool:
     if problem.parent is None or problem.flows is not None or problem.groups is not None or problem.prior is not None:
         return False
     cells, children = len(problem.parent.cells), len(problem.children)
-    if children < 2 or not cells or cells * children > MOST_ENTRIES:  # noqa: PLR2004
+    most = MOST_ENTRIES if len(plan.passes[0].least_squares) == 1 else MOST_HELD
+    if children < 2 or not cells or cells * children > most:  # noqa: PLR2004
         return False
     measured = {each.query.name for each in problem.measurements}
     return all(name in measured for inner in plan.passes[0].least_squares for name in inner)
