@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.telemetry import Event, JsonLines, log_record
+if TYPE_CHECKING:
+    from das_spark.telemetry import Event
 
 
 class LogFormat(StrEnum):
@@ -39,9 +40,13 @@ def wanted(arguments: Sequence[str]) -> LogFormat:
 
 def progress_lines(log_format: LogFormat, text: Callable[[str], None]) -> Callable[[str], None]:
     """Where lines of progress go: to `text` for people, or to standard output as JSON."""
+    from das_spark.telemetry import JsonLines  # noqa: PLC0415 - every command imports this module
+
     return JsonLines() if log_format is LogFormat.JSON else text
 
 
 def print_event(event: Event, run_id: str = "", *, err: bool = False, **fields: object) -> None:
     """Print an event as JSON, on standard output or standard error; fields that are None are left out."""
+    from das_spark.telemetry import JsonLines, log_record  # noqa: PLC0415
+
     JsonLines(sys.stderr if err else sys.stdout).handle(log_record(event, fields, run_id=run_id))

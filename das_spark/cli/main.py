@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a p
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import resource
@@ -12,31 +13,23 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Annotated, Final
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from das_spark import __version__, errors
-from das_spark.cli import (
-    audit,
-    catalogue,
-    evaluate,
-    intervals,
-    log_format,
-    plans,
-    results,
-    runs,
-    spine,
-)
+from das_spark.cli import log_format
 from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
-from das_spark.store import is_disk_full, no_room
-from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
 
 INTERRUPTED = 130
 FAILED = 1
@@ -48,50 +41,83 @@ _USAGE = typer.BadParameter.__base__ or typer.BadParameter
 COMMANDS: Final = "das_spark.commands"
 
 
+#: Name of a command, in the order of the help -> the module of `das_spark.cli` that has it, the function (or the Typer
+#: application of further commands) in it, and what it does, in a line.
+_OWN: Final = {
+    "check": ("plans", "check", "Try all that a run will need."),
+    "plan": ("plans", "plan", "Show what a run would measure, how exactly, and at what expense of privacy."),
+    "run": ("runs", "run", "Read, measure, estimate, write, verify and report."),
+    "estimate": ("runs", "estimate", "Estimate from measurements that exist, into a new run."),
+    "sweep": ("runs", "sweep", "Run a grid of budgets, and compare accuracy and privacy."),
+    "verify": ("results", "verify", "Check what a run has written, independently of how it was made."),
+    "tabulate": ("runs", "tabulate", "Write the published tables of a finished run anew."),
+    "measurements": ("runs", "measurements", "Publish the noisy measurements of a finished run."),
+    "interval": ("intervals", "interval", "Estimates, standard errors and intervals of the truth."),
+    "show": ("results", "show", "Show what a run did, or what of it is confidential."),
+    "evaluate": ("evaluate", "evaluate", "Compare estimates with the confidential histograms."),
+    "audit": ("audit", "audit", "Prove lower bounds on the privacy loss of a run file."),
+    "list": ("catalogue", "list_registry", "List products, strategies, readers, writers, solvers, or the run files."),
+    "simulate": ("catalogue", "simulate", "Write a synthetic population."),
+    "doctor": ("catalogue", "doctor", "Print the versions that matter, and send a toy through Spark."),
+    "spine": ("spine", "app", "Make and examine geographic spines."),
+}
+
+
 class _Commands(TyperGroup):
-    """The commands below, and those that installed packages register; these are loaded when they are asked for."""
+    """The commands above, and those that installed packages register; each is imported when it is asked for."""
 
     def list_commands(self, ctx: Context) -> list[str]:
-        return [*super().list_commands(ctx), *sorted(self._registered())]
+        del ctx
+        return [*_OWN, *sorted(self._registered())]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        found = super().get_command(ctx, cmd_name)
-        if found is not None or cmd_name not in (registered := self._registered()):
-            return found
-        return typer.main.get_command(registered[cmd_name].load())
+        del ctx
+        if cmd_name in _OWN:
+            module, name, _ = _OWN[cmd_name]
+            found = getattr(import_module(f"das_spark.cli.{module}"), name)
+            if isinstance(found, typer.Typer):
+                return typer.main.get_command(found)
+            alone = typer.Typer(**_SETTINGS)
+            alone.command(cmd_name)(found)
+            return typer.main.get_command(alone)
+        registered = self._registered()
+        return typer.main.get_command(registered[cmd_name].load()) if cmd_name in registered else None
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        del ctx
+        rows = [(name, line) for name, (_, _, line) in _OWN.items()]
+        rows += [(name, _first_line(each.module)) for name, each in sorted(self._registered().items())]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def _registered(self) -> dict[str, EntryPoint]:
         return {each.name: each for each in entry_points(group=COMMANDS)}
 
 
+def _first_line(module: str) -> str:
+    """What a module says that it is, without importing it."""
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        return ""
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_bytes()))
+    return text.partition("\n")[0] if text else ""
+
+
+#: Errors and help are plain lines: they end in log files and are searched there.
+_SETTINGS: Final[dict[str, Any]] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 app = typer.Typer(
     name="das-spark",
     cls=_Commands,
     help="The disclosure avoidance system of a national census, as open software. Wherever a command takes RUN, "
     "runs/latest serves.",
     no_args_is_help=True,
-    add_completion=False,
-    # Errors and help are plain lines: they end in log files and are searched there.
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **_SETTINGS,
 )
-app.command("check")(plans.check)
-app.command("plan")(plans.plan)
-app.command("run")(runs.run)
-app.command("estimate")(runs.estimate)
-app.command("sweep")(runs.sweep)
-app.command("verify")(results.verify)
-app.command("tabulate")(runs.tabulate)
-app.command("measurements")(runs.measurements)
-app.command("interval")(intervals.interval)
-app.command("show")(results.show)
-app.command("evaluate")(evaluate.evaluate)
-app.command("audit")(audit.audit)
-app.command("list")(catalogue.list_registry)
-app.command("simulate")(catalogue.simulate)
-app.command("doctor")(catalogue.doctor)
-app.add_typer(spine.app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -167,6 +193,9 @@ class _Errors:
 
     def report(self, error: BaseException) -> int:
         """Print it once, and give the exit code."""
+        # Here, since most commands end without an error.
+        from das_spark.store import is_disk_full, no_room  # noqa: PLC0415
+
         if self.debug:
             traceback.print_exc()
         if is_disk_full(error) and not isinstance(error, DasError):
@@ -195,6 +224,8 @@ class _Errors:
             is_error = "" if exit_code == INTERRUPTED else "error: "
             typer.echo(f"das-spark: {is_error}{text or message}", err=True)
         else:
+            from das_spark.telemetry import Event  # noqa: PLC0415
+
             log_format.print_event(
                 Event.COMMAND_FAILED, err=True, code=code, exit_code=exit_code, message=message, hint=hint or None
             )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from das_spark.estimation._network_simplex import network_simplex
 from das_spark.estimation._sweep import _compiled
-from das_spark.estimation.min_cost_flow import _simplex
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, Floats, Integers
@@ -266,7 +266,7 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
             listed = arcs
     whole_cost = np.rint(cost[:arcs] * _SCALE).astype(np.int64)
     flow, price_of = np.zeros(arcs, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
-    if not _simplex(source[:arcs], target[:arcs], whole_cost, capacity[:arcs], supply, flow, price_of, listed):
+    if not network_simplex(source[:arcs], target[:arcs], whole_cost, capacity[:arcs], supply, flow, price_of, listed):
         return 0.0, REFUSED
     # What the flow may be from the least cost (E-75), and the distance that it has.
     lost, distance = 0.0, 0.0

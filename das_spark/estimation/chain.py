@@ -15,7 +15,6 @@ from das_spark.estimation.batched import solve_batched
 from das_spark.estimation.certify import Certificate, Proof, certify
 from das_spark.estimation.flat_estimate import PROJECTED
 from das_spark.estimation.interior import solve_interior
-from das_spark.estimation.nested import solve_nested
 from das_spark.estimation.nested_family import exact_classes
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import FamilyPlan, Integers, SolverAttempt
@@ -111,6 +110,9 @@ class NestedSolver:
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Iterate until the family's certificate holds."""
+        # Here, so that only its families wait for the compiler to be imported.
+        from das_spark.estimation.nested import solve_nested  # noqa: PLC0415
+
         return solve_nested(family.support, proof, family.tolerance)
 
 

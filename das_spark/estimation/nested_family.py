@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from das_spark.estimation._nested_sweep import linear_terms
 from das_spark.estimation.batched import Grouping, Stack, stack
 from das_spark.estimation.support import Partition, Support, coarser, sums
 
@@ -389,6 +388,8 @@ def _linear(
 ) -> Floats:
     of_group = np.zeros((len(alone), 1)) if of_groups is None else weights.group[:, None] * of_groups
     linear = np.empty(places.unknowns)
+    from das_spark.estimation._nested_sweep import linear_terms  # noqa: PLC0415 - compiled on first use
+
     linear_terms(
         places.class_first,
         places.cell,

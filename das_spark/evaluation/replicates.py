@@ -18,7 +18,6 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import stdtrit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +114,8 @@ def _offsets(differences: Integers, cases: Integers, level: float, enough: int) 
     number = int(until[-1])
     rmse = float(np.sqrt((differences.astype(np.float64) ** 2 @ cases[order]) / number))
     if number < enough:
+        from scipy.special import stdtrit  # noqa: PLC0415 - commands that need none start sooner
+
         reach = ceil(float(stdtrit(number, 0.5 + level / 2)) * rmse)
         return number, rmse, -reach, reach
     # The rank for which a further case lies below with probability (1 - level) / 2 at most, and likewise above.

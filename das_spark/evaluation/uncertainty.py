@@ -12,7 +12,6 @@ from statistics import fmean, stdev, variance
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation.metrics import Frequencies
@@ -100,6 +99,8 @@ def student_interval(
 ) -> Interval:
     """Estimate +- t x standard error."""
     _check_level(level)
+    from scipy.special import stdtrit  # noqa: PLC0415 - commands that need none start sooner
+
     reach = float(stdtrit(freedom, (1 + level) / 2)) * standard_error
     return Interval(mean - reach, mean + reach, level, over)
 
@@ -175,5 +176,7 @@ def unpaired_difference(first: Sequence[float], second: Sequence[float], level: 
 
 
 def _difference(mean: float, error: float, freedom: float, level: float, runs: tuple[int, int]) -> MeanDifference:
+    from scipy.special import stdtr  # noqa: PLC0415 - commands that need none start sooner
+
     p = 2 * float(stdtr(freedom, -abs(mean) / error)) if error else None
     return MeanDifference(mean, student_interval(mean, error, freedom, level), runs, p)

@@ -6,9 +6,9 @@ package also says how the codes in microdata files relate to cells (`microdata_c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from difflib import get_close_matches
-from types import MappingProxyType
+from importlib import import_module
 from typing import Final
 
 from das_spark.errors import ConfigurationError
@@ -30,16 +30,6 @@ from das_spark.products._microdata_codes import (
     microdata_codes,
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, Strategy
-from das_spark.products.dallas_2010 import DALLAS_2010
-from das_spark.products.ddp_2010_household import DDP_2010_HOUSEHOLD
-from das_spark.products.ddp_2010_person import DDP_2010_PERSON
-from das_spark.products.dhc_2020_household import DHC_2020_HOUSEHOLD
-from das_spark.products.dhc_2020_person import DHC_2020_PERSON
-from das_spark.products.dhc_2020_unit import DHC_2020_UNIT
-from das_spark.products.e2e_1940 import E2E_1940
-from das_spark.products.e2e_2018 import E2E_2018
-from das_spark.products.pl94_2020_person import PL94_2020_PERSON
-from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
 from das_spark.tabulation.household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
 from das_spark.tabulation.household_types import TYPES as HOUSEHOLD_TYPES
 from das_spark.tabulation.household_types import HouseholdType
@@ -75,23 +65,52 @@ __all__ = [
     "register",
 ]
 
-_REGISTRY: Final[dict[str, Product]] = {
-    each.name: each
-    for each in (
-        E2E_2018,
-        E2E_1940,
-        DALLAS_2010,
-        DDP_2010_PERSON,
-        DDP_2010_HOUSEHOLD,
-        PL94_2020_PERSON,
-        PL94_2020_UNIT,
-        DHC_2020_PERSON,
-        DHC_2020_UNIT,
-        DHC_2020_HOUSEHOLD,
+
+class _Registry(MutableMapping[str, Product]):
+    """Products by name; a module of this package is imported when its product is asked for, since some are large."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        """Register modules that are called like their products, in small letters."""
+        self._made: dict[str, Product | None] = dict.fromkeys(modules)
+
+    def __getitem__(self, name: str) -> Product:
+        found = self._made[name]
+        if found is None:
+            found = self._made[name] = getattr(import_module(f"{__name__}.{name}"), name.upper())
+        return found
+
+    def __setitem__(self, name: str, product: Product) -> None:
+        self._made[name] = product
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+_REGISTRY: Final = _Registry(
+    (
+        "e2e_2018",
+        "e2e_1940",
+        "dallas_2010",
+        "ddp_2010_person",
+        "ddp_2010_household",
+        "pl94_2020_person",
+        "pl94_2020_unit",
+        "dhc_2020_person",
+        "dhc_2020_unit",
+        "dhc_2020_household",
     )
-}
-PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(_REGISTRY)
-"""Every product by its name."""
+)
+PRODUCTS: Final[Mapping[str, Product]] = _REGISTRY
+"""Every product by its name; `register` adds one."""
 
 
 def register(product: Product) -> None:

@@ -47,7 +47,7 @@ from das_spark.estimation import FamilyPlan, FamilyResult, FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.histogram import Histogram
 from das_spark.privacy import geounit_key
-from das_spark.spark.lists import flat_lists, list_array
+from das_spark.spark.lists import flat_lists, list_array, whole_groups
 from das_spark.spark.tables import count_and_first, union
 from das_spark.store import tables as declared
 from das_spark.store.parquet import REPORT, file_name
@@ -234,33 +234,14 @@ def level_pass(
 
 
 def _whole_families(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Cut a stream of rows, sorted by file and rank, into tables of whole families of one file.
-
-    A table holds families of `_TOGETHER` rows, or one that is larger. One that was given away is not kept here.
-    """
-    waiting, rows, size, current = list[pa.RecordBatch](), 0, 0, (-1, -1)
-    for batch in batches:
-        file, rank = (batch.column(name).to_numpy() for name in ("file", "rank"))
-        edges = np.flatnonzero((np.diff(rank) != 0) | (np.diff(file) != 0)) + 1
-        begin = 0
-        for end in (*edges.tolist(), batch.num_rows):
-            here = int(file[begin]), int(rank[begin])
-            # What waits is whole when another family begins: it goes on alone if it is much, or if the file is another.
-            if here != current and waiting and (rows >= _TOGETHER or size >= _LARGE or here[0] != current[0]):
-                yield _taken(waiting)
-                rows = size = 0
-            current = here
-            part = batch.slice(begin, end - begin)
-            waiting.append(part)
-            rows, size, begin = rows + part.num_rows, size + part.nbytes, end
-    if waiting:
-        yield _taken(waiting)
-
-
-def _taken(batches: list[pa.RecordBatch]) -> pa.Table:
-    table = pa.Table.from_batches(batches)
-    batches.clear()
-    return table
+    """Cut a stream of rows, sorted by file and rank, into tables of whole families of one file."""
+    for table in whole_groups(batches, ("file", "rank"), _TOGETHER, _LARGE):
+        (edges,) = np.nonzero(np.diff(table.column("file").to_numpy()))
+        if not len(edges):
+            yield table
+            continue
+        for begin, end in pairwise([0, *(edges + 1).tolist(), table.num_rows]):
+            yield table.slice(begin, end - begin)
 
 
 def _named(table: pa.Table) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import GeographyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import Column
 
@@ -79,6 +79,50 @@ def _taken(batches: list[pa.RecordBatch]) -> pa.Table:
     table = pa.Table.from_batches(batches)
     batches.clear()
     return table
+
+
+def whole_groups(batches: Iterable[pa.RecordBatch], keys: Sequence[str], rows: int, size: int) -> Iterator[pa.Table]:
+    """Cut a stream of rows, sorted by some columns, into tables that hold whole groups of rows with the same keys.
+
+    A table has so many rows, or so many bytes, and what is left of its last group. One that was given away is not kept.
+    """
+    waiting, count, held = list[pa.RecordBatch](), 0, 0
+    last: tuple[Any, ...] = ()
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        first = _key(batch, keys, 0)
+        starts = _starts(batch, keys)
+        starts = starts if last == first else np.concatenate([[0], starts])
+        begin, each = 0, max(1, batch.nbytes // batch.num_rows)
+        while count + batch.num_rows > begin:
+            # The first group that begins when enough rows are there.
+            enough = begin + max(0 if count else 1, min(rows - count, (size - held) // each))
+            place = int(np.searchsorted(starts, enough))
+            if place == len(starts):
+                break
+            end = int(starts[place])
+            waiting.append(batch.slice(begin, end - begin))
+            yield _taken(waiting)
+            begin, count, held = end, 0, 0
+        waiting.append(batch.slice(begin))
+        count, held = count + batch.num_rows - begin, held + each * (batch.num_rows - begin)
+        last = _key(batch, keys, batch.num_rows - 1)
+    if waiting:
+        yield _taken(waiting)
+
+
+def _key(batch: pa.RecordBatch, keys: Sequence[str], row: int) -> tuple[Any, ...]:
+    return tuple(batch.column(name)[row].as_py() for name in keys)
+
+
+def _starts(batch: pa.RecordBatch, keys: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of a batch, but for the first, at which a group begins."""
+    changed = np.zeros(batch.num_rows - 1, dtype=np.bool_)
+    for name in keys:
+        codes = batch.column(name).dictionary_encode(null_encoding="encode").indices.to_numpy()
+        changed |= np.diff(codes) != 0
+    return np.flatnonzero(changed) + 1
 
 
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.lists import cut, flat_lists, slices
+from das_spark.spark.lists import cut, flat_lists, slices, whole_groups
 from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, pairs_of, published_rows
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ HEADERS: Final = "headers of tables"
 _SUMS: Final = f"level string, geocode string, pairs {PAIRS}"
 #: Sums that a task holds at once: bounds its memory.
 _SUMS_AT_ONCE: Final = 1 << 22
+#: Bytes of the rows that it compares at once.
+_BYTES_AT_ONCE: Final = 1 << 26
 #: Cells that a task looks at together: there is a truth value of each for every set of levels that columns name.
 _CELLS_AT_ONCE: Final = 1 << 17
 
@@ -116,25 +118,19 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     if files := [file for each in published for file in each.files]:
         columns = {table.name: (items.first[table.name], table.names) for table in items.tables}
         rows.append(published_rows(tables.geounits.sparkSession, files, columns))
-    # The rows of a geounit are brought together as they are, before they grow into a row an item. (An outer explode,
-    # because Spark would filter for empty arrays first and compute every array twice.)
-    together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode")
-    pairs = together.select("format", "level", "geocode", F.explode_outer("pairs").alias("pair"))
-    each_item = pairs.select("format", "level", "geocode", "pair.item", "pair.value")
-    item = F.col("item")
+    # The rows of a geounit are brought together as they are, and compared by a task: a row an item would be thousands.
     held = {
         format: _held([each.table.name for each in published if each.format == format], items) for format in formats
     }
-    differences = [F.when(held[format], _difference(format)).otherwise(0).alias(format) for format in formats]
-    summed = each_item.groupBy("level", "geocode", "item").agg(*differences)
+    together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode").sortWithinPartitions("level", "geocode")
+    compare = _Comparison(formats, tuple(items.values), tuple(tuple(each) for each in held.values()))
+    compared = together.mapInArrow(without_values(compare), compare.schema)
+    item = F.col("item")
     totals = [first + 1 for first in items.first.values()]
     rule = F.when(F.array_contains(_constants(totals, "int"), item), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
-    values = F.coalesce(F.get(_constants(items.values, "int"), item), F.lit(0))
-    # Most items agree and count for nothing by themselves: their rows stand for them. What fails is a geounit and a
-    # column of it.
-    differ = reduce(or_, [F.col(format) != 0 for format in formats])
+    # What fails is a geounit and a column of it.
     name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(_constants(items.names, "string"), item))
-    named = summed.where(differ | (values > 0)).withColumn("geocode", name)
+    named = compared.withColumn("geocode", name)
     reached = {
         format: max(items.reached[items.first[each.table.name]] for each in published if each.format == format)
         for format in formats
@@ -147,8 +143,7 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
         if reached[format] > depth
     )
     found = [
-        Finding(rule, F.col(format) != 0, F.when(held[format], values).otherwise(0), note)
-        for format, note in notes.items()
+        Finding(rule, F.col(f"{format}_differs"), F.col(f"{format}_checked"), note) for format, note in notes.items()
     ]
     return [Rule(findings(named, *found), expected)]
 
@@ -238,16 +233,81 @@ def _of_frame(table: Table, format: str, frame: DataFrame, items: _Items) -> Dat
     return _side(frame, format, some)
 
 
-def _difference(format: str) -> Column:
-    """What was expected less what a format has."""
-    of, value = F.col("format"), F.col("value")
-    return F.sum(F.when(of == "", value).when(of == format, -value).otherwise(F.lit(0)))
+def _held(names: Collection[str], items: _Items) -> list[bool]:
+    """Whether each item is of one of the tables that a format has."""
+    return [owner in names for owner in items.owners]
 
 
-def _held(names: Collection[str], items: _Items) -> Column:
-    """Whether an item is of one of the tables that a format has."""
-    held = [owner in names for owner in items.owners]
-    return F.lit(True) if all(held) else F.coalesce(F.get(_constants(held, "boolean"), F.col("item")), F.lit(True))
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Adds up what the two sides say of each geounit, item by item, and tells where they differ.
+
+    A row for every item of a geounit in which a format differs; of the others one for each item and level of a batch,
+    which says how many values were compared.
+    """
+
+    formats: tuple[str, ...]
+    values: tuple[int, ...]  # how many values an item stands for
+    held: tuple[tuple[bool, ...], ...]  # for each format, whether it has the table of each item
+
+    @property
+    def schema(self) -> str:
+        """The columns of the rows."""
+        of_formats = [f"{format}_differs boolean, {format}_checked bigint" for format in self.formats]
+        return f"level string, geocode string, item int, {', '.join(of_formats)}"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = max(1, _SUMS_AT_ONCE // len(self.values))
+        for table in whole_groups(batches, ("level", "geocode"), rows, _BYTES_AT_ONCE):
+            for batch in table.combine_chunks().to_batches():
+                for level, part in slices(batch, "level"):
+                    yield self._compared(level, part)
+
+    def _compared(self, level: str | None, batch: pa.RecordBatch) -> pa.RecordBatch:
+        codes = batch.column("geocode").dictionary_encode(null_encoding="encode").indices.to_numpy()
+        changes = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
+        geounit = np.zeros(batch.num_rows, dtype=np.int64)
+        geounit[changes[1:]] = 1
+        pairs = batch.column("pairs")
+        lengths = pairs.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        flat = pairs.flatten()
+        item, value = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("item", "value"))
+        row = np.repeat(np.arange(batch.num_rows), lengths)
+        key = np.cumsum(geounit)[row] * len(self.values) + item
+        shape = (len(changes), len(self.values))
+        of_row = batch.column("format").to_pylist()
+        format = np.array([self.formats.index(each) if each in self.formats else -1 for each in of_row])[row]
+        found, checked = np.zeros((len(self.formats), *shape), dtype=np.int64), np.array(self.values)
+        expected = _added(key[format < 0], value[format < 0], shape)
+        for place in range(len(self.formats)):
+            own = format == place
+            found[place] = expected - _added(key[own], value[own], shape)
+        differs = (found != 0) & np.array(self.held)[:, None, :]
+        there = np.bincount(key, minlength=shape[0] * shape[1]).reshape(shape) > 0
+        # What differs is named; of all others it is enough to know how many there are.
+        where, which = np.nonzero(differs.any(axis=0))
+        alike = (there & ~differs.any(axis=0)).sum(axis=0)
+        (some,) = np.nonzero((alike > 0) & (checked > 0))
+        items = np.concatenate([which, some]).astype(np.int32)
+        times = np.concatenate([np.ones(len(which), dtype=np.int64), alike[some]])
+        named = batch.column("geocode").take(pa.array(changes[where]))
+        arrays = [
+            pa.array([level] * len(items), pa.string()),
+            pa.concat_arrays([named, pa.nulls(len(some), pa.string())]),
+            pa.array(items),
+        ]
+        for place in range(len(self.formats)):
+            arrays.append(pa.array(np.concatenate([differs[place][where, which], np.zeros(len(some), dtype=np.bool_)])))
+            arrays.append(pa.array(np.where(np.array(self.held)[place][items], checked[items] * times, 0)))
+        names = ["level", "geocode", "item"]
+        names += [f"{format}_{what}" for format in self.formats for what in ("differs", "checked")]
+        return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _added(key: NDArray[np.int64], value: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Sums of values by key: people of a nation are whole numbers in floating point, too."""
+    sums = np.bincount(key, weights=value, minlength=shape[0] * shape[1])
+    return np.rint(sums).astype(np.int64).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True)

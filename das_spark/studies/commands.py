@@ -1,4 +1,4 @@
-"""`experiment`: published studies repeated, on synthetic populations."""
+"""Do published studies of such systems again, on people whom nobody counted."""
 
 from __future__ import annotations
 

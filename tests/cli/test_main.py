@@ -167,3 +167,20 @@ def test_a_command_leaves_no_core_file_and_nothing_that_anybody_may_write(tmp_pa
     assert done.returncode < 0, "it was not killed"
     assert done.stdout.splitlines()[-1] == after
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", door._OWN)
+def test_the_help_says_of_a_command_what_the_command_says(name):
+    group = typer.main.get_command(door.app)
+    _, _, line = door._OWN[name]
+    assert group.get_command(None, name).help.startswith(line.rstrip("."))
+
+
+def test_the_help_imports_no_library_of_numbers():
+    code = (
+        "import sys\nfrom das_spark.cli.main import main\nassert main(['--help']) == 0\n"
+        "assert not {'numpy', 'scipy', 'numba', 'pyarrow', 'pydantic', 'pyspark'} & set(sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert "experiment    Do published studies" in found.stdout
