@@ -7,6 +7,7 @@ quickstart the estimate is 2.4 MB for the public root, and 1.8 MB are written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,17 +35,20 @@ if TYPE_CHECKING:
 
 #: Bytes that a run asks for before it begins, on each disk that it writes to.
 LEAST_SPACE = 50_000_000
-#: Bytes, compressed as files are: of a noisy answer, and of one that is kept with its number; of an occupied cell.
+#: Bytes, compressed as files are: of a noisy answer, and of one that is kept with its number, which its siblings share;
+#: of an occupied cell. (A tenth of a nation to the block has 1.5 bytes of the second kind.)
 _ANSWER: Final = 3
-_NUMBERED_ANSWER: Final = 5
+_NUMBERED_ANSWER: Final = 2
 _CELL: Final = 6
 #: Bytes of a geounit and of its rows in tables that have one or a few for each.
 _GEOUNIT: Final = 200
-#: Bytes of a record of microdata, in Parquet and as text.
-_RECORD: Final[Mapping[str, int]] = {"parquet": 6}
-_TEXT_RECORD: Final = 100
-#: Bytes of a value of a published table, in each format.
-_VALUE: Final = 5
+#: Bytes of a record of microdata in Parquet, in units and without: then records that are alike lie side by side.
+_RECORD_IN_UNITS: Final = 6
+_RECORD: Final = 1
+#: Width of a column of text of which the layout does not say it.
+_WIDTH: Final = 8
+#: Bytes of a value of a published table, in each format: 1.3 where most are 0.
+_VALUE: Final = 2
 #: Bytes of the interval of a value of a published table, in each format: two real numbers and two whole ones.
 _INTERVAL: Final[Mapping[str, int]] = {PARQUET: 22, CSV: 42}
 #: Bytes of a real number of a linear pass: its digits are noise.
@@ -92,7 +96,8 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     upward, passes = _upward(plan, known), _passes(plan, known)
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
-    microdata = sum(_RECORD.get(format, _TEXT_RECORD) for format in plan.output.microdata) * records
+    parquet_record, text_record = _RECORD_IN_UNITS if unit_file else _RECORD, _text_record(plan)
+    microdata = sum(parquet_record if each == PARQUET else text_record for each in plan.output.microdata) * records
     tables = _VALUE * len(plan.output.tables) * _published_values(plan, known)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
     # What the passes for intervals make lies there, too, until the intervals are written; and then one replicate at a
@@ -148,6 +153,15 @@ def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Path]:
     apart = {"output.public": plan.output.public, "output.restricted": plan.output.restricted}
     folders = {"output.public": layout.public.path.parent, "output.restricted": layout.restricted.path.parent}
     return {"output.root": layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
+
+
+def _text_record(plan: RunPlan) -> int:
+    """Bytes of a record of microdata as text, at most: the widths of its columns, and what parts them."""
+    layout = plan.product.microdata
+    return max(
+        sum(1 + int(found[0]) if (found := re.findall(r"\d+", each.type)) else 1 + _WIDTH for each in columns)
+        for columns in (layout.person, layout.unit)
+    )
 
 
 def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
