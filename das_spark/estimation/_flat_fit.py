@@ -143,7 +143,7 @@ def _restrict(rows: Integers, lower: Floats, upper: Floats, parent: Floats, aliv
 
 
 @_compiled
-def _assembled(  # noqa: C901
+def _assembled(  # noqa: C901, PLR0912
     index: Integers, width: Integers, start: Integers, values: Floats, weight: Floats
 ) -> tuple[Floats, Integers, Integers, Floats, Floats]:
     """Weights of single cells by child; the other ways to sum cells, their rows and weights; the linear term."""
@@ -177,14 +177,19 @@ def _assembled(  # noqa: C901
             else:
                 groups[count, cell] = -1
         if present == cells:
-            diagonal += weight[query]
+            for child in range(number):
+                diagonal[child] += weight[query, child]
             continue
         place = count
         for other in range(count):
-            if np.array_equal(groups[other], groups[count]):
+            alike = 0
+            for cell in range(cells):
+                alike += groups[other, cell] == groups[count, cell]
+            if alike == cells:
                 place = other
                 break
-        own[place] += weight[query]
+        for child in range(number):
+            own[place, child] += weight[query, child]
         sizes[place] = present
         count += place == count
     return diagonal, groups[:count], sizes[:count], own[:count], linear
@@ -206,18 +211,29 @@ def _largest(groups: Integers, rows: int, alive: Booleans) -> int:
 
 @_compiled
 def _curvature(
-    chosen: Booleans, diagonal: Floats, groups: Integers, sizes: Integers, own: Floats, most: float
+    rows: Integers, row: int, diagonal: Floats, groups: Integers, sizes: Integers, own: Floats, most: float
 ) -> float:
     """Curvature of half the objective along a sum of cells, times their number: about, and at most `most`."""
-    found, count = diagonal.max(), chosen.sum()
-    size = np.empty(chosen.size + 1)
+    found, count = 0.0, 0
+    for child in range(diagonal.size):
+        found = max(found, diagonal[child])
+    size = np.empty(rows.size + 1)
     for part in range(sizes.size):
-        size[: sizes[part]] = 0.0
-        for cell in range(chosen.size):
-            if chosen[cell] and groups[part, cell] >= 0:
-                size[groups[part, cell]] += 1.0
-        found += own[part].max() * (size[: sizes[part]] ** 2).sum() / count
-    return float(min(found, most))
+        count = 0
+        for place in range(sizes[part]):
+            size[place] = 0.0
+        for cell in range(rows.size):
+            if rows[cell] == row:
+                count += 1
+                if groups[part, cell] >= 0:
+                    size[groups[part, cell]] += 1.0
+        squares, heaviest = 0.0, 0.0
+        for place in range(sizes[part]):
+            squares += size[place] * size[place]
+        for child in range(diagonal.size):
+            heaviest = max(heaviest, own[part, child])
+        found += heaviest * squares / count
+    return min(found, most)
 
 
 @_compiled
@@ -259,7 +275,7 @@ def _fit(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over arra
                 size[rows[cell]] += 1.0
         for row in range(limit_width[bound]):
             if size[row] > 0:
-                along[row] = _curvature(rows == row, diagonal, groups, sizes, own, bare)
+                along[row] = _curvature(rows, row, diagonal, groups, sizes, own, bare)
                 penalty[bound, row] = _TIGHTNESS * along[row] / size[row]
         steep += _TIGHTNESS * along.max()
     step = 1.0 / steep
@@ -291,9 +307,9 @@ def _fit(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over arra
                     if rows[cell] >= 0:
                         gradient[child, cell] += sums[rows[cell]]
         # A step against it, then the nearest point that divides every cell (E-44).
-        before[:] = point
         for child in range(number):
             for cell in range(cells):
+                before[child, cell] = point[child, cell]
                 point[child, cell] = ahead[child, cell] - step * gradient[child, cell]
         _divide(point, parent, alive, price, free)
         moved, turned = 0.0, 0.0
@@ -329,17 +345,18 @@ def _fit(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over arra
             ):
                 return iteration, CONVERGED
         if moved <= exact and (not limit_width.size or off <= _HELD * largest):
-            price /= step
+            for cell in range(cells):
+                price[cell] /= step
             return iteration, CONVERGED
-        if momentum >= 0:
-            ahead[:] = point + momentum * (point - before)
-        elif turned > 0:
-            age = 1.0
-            ahead[:] = point
-        else:
-            older, age = age, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * age * age))
-            ahead[:] = point + (older - 1.0) / age * (point - before)
-    price /= step
+        going_on = momentum
+        if momentum < 0:
+            older, age = (1.0, 1.0) if turned > 0 else (age, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * age * age)))
+            going_on = (older - 1.0) / age
+        for child in range(number):
+            for cell in range(cells):
+                ahead[child, cell] = point[child, cell] + going_on * (point[child, cell] - before[child, cell])
+    for cell in range(cells):
+        price[cell] /= step
     return _MOST_ITERATIONS, LIMIT
 
 
@@ -561,7 +578,10 @@ def _finish(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one active-set 
                     elif not _note(rows[:count], at, (upper[at] if side[at] == 1 else lower[at]) - sums[row], off):
                         return False
                     changed = True
-        if (off != 0).any():  # what the multipliers of sums say is not settled where they contradict each other
+        missing = 0.0
+        for row in range(count):
+            missing = max(missing, abs(off[row]))
+        if missing > 0:  # what the multipliers of sums say is not settled where they contradict each other
             dropped = _dropped(factor, off, dual, side, rows)
             if dropped < 0:
                 return False
@@ -576,7 +596,8 @@ def _finish(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one active-set 
             for child in range(number):
                 for cell in range(cells):
                     point[child, cell] = max(0.0, x[child, cell])
-            price[:] = -means
+            for cell in range(cells):
+                price[cell] = -means[cell]
             for bound in range(limit_width.size):
                 for at in range(limit_start[bound], limit_start[bound] + number * limit_width[bound]):
                     multiplier[at] = 0.0

@@ -89,14 +89,15 @@ def _nested(levels: Integers) -> tuple[Integers, Integers, Integers]:  # noqa: C
             if found[query, cell] < 0:
                 found[query, cell] = size[query]
                 size[query] += 1
-    order = np.argsort(size, kind="mergesort")
+    order = _ascending(size.astype(np.float64))
     groups = np.full((queries, cells), _NONE, dtype=np.int64)
     times, alone = np.zeros(queries, dtype=np.int64), np.zeros(cells, dtype=np.int64)
     kept, numbered, last = 0, 0, _NONE
     for query in order:
         if last >= 0 and size[query] == size[last]:
-            if not np.array_equal(found[query], found[last]):
-                return groups[:0], times, alone
+            for cell in range(cells):
+                if found[query, cell] != found[last, cell]:
+                    return groups[:0], times, alone
             times[kept - 1] += 1
             continue
         if last >= 0:
@@ -107,7 +108,9 @@ def _nested(levels: Integers) -> tuple[Integers, Integers, Integers]:  # noqa: C
                     above[mine] = found[last, cell]
                 elif above[mine] != found[last, cell]:
                     return groups[:0], times, alone
-        groups[kept], times[kept], last = found[query], 1, query
+        for cell in range(cells):
+            groups[kept, cell] = found[query, cell]
+        times[kept], last = 1, query
         kept += 1
     if last < 0 or size[last] != cells:
         return groups[:0], times, alone
@@ -140,9 +143,22 @@ def _best_totals(target: Floats, missing: int, totals: Integers) -> bool:
         remainder[child] = totals[child] - target[child]
     if left < 0 or left > target.size:
         return False
-    for child in np.argsort(remainder, kind="mergesort")[:left]:
+    for child in _ascending(remainder)[:left]:
         totals[child] += 1
     return True
+
+
+@_compiled
+def _ascending(values: Floats) -> Integers:
+    """Places of a few values in ascending order, the first of equal ones first."""
+    order = np.arange(values.size)
+    for place in range(1, values.size):
+        here, before = order[place], place - 1
+        while before >= 0 and values[order[before]] > values[here]:
+            order[before + 1] = order[before]
+            before -= 1
+        order[before + 1] = here
+    return order
 
 
 @_compiled
