@@ -180,7 +180,7 @@ class _Estimation:
         families = self.families
         if all(each.rows < each.size for each in asked):
             families = families.coarsened(asked)
-        x, price = np.empty(families.first_entry[-1]), np.empty(len(families.cells))
+        x, price = np.zeros(families.first_entry[-1]), np.zeros(len(families.cells))
         lower, upper = _joined([each.lower for each in bounds]), _joined([each.upper for each in bounds])
         multiplier = np.zeros(len(lower))
         iterations, status = (np.zeros(len(self.problems), dtype=np.int64) for _ in range(2))
@@ -200,6 +200,7 @@ class _Estimation:
             iterations,
             status,
         )
+        x[(status != CONVERGED)[families.family_of_entry]] = 0.0  # whatever stands there is no estimate
         ends = np.cumsum([len(each.lower) for each in bounds])
         multipliers = np.split(-2.0 * multiplier, ends[:-1]) if bounds else []
         proof = certify_flat(families, answers, bounds, x, multipliers)

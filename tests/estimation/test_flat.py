@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from das_spark.errors import EstimationError
-from das_spark.estimation import FamilyBounds, FamilyStatus, estimate_families, estimate_family
+from das_spark.estimation import FamilyBounds, FamilyStatus, OuterPass, estimate_families, estimate_family
 from das_spark.estimation.certify import certify
 from das_spark.estimation.chain import PosedFamily, solve_chain
+from das_spark.estimation.check import broken_rules
 from das_spark.estimation.flat import FlatFamilies, FlatRows
 from das_spark.estimation.flat_certify import certify_flat
 from das_spark.estimation.flat_estimate import MOST_ENTRIES, PROJECTED, SLACK, _Estimation, estimate_flat
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.rounding import round_in_passes
 from das_spark.estimation.support import Candidate, restrict
-from das_spark.histogram import Histogram
+from das_spark.histogram import Histogram, Query
 from tests.benchmarks.families_2020 import BLOCKS, GROUPS, family_2020, plan_2020
 
 CHAIN = ("batched", "piqp", "clarabel", "osqp")
@@ -258,3 +259,62 @@ def test_rows_are_found_family_by_family():
     ]
     np.testing.assert_array_equal(found, np.concatenate(expected))
     assert (FlatRows.of(query, [None, None], flat.children).index(flat) == query.row_of(flat.cells)).all()
+
+
+def with_passes(made):
+    """The plan of a wild family, all queries at once or its total first; the cells are rounded with their classes."""
+    names = tuple(each.query.name for each in made.problem.measurements)
+    first = (("total",),) if "total" in names and len(names) > 1 else ()
+    fits = (*first, names if not first else tuple(name for name in names if name != "total"))
+    query = made.problem.measurements[0].query
+    shape = query.shape
+    sums = Query("total", shape, tuple(np.zeros(size, dtype=np.int64) for size in shape))
+    cells = Query("detailed", shape, tuple(np.arange(size) for size in shape))
+    known = {each.query.name: each.query for each in made.problem.measurements}
+    rounding = ((sums.name,), (cells.name,)) if first else ((sums.name, cells.name),)
+    outer = OuterPass(least_squares=fits, rounding=rounding)
+    return replace(
+        made.plan, solvers=(PROJECTED, *CHAIN), passes=(outer,), queries=known | {"total": sums, "detailed": cells}
+    )
+
+
+@pytest.mark.parametrize("chunk", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in range(1, 8))])
+def test_wild_families_are_estimated_as_by_the_chain(wild, chunk):
+    """Bounds of every kind: what is served is proved, keeps every rule, and is no farther from the answers."""
+    served = 0
+    for seed in range(chunk, 320, 8):
+        made = wild(seed)
+        plan = with_passes(made)
+        (found,) = estimate_flat([made.problem], plan)
+        expected = estimate_family(made.problem, replace(plan, solvers=CHAIN))
+        if found is None:
+            continue
+        served += 1
+        assert found.diagnostics.status is FamilyStatus.OPTIMAL, seed
+        assert broken_rules(made.problem, plan, found.cells, found.counts) == (), seed
+        assert expected.diagnostics.status is FamilyStatus.OPTIMAL, seed
+        if len(plan.passes[0].least_squares) == 1:
+            estimation = _Estimation([made.problem], plan)
+            fit = estimation._fit(0, [])
+            posed = PosedFamily(restrict(made.problem, plan))
+            best = solve_chain(posed, replace(plan, solvers=CHAIN)).certificate.objective
+            assert fit.proof.objective[0] == pytest.approx(best, rel=3e-6, abs=3e-6), seed
+    assert served >= 10
+
+
+def test_a_rounding_does_not_depend_on_last_digits():
+    problems = families(GROUPS, 24)
+    estimation, fits, _ = told(problems, "Block_Group")
+    rounded, _ = estimation._rounded(fits[-1].x, estimation._open())
+    generator = np.random.default_rng(3)
+    within = np.minimum(fits[-1].proof.distance, 1e-6)[estimation.families.family_of_entry]
+    x = fits[-1].x
+    moved = np.where(x > 0, np.maximum(x + within * generator.uniform(-1, 1, len(x)), 0.0), 0.0)
+    again, _ = estimation._rounded(moved, estimation._open())
+    same = [
+        np.array_equal(rounded[slice(*estimation.families.first_entry[place : place + 2])],
+                       again[slice(*estimation.families.first_entry[place : place + 2])])
+        for place in range(len(problems))
+    ]  # fmt: skip
+    assert np.mean(same) >= 0.95
+    assert (fits[-1].proof.distance[fits[-1].proved] < 1e-5).mean() > 0.9
