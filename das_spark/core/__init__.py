@@ -29,7 +29,7 @@ from das_spark.core.family import (
 )
 from das_spark.core.in_process import InProcess, LevelInput
 from das_spark.core.levels import GROUP_TOTAL, Executor, LevelPlan, LevelStep, Work, level_steps, run_levels
-from das_spark.core.measure import MeasurementPlan, measure_family
+from das_spark.core.measure import MeasurementPlan, measure_families, measure_family
 from das_spark.core.published import HeldCounts, PublishedFamily
 from das_spark.core.saved import read_family, saved_family
 
@@ -57,6 +57,7 @@ __all__ = [
     "UpwardResult",
     "Work",
     "level_steps",
+    "measure_families",
     "measure_family",
     "read_family",
     "run_levels",

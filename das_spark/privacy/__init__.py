@@ -20,7 +20,7 @@ from das_spark.privacy.ledger import (
 )
 from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
 from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
-from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample
+from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample, sample_groups
 from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement
 
 __all__ = [
@@ -60,5 +60,6 @@ __all__ = [
     "privacy_statement",
     "require_table",
     "sample",
+    "sample_groups",
     "within_geolevel_losses",
 ]

@@ -267,6 +267,51 @@ class KeyedStream(_Secret):
         chosen: Words = halves.take(2 * position + (indices & np.uint64(1)).astype(np.int64), axis=1)
         return chosen
 
+    def words_of_groups(
+        self,
+        geounits: GeounitAddresses,
+        sizes: NDArray[np.int64],
+        answers: NDArray[np.integer],
+        widths: NDArray[np.int64],
+    ) -> Words:
+        """The first words of some answers of every geounit, where groups of geounits have answers of their own.
+
+        Args:
+            geounits: Addresses of the geounits of all groups, one group after the other, n.
+            sizes: How many geounits each group has, shape (g,).
+            answers: Indices of the answers, ascending within each group, one group after the other.
+            widths: How many answers each group has, shape (g,).
+
+        Returns:
+            uint64 words, group by group, geounit by geounit, answer by answer: those that `words` gives group by group.
+
+        Raises:
+            PrivacyGuardError: As `words`.
+        """
+        indices = _checked(answers)
+        group = np.repeat(np.arange(len(widths)), widths)
+        # Two answers share a block: its number is half of theirs.
+        halves = indices >> np.uint64(1)
+        begins = np.ones(len(indices), dtype=np.bool_)
+        begins[1:] = (halves[1:] != halves[:-1]) | (group[1:] != group[:-1])
+        block = np.cumsum(begins) - 1
+        numbers, blocks = halves[begins], np.bincount(group[begins], minlength=len(widths))
+        of_geounit = np.repeat(np.arange(len(sizes)), sizes)
+        # Every geounit with the blocks of its group.
+        owner, number = _crossed(of_geounit, blocks)
+        states = self._states(geounits)
+        mixed = np.empty((len(owner), 2), dtype="<u8")
+        np.bitwise_xor(states[owner, 0], numbers[number], out=mixed[:, 0])
+        mixed[:, 1] = states[owner, 1]
+        halves_of_blocks = self._encipher(mixed)
+        # And with the answers of its group.
+        owner, answer = _crossed(of_geounit, np.asarray(widths))
+        first = np.cumsum(blocks[of_geounit]) - blocks[of_geounit]
+        first_of_group = np.cumsum(blocks) - blocks
+        place = first[owner] + block[answer] - first_of_group[of_geounit[owner]]
+        chosen: Words = halves_of_blocks.reshape(-1).take(2 * place + (indices[answer] & np.uint64(1)).astype(np.int64))
+        return chosen
+
     def _numbered(self, geounits: GeounitAddresses, numbers: Words, draw: int) -> Words:
         """Blocks (P-7) of every geounit and number, shape (n, numbers, 2)."""
         result = np.empty((len(geounits), len(numbers), 2), dtype=np.uint64)
@@ -305,6 +350,15 @@ class KeyedStream(_Secret):
     def _new_context(self) -> CipherContext:
         # ECB of single blocks is AES itself: the chaining of (P-7) is done here, over many geounits at once.
         return Cipher(algorithms.AES256(self._reveal()), modes.ECB()).encryptor()  # noqa: S305
+
+
+def _crossed(group: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each geounit with each thing of its group: positions of both; the things lie one group after the other."""
+    counts = sizes[group]
+    owner = np.repeat(np.arange(len(group)), counts)
+    first = np.cumsum(sizes) - sizes
+    before = np.cumsum(counts) - counts
+    return owner, np.arange(len(owner)) - before[owner] + first[group[owner]]
 
 
 def _restore(key: bytes, domain: StreamDomain, is_insecure: bool) -> KeyedStream:

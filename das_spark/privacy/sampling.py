@@ -307,6 +307,49 @@ def sample(
     return result
 
 
+def sample_groups(
+    table: CumulativeTable,
+    stream: KeyedStream,
+    geounits: GeounitAddresses,
+    sizes: NDArray[np.int64],
+    answers: NDArray[np.integer],
+    widths: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Noise of some answers of every geounit, where groups of geounits, such as families, have answers of their own.
+
+    Args:
+        table: Table of the distribution.
+        stream: As in `sample`.
+        geounits: Addresses of the geounits of all groups, one group after the other; none stands twice in them.
+        sizes: How many geounits each group has, shape (g,).
+        answers: Indices of the answers, ascending within each group, one group after the other.
+        widths: How many answers each group has, shape (g,).
+
+    Returns:
+        int64, in people, group by group, geounit by geounit, answer by answer: what `sample` gives group by group.
+
+    Raises:
+        PrivacyGuardError: As `sample`; or answers of a group are not ascending.
+    """
+    answers = np.asarray(answers)
+    first = np.cumsum(widths)[:-1]
+    ascending = np.diff(answers) > 0
+    ascending[first[(first > 0) & (first < len(answers))] - 1] = True
+    if not ascending.all():
+        raise PrivacyGuardError("an answer of a geounit stands twice in one call for noise, or before its place")
+    values, undecided = table.look_up(stream.words_of_groups(geounits, sizes, answers, widths))
+    result = values.astype(np.int64)
+    if len(undecided):
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        ends = np.cumsum(widths[group])
+        starts = np.cumsum(widths) - widths
+        for place in undecided.tolist():
+            unit = int(np.searchsorted(ends, place, side="right"))
+            answer = starts[group[unit]] + place - (ends[unit] - widths[group[unit]])
+            result[place] = _refine(table, stream, geounits.part(slice(unit, unit + 1)), answers[answer : answer + 1])
+    return result
+
+
 def _refine(table: CumulativeTable, stream: KeyedStream, geounit: GeounitAddresses, answer: NDArray[np.integer]) -> int:
     """The value of one answer, from as many words as it takes."""
     number = words = 0

@@ -38,7 +38,7 @@ from das_spark.core import (
     NoisyAnswers,
     PublishedFamily,
     UpwardResult,
-    measure_family,
+    measure_families,
     saved_family,
 )
 from das_spark.core.linear import Moments, Statistics, downward
@@ -302,9 +302,11 @@ class MeasurementTask:
     plan: MeasurementPlan
 
     def __call__(self, families: Sequence[_Family]) -> list[TableRows]:
-        """Measure families, one after the other."""
-        found = [(each.parent_geocode, measure_family(*_counts(each), self.plan)) for each in families]
-        answers = [(parent, answer) for parent, several in found for answer in several]
+        """Measure families."""
+        children, supports = zip(*map(_counts, families), strict=True)
+        found = measure_families(children, supports, self.plan)
+        names = [each.parent_geocode for each in families]
+        answers = [(name, answer) for name, several in zip(names, found, strict=True) for answer in several]
         return [_measurement_rows(answers)] if answers else []
 
 

@@ -1,4 +1,4 @@
-"""Whether the tables of all levels keep every rule that they must: plain Spark SQL, sharing no code with estimation.
+"""Whether the tables of all levels keep every rule that they must: Spark SQL, sharing no code with estimation.
 
 Each rule looks at public tables as they were read back from files, at all levels at once, and says how much it looked
 at and which geounits fail (`das_spark.spark.checks`). Where two tables must agree their rows are put one below the
@@ -7,21 +7,24 @@ other and summed by key, with opposite signs: one shuffle, and no key can be los
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain, pairwise
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.core import GROUP_TOTAL
-from das_spark.errors import VerificationError
+from das_spark.errors import VerificationError, without_values
 from das_spark.spark.cells import answer_of, exploded_cells, selected
 from das_spark.spark.checks import RELAXED, Finding, Key, Rule, findings
-from das_spark.spark.lists import list_total
+from das_spark.spark.lists import list_total, whole_groups
+from das_spark.spark.tables import union
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -255,28 +258,76 @@ def _limited_answers(estimates: DataFrame, bounds: DataFrame, queries: Mapping[s
 
 
 def children_sum_to_parents(tables: RunTables) -> Rule:
-    """The children of every geounit sum to it, cell by cell; reported at the level of the children."""
+    """The children of every geounit sum to it, cell by cell; reported at the level of the children.
+
+    The histograms of a family are brought together as they are, and added up by a task.
+    """
     names = chain.from_iterable(pairwise(tables.levels))
     below = F.create_map(*[F.lit(name) for name in names])[F.col("level")].alias("level")
     upper = F.col("level") != tables.levels[-1]
-    one, none = F.lit(1).alias("checked"), F.lit(0).alias("checked")
-    cells = exploded_cells(tables.estimates, "parent")
-    own = cells.where(upper).select(below, "geocode", "cell", F.col("count").alias("difference"), none)
-    children = cells.where(F.col("level") != tables.levels[0])
-    # A parent whose children are all empty is looked at, too.
-    parents = tables.geounits.where(upper).select(below, "geocode", F.lit(-1), F.lit(0), one)
-    summed = (
-        own.unionAll(children.select("level", F.col("parent").alias("geocode"), "cell", -F.col("count"), one))
-        .unionAll(parents)
-        .groupBy("level", "geocode", "cell")
-        .agg(F.sum("difference").alias("difference"), F.sum("checked").alias("checked"))
-    )
-    bad = F.coalesce(F.col("difference"), F.lit(0)) != 0
+    arrays = ("cells", "counts")
+    no_arrays = [F.lit(None).cast(kind).alias(name) for name, kind in zip(arrays, _ARRAYS, strict=True)]
+    own, children = tables.estimates.where(upper), tables.estimates.where(F.col("level") != tables.levels[0])
+    sides = [
+        own.select(below, F.col("geocode").alias("family"), *arrays, F.lit(-1).alias("sign")),
+        children.select("level", F.col("parent").alias("family"), *arrays, F.lit(1).alias("sign")),
+        # A parent whose children are all empty is looked at, too.
+        tables.geounits.where(upper).select(
+            below, F.col("geocode").alias("family"), *no_arrays, F.lit(0).alias("sign")
+        ),
+    ]
+    together = union(sides).repartition("level", "family").sortWithinPartitions("level", "family")
+    summed = together.mapInArrow(without_values(_families_summed), _FAMILIES)
+    bad = F.col("differs")
     for level, exempt in tables.relaxed.items():
         bad &= ~((F.col("level") == level) & F.col("geocode").isin(*exempt))
     name, levels = "children sum to parents", tables.levels[1:]
     expected = tuple((name, level, tables.notes.get(level, "")) for level in levels)
     return Rule(findings(summed, Finding(name, bad, F.col("checked"), _noted(tables))), expected)
+
+
+_ARRAYS: Final = ("array<int>", "array<bigint>")
+_FAMILIES: Final = "level string, geocode string, differs boolean, checked bigint"
+#: Rows, and bytes, of the families whose histograms are added up at once.
+_ROWS_AT_ONCE: Final = 1 << 15
+_BYTES_AT_ONCE: Final = 1 << 26
+
+
+def _families_summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row a family: whether its children differ from it in any cell, and how many values were compared."""
+    for table in whole_groups(batches, ("level", "family"), _ROWS_AT_ONCE, _BYTES_AT_ONCE):
+        rows = table.combine_chunks()
+        codes = [rows.column(name).combine_chunks().dictionary_encode("encode").indices for name in ("level", "family")]
+        changed = np.any([np.diff(each.to_numpy()) != 0 for each in codes], axis=0)
+        first = np.concatenate([[0], np.flatnonzero(changed) + 1])
+        family = np.repeat(np.arange(len(first)), np.diff([*first, rows.num_rows]))
+        sign = rows.column("sign").to_numpy().astype(np.int64)
+        cells, counts = (rows.column(name).combine_chunks() for name in ("cells", "counts"))
+        width = cells.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        # Lists of different lengths are no histogram: the family differs, and they are not added up.
+        crooked = width != counts.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        differs = np.bincount(family[crooked], minlength=len(first)) > 0
+        straight = pa.array(~crooked)
+        cell, count = (each.filter(straight).flatten().fill_null(0).to_numpy() for each in (cells, counts))
+        row = np.repeat(np.flatnonzero(~crooked), width[~crooked])
+        lowest, highest = int(cell.min(initial=0)), int(cell.max(initial=0))
+        key = family[row] * (highest - lowest + 1) + (cell.astype(np.int64) - lowest)
+        _, some, place = np.unique(key, return_index=True, return_inverse=True)
+        total = np.zeros(len(some), dtype=np.int64)
+        np.add.at(total, place, sign[row] * count)
+        differs[family[row[some[total != 0]]]] = True
+        # Cells of children, and every parent once.
+        checked = np.bincount(family, weights=np.where(sign > 0, width, sign == 0), minlength=len(first))
+        begin = pa.array(first)
+        yield pa.RecordBatch.from_arrays(
+            [
+                rows.column("level").combine_chunks().take(begin),
+                rows.column("family").combine_chunks().take(begin),
+                pa.array(differs),
+                pa.array(checked.astype(np.int64)),
+            ],
+            ["level", "geocode", "differs", "checked"],
+        )
 
 
 def _keys(name: str, levels: Sequence[str]) -> tuple[Key, ...]:

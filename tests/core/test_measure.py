@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from das_spark.core import UNMEASURED, ConfidentialFamily, MeasurementPlan, measure_family
+from das_spark.core import UNMEASURED, ConfidentialFamily, MeasurementPlan, measure_families, measure_family
 from das_spark.errors import PrivacyGuardError
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.privacy import (
@@ -111,3 +111,38 @@ def test_blind_answers_are_noise_alone_and_refused_under_a_real_key():
         np.testing.assert_array_equal(one.values, other.values)
     with pytest.raises(PrivacyGuardError, match="test key"):
         replace(plan(lazy=False, key=RunKey.from_system()), blind=True)
+
+
+def test_families_that_are_measured_together_have_the_answers_that_each_has_alone():
+    generator = np.random.default_rng(2)
+    shares = {"": MECHANISM, "1/2": DiscreteLaplace(Fraction(7)), UNMEASURED: MECHANISM}
+    families, supports = [], []
+    for number in range(25):
+        children = {
+            f"{number:02d}{child}": Histogram.from_pairs(6, *np.unique(generator.integers(0, 6, 9), return_counts=True))
+            for child in range(int(generator.integers(1, 5)))
+        }
+        made = ConfidentialFamily.of(children)
+        kinds = ("",) if number % 3 else ("", "1/2")
+        made = replace(made, shares=tuple(str(generator.choice(kinds)) for _ in made.geocodes))
+        families.append(made if number % 7 else replace(made, shares=(UNMEASURED,) * len(made.geocodes)))
+        support = np.unique(generator.integers(0, 6, int(generator.integers(1, 6)))).astype(np.int32)
+        supports.append(None if number % 11 == 5 else support)
+    for lazy in (True, False):
+        how = plan(lazy=lazy, mechanisms=shares)
+        together = measure_families(families, supports, how)
+        assert sum(not each for each in together) >= 3
+        for family_, support, found in zip(families, supports, together, strict=True):
+            alone = measure_family(family_, support, how)
+            assert [each.query for each in found] == [each.query for each in alone]
+            for one, two in zip(found, alone, strict=True):
+                assert one.geocodes == two.geocodes == family_.geocodes
+                assert (one.rows is None) == (two.rows is None) == (not lazy or support is None)
+                assert one.rows is None or one.rows.tolist() == two.rows.tolist()
+                np.testing.assert_array_equal(one.values, two.values)
+                np.testing.assert_array_equal(one.variance, two.variance)
+
+
+def test_a_geounit_that_stands_in_two_families_is_refused():
+    with pytest.raises(PrivacyGuardError, match="stands twice"):
+        measure_families([family(), family()], [SUPPORT, SUPPORT], plan(lazy=True))

@@ -24,6 +24,7 @@ from das_spark.privacy import (
     cumulative_table,
     keyed,
     sample,
+    sample_groups,
 )
 from das_spark.privacy import sampling as sampler
 
@@ -156,3 +157,32 @@ def test_no_answers_are_no_noise(stream: KeyedStream) -> None:
 def test_an_answer_asked_for_twice_is_refused(stream: KeyedStream, answers: list[int]) -> None:
     with pytest.raises(PrivacyGuardError, match="twice"):
         sample(cumulative_table(DISTRIBUTIONS[0]), stream, ONE, np.array(answers))
+
+
+@pytest.mark.parametrize("bits", [8, 64])
+def test_groups_with_answers_of_their_own_have_the_values_of_each_group_alone(stream: KeyedStream, bits: int) -> None:
+    generator = np.random.default_rng(bits)
+    table = CumulativeTable(DISTRIBUTIONS[1], bits)
+    sizes = generator.integers(0, 5, 30)
+    answers = [np.unique(generator.integers(0, 90, int(generator.integers(0, 25)))) for _ in sizes]
+    codes = [f"{place}" * (1 + 40 * (place % 9 == 0)) for place in range(int(sizes.sum()))]  # some of several blocks
+    geounits = GeounitAddresses.of(codes)
+    widths = np.array([len(each) for each in answers])
+    found = sample_groups(table, stream, geounits, sizes, np.concatenate(answers), widths)
+    ends = np.cumsum(sizes)
+    expected = [
+        sample(table, stream, geounits.part(np.arange(end - size, end)), own).ravel()
+        for end, size, own in zip(ends, sizes, answers, strict=True)
+    ]
+    assert np.array_equal(found, np.concatenate(expected))
+    refined = table.look_up(stream.words_of_groups(geounits, sizes, np.concatenate(answers), widths))[1]
+    assert (len(refined) > 10) == (bits == 8)
+
+
+@pytest.mark.parametrize("answers", [[3, 3], [4, 3]])
+def test_an_answer_that_stands_twice_in_a_group_is_refused(stream: KeyedStream, answers: list[int]) -> None:
+    table, sizes, widths = cumulative_table(DISTRIBUTIONS[0]), np.array([1, 1]), np.array([2, 2])
+    two = GeounitAddresses.of(["1", "2"])
+    with pytest.raises(PrivacyGuardError, match="twice"):
+        sample_groups(table, stream, two, sizes, np.array([0, 9, *answers]), widths)
+    assert len(sample_groups(table, stream, two, sizes, np.array([0, 9, 3, 4]), widths)) == 4

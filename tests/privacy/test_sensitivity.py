@@ -72,7 +72,14 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_table: object, _stream: object, geounits: GeounitAddresses, rows: np.ndarray) -> np.ndarray:
         return np.zeros((len(geounits), len(rows)), dtype=np.int64)
 
+    def nothing_in_groups(
+        _table: object, _stream: object, geounits: object, sizes: np.ndarray, answers: object, widths: np.ndarray
+    ) -> np.ndarray:
+        del geounits, answers
+        return np.zeros(int((sizes * widths).sum()), dtype=np.int64)
+
     monkeypatch.setattr("das_spark.core.measure.sample", nothing)
+    monkeypatch.setattr("das_spark.core.measure.sample_groups", nothing_in_groups)
 
 
 #: Cells up to which histograms are held whole, and matrices of queries made; and above which one record is replaced.
