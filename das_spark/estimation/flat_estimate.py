@@ -300,7 +300,7 @@ class _Estimation:
                 gap=max(each.gap for each in tried),
                 iterations=sum(each.iterations for each in tried),
                 attempts=len(fits),
-                rounding="flow",
+                rounding="minimum-cost flow",
                 rounding_gap=float(gap[place]),
                 tried=tried,
             )
