@@ -16,6 +16,7 @@ import numpy as np
 from das_spark.estimation.flat import FlatAnswers, FlatBounds, FlatFamilies, FlatRows
 from das_spark.estimation.flat_certify import FlatCertificates, certify_flat
 from das_spark.estimation.problem import (
+    SLACK,
     FamilyDiagnostics,
     FamilyPlan,
     FamilyProblem,
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 PROJECTED: Final = "projected"
 """Name of the fit in the chain of solvers of a plan."""
-
-SLACK: Final = 0.01
-"""People by which the answers of an inner pass may move in later ones (E-49)."""
 
 MOST_ENTRIES: Final = 20_000
 """Children times cells of the largest family that is served: others are a task's work by themselves."""

@@ -17,6 +17,7 @@ from das_spark.estimation.certify import Certificate
 from das_spark.estimation.chain import PosedFamily, Solved, solve_chain
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
+    SLACK,
     FamilyBounds,
     FamilyPlan,
     FamilyProblem,
@@ -28,10 +29,6 @@ from das_spark.estimation.problem import (
 from das_spark.estimation.rounding import Rounded, round_in_passes
 from das_spark.estimation.support import Support, on_cells, open_cells, restrict, sums
 from das_spark.histogram import Histogram, Query
-
-SLACK = 0.01
-"""People by which the answers of an inner pass may move in later ones: what was in effect in 2020 (E-49)."""
-
 
 COARSE_ROOT = 100_000
 """Cells of a schema from which a root, too, is posed on coarse cells; the last digits of smaller ones would change."""

@@ -30,6 +30,9 @@ Rounding = Literal["nearest", "released"]
 #: nothing more, and only spread the numbers of the quadratic program beyond what solvers hold.
 LEAST_VARIANCE = 1e-3
 
+#: People by which the answers of an inner pass may move in later ones: what was in effect in 2020 (E-49).
+SLACK = 0.01
+
 
 class FamilyStatus(StrEnum):
     """How the estimation of a family ended."""

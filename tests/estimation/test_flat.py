@@ -14,8 +14,9 @@ from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.flat import FlatFamilies, FlatRows
 from das_spark.estimation.flat_certify import certify_flat
-from das_spark.estimation.flat_estimate import MOST_ENTRIES, PROJECTED, SLACK, _Estimation, estimate_flat
+from das_spark.estimation.flat_estimate import MOST_ENTRIES, PROJECTED, _Estimation, estimate_flat
 from das_spark.estimation.presolve import presolve
+from das_spark.estimation.problem import SLACK
 from das_spark.estimation.rounding import round_in_passes
 from das_spark.estimation.support import Candidate, restrict
 from das_spark.histogram import Histogram, Query

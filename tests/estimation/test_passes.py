@@ -20,7 +20,8 @@ from das_spark.estimation import (
 )
 from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
-from das_spark.estimation.passes import SLACK, estimate_in_passes
+from das_spark.estimation.passes import estimate_in_passes
+from das_spark.estimation.problem import SLACK
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema
 
