@@ -173,8 +173,8 @@ def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(
             assert (name in FROM_BELOW) <= (proposal is None), (seed, name)
             if name in FROM_BELOW:
                 continue
-            if proposal is None and name == "nested":
-                continue  # bounds that are no equalities bind, or single cells are not answered
+            if proposal is None and name in {"nested", "projected"}:
+                continue  # bounds that are no equalities bind, or single cells are not answered; it takes many at once
             if proposal is None:
                 assert name == "batched", (seed, name)
                 assert binding_on_single_cells(problem), seed
