@@ -143,7 +143,8 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
         if reached[format] > depth
     )
     found = [
-        Finding(rule, F.col(f"{format}_differs"), F.col(f"{format}_checked"), note) for format, note in notes.items()
+        Finding(rule, F.col(f"differs{place}"), F.col(f"checked{place}"), notes[format])
+        for place, format in enumerate(formats)
     ]
     return [Rule(findings(named, *found), expected)]
 
@@ -252,8 +253,8 @@ class _Comparison:
 
     @property
     def schema(self) -> str:
-        """The columns of the rows."""
-        of_formats = [f"{format}_differs boolean, {format}_checked bigint" for format in self.formats]
+        """The columns of the rows, those of formats by their places."""
+        of_formats = [f"differs{place} boolean, checked{place} bigint" for place in range(len(self.formats))]
         return f"level string, geocode string, item int, {', '.join(of_formats)}"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -300,7 +301,7 @@ class _Comparison:
             arrays.append(pa.array(np.concatenate([differs[place][where, which], np.zeros(len(some), dtype=np.bool_)])))
             arrays.append(pa.array(np.where(np.array(self.held)[place][items], checked[items] * times, 0)))
         names = ["level", "geocode", "item"]
-        names += [f"{format}_{what}" for format in self.formats for what in ("differs", "checked")]
+        names += [f"{what}{place}" for place in range(len(self.formats)) for what in ("differs", "checked")]
         return pa.RecordBatch.from_arrays(arrays, names)
 
 
