@@ -21,9 +21,7 @@ _EXACT: Final = 1e-11  # people by which an iteration still moves a point, relat
 _EXACT_SUMS: Final = 2e-15  # the same where no cell is asked for by itself: no curvature helps the proof there
 _HELD: Final = 1e-10  # people by which a limited sum is still beyond its bounds, relative to the largest cell
 _TIGHTNESS: Final = 3.0  # penalty of a limited sum, in units of the curvature along it
-_FIRST_FINISH: Final = (
-    8  # iterations after which the equations of the cells that are occupied are solved, for the first time
-)
+_FIRST_FINISH: Final = 8  # iterations after which the equations of the occupied cells are solved for the first time
 _SETTLED: Final = 0.1  # multipliers are changed when a point moves less than this share of what they were off
 _NEAR: Final = 1e-12  # people by which a finished point may be on the wrong side, relative to the largest cell
 _SOLVED: Final = 1e-15  # residual of its equations, in curvature times the largest cell
@@ -165,11 +163,10 @@ def _assembled(  # noqa: C901, PLR0912
                         linear[child, cell] += share * values[begin + index[query, cell]]
         # Rows in the order of their first cell, so that queries that cut the cells alike are one.
         seen = np.full(rows, -1, dtype=np.int64)
-        present, counted = 0, 0
+        present = 0
         for cell in range(cells):
             row = index[query, cell]
             if row >= 0:
-                counted += 1
                 if seen[row] < 0:
                     seen[row] = present
                     present += 1

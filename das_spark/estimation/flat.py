@@ -7,11 +7,13 @@ and compiled loops go through thousands of families in one call. The order of en
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from das_spark.estimation.support import cells_alike
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +30,9 @@ class FlatFamilies:
     cells: NDArray[np.int32]  # open cells of all families, shape (N,)
     first: Integers  # first cell of each family, and one past the last, shape (F + 1,)
     parent: Integers  # people of the parent in each cell, shape (N,)
+    # what `FlatRows.index` and `FlatRows.of_entries` have found: fits, proofs and checks ask for the same
+    indices: dict[FlatRows, Integers] = field(default_factory=dict)
+    entries: dict[FlatRows, Integers] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problems: Sequence[FamilyProblem]) -> FlatFamilies:
@@ -79,9 +84,7 @@ class FlatFamilies:
 
     def coarsened(self, queries: Sequence[Query]) -> FlatFamilies:
         """The first of the cells that no query tells apart stands for all of them (E-48)."""
-        place = self.family
-        for query in dict.fromkeys(queries):
-            _, place = np.unique(place * (query.rows + 1) + query.row_of(self.cells) + 1, return_inverse=True)
+        place = cells_alike(self.cells, queries, self.family)
         _, earliest, place = np.unique(place, return_index=True, return_inverse=True)
         if len(earliest) == len(self.cells):
             return self
@@ -121,6 +124,11 @@ class FlatRows:
 
     def index(self, families: FlatFamilies) -> Integers:
         """Row of each cell among those of its family, shape ``(N,)``; -1: none counts it; -2: it is not there."""
+        if self not in families.indices:
+            families.indices[self] = self._index(families)
+        return families.indices[self]
+
+    def _index(self, families: FlatFamilies) -> Integers:
         row = self.query.row_of(families.cells)
         if self.keys is None:
             return row
@@ -129,9 +137,14 @@ class FlatRows:
         before = (np.cumsum(self.width) - self.width)[families.family]
         return np.where(row < 0, -1, np.where(self.keys[place] == wanted, place - before, -2))
 
-    def of_entries(self, families: FlatFamilies, index: Integers) -> Integers:
-        """Value that each entry counts in, shape ``(E,)``, -1 where in none; `index` as above."""
-        row = index[families.cell]
+    def of_entries(self, families: FlatFamilies) -> Integers:
+        """Value that each entry counts in, shape ``(E,)``, -1 where in none."""
+        if self not in families.entries:
+            families.entries[self] = self._of_entries(families)
+        return families.entries[self]
+
+    def _of_entries(self, families: FlatFamilies) -> Integers:
+        row = self.index(families)[families.cell]
         own = families.child - families.first_child[families.family_of_entry]
         at = self.start[families.family_of_entry] + own * self.width[families.family_of_entry] + row
         return np.where(row < 0, -1, at)

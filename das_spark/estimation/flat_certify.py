@@ -44,7 +44,7 @@ def certify_flat(  # noqa: PLR0915 - one bound, in the order of its terms
     slack, reduced = np.zeros(count), np.zeros(len(x))
     np.maximum.at(violation, entries, -x)
     for each, multiplier in zip(bounds, multipliers, strict=True):
-        at = each.rows.of_entries(families, each.rows.index(families))
+        at = each.rows.of_entries(families)
         counted = np.flatnonzero(at >= 0)
         totals = np.bincount(at[counted], x[counted], minlength=len(each.lower))
         of_values = each.rows.of_values
@@ -59,7 +59,7 @@ def certify_flat(  # noqa: PLR0915 - one bound, in the order of its terms
     free = room > 0
     curvature = np.zeros(len(x))
     for answer in answers:
-        at = answer.rows.of_entries(families, answer.rows.index(families))
+        at = answer.rows.of_entries(families)
         counted = np.flatnonzero(at >= 0)
         place = at[counted]
         touched = np.bincount(place, minlength=len(answer.values)) > 0

@@ -211,7 +211,7 @@ class _Estimation:
     def _band(self, fit: _Fit, name: str) -> FlatBounds:
         """What an inner pass reached for one of its queries, to be held in the later ones (E-49)."""
         answers = self.answers[name]
-        at = answers.rows.of_entries(fit.families, answers.rows.index(fit.families))
+        at = answers.rows.of_entries(fit.families)
         total = np.bincount(at[at >= 0], fit.x[at >= 0], minlength=len(answers.values))
         slack = SLACK + fit.proof.violation[answers.rows.of_values]
         return FlatBounds(answers.rows, total - slack, total + slack)
@@ -220,7 +220,7 @@ class _Estimation:
         """Whether a child can hold people in a cell, shape ``(E,)``."""
         found = np.ones(self.families.first_entry[-1], dtype=np.bool_)
         for each in self.bounds:
-            at = each.rows.of_entries(self.families, each.rows.index(self.families))
+            at = each.rows.of_entries(self.families)
             found &= (at < 0) | (each.upper[at] > 0)
         return found
 
@@ -257,7 +257,7 @@ class _Estimation:
         np.add.at(total, families.cell, counts)
         self.served[families.family[total != families.parent]] = False
         for each in self.bounds:
-            at = each.rows.of_entries(families, each.rows.index(families))
+            at = each.rows.of_entries(families)
             people = np.zeros(len(each.lower), dtype=np.int64)
             np.add.at(people, at[at >= 0], counts[at >= 0])
             self.served[each.rows.of_values[(people < each.lower) | (people > each.upper)]] = False

@@ -27,7 +27,7 @@ from das_spark.estimation.problem import (
     SolverAttempt,
 )
 from das_spark.estimation.rounding import Rounded, round_in_passes
-from das_spark.estimation.support import Support, on_cells, open_cells, restrict, sums
+from das_spark.estimation.support import Support, cells_alike, on_cells, open_cells, restrict, sums
 from das_spark.histogram import Histogram, Query
 
 COARSE_ROOT = 100_000
@@ -214,12 +214,8 @@ def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | 
 
 def _places(cells: NDArray[np.int32], queries: Sequence[Query]) -> Integers | None:
     """One number for all cells that no query tells apart; None where every cell is told apart from all others."""
-    place = np.zeros(len(cells), dtype=np.int64)
-    for query in dict.fromkeys(queries):
-        _, place = np.unique(place * (query.rows + 1) + query.row_of(cells) + 1, return_inverse=True)
-        if int(place.max(initial=-1)) + 1 == len(cells):
-            return None
-    return place
+    place = cells_alike(cells, queries)
+    return None if int(place.max(initial=-1)) + 1 == len(cells) else place
 
 
 def _bounds(

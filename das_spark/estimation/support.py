@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from das_spark.errors import EstimationError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from das_spark.estimation.problem import (
         Booleans,
         FamilyBounds,
@@ -132,6 +134,16 @@ def coarser(fine: Integers, index: Integers) -> Integers | None:
     found = np.full(int(fine.max(initial=-1)) + 1, -1, dtype=np.int64)
     found[fine] = index
     return found if np.array_equal(found[fine], index) else None
+
+
+def cells_alike(cells: NDArray[np.int32], queries: Sequence[Query], place: Integers | None = None) -> Integers:
+    """One number for all cells that no query tells apart (E-48), and `place` does not, if it is given."""
+    found = np.zeros(len(cells), dtype=np.int64) if place is None else place
+    for query in dict.fromkeys(queries):
+        _, found = np.unique(found * (query.rows + 1) + query.row_of(cells) + 1, return_inverse=True)
+        if int(found.max(initial=-1)) + 1 == len(cells):
+            break
+    return found
 
 
 def open_cells(problem: FamilyProblem, plan: FamilyPlan) -> NDArray[np.int32]:

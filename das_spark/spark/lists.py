@@ -63,16 +63,11 @@ def together(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[tuple[A
 
     A table that was given away is not kept here.
     """
-    waiting: list[pa.RecordBatch] = []
-    current = None
-    for batch in batches:
-        for value, part in slices(batch, column):
-            if waiting and value != current:
-                yield current, _taken(waiting)
-            current = value
-            waiting.append(part)
-    if waiting:
-        yield current, _taken(waiting)
+    for table in whole_groups(batches, (column,), rows=1, size=1):
+        value = table.column(column)[0].as_py()
+        parts = [table]
+        del table  # whoever is given it may let it go
+        yield value, parts.pop()
 
 
 def _taken(batches: list[pa.RecordBatch]) -> pa.Table:
@@ -92,8 +87,7 @@ def whole_groups(batches: Iterable[pa.RecordBatch], keys: Sequence[str], rows: i
         if not batch.num_rows:
             continue
         first = _key(batch, keys, 0)
-        starts = _starts(batch, keys)
-        starts = starts if last == first else np.concatenate([[0], starts])
+        starts = group_starts(batch, keys)[1 if last == first else 0 :]
         begin, each = 0, max(1, batch.nbytes // batch.num_rows)
         while count + batch.num_rows > begin:
             # The first group that begins when enough rows are there.
@@ -116,13 +110,14 @@ def _key(batch: pa.RecordBatch, keys: Sequence[str], row: int) -> tuple[Any, ...
     return tuple(batch.column(name)[row].as_py() for name in keys)
 
 
-def _starts(batch: pa.RecordBatch, keys: Sequence[str]) -> NDArray[np.int64]:
-    """Rows of a batch, but for the first, at which a group begins."""
-    changed = np.zeros(batch.num_rows - 1, dtype=np.bool_)
+def group_starts(batch: pa.RecordBatch, keys: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of a batch, which has some, at which a group of rows with the same keys begins: the first one, too."""
+    changed = np.ones(batch.num_rows, dtype=np.bool_)
+    changed[1:] = False
     for name in keys:
         codes = batch.column(name).dictionary_encode(null_encoding="encode").indices.to_numpy()
-        changed |= np.diff(codes) != 0
-    return np.flatnonzero(changed) + 1
+        changed[1:] |= np.diff(codes) != 0
+    return np.flatnonzero(changed)
 
 
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:

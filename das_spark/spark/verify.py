@@ -23,7 +23,7 @@ from das_spark.core import GROUP_TOTAL
 from das_spark.errors import VerificationError, without_values
 from das_spark.spark.cells import answer_of, exploded_cells, selected
 from das_spark.spark.checks import RELAXED, Finding, Key, Rule, findings
-from das_spark.spark.lists import list_total, whole_groups
+from das_spark.spark.lists import group_starts, list_total, whole_groups
 from das_spark.spark.tables import union
 
 if TYPE_CHECKING:
@@ -296,13 +296,11 @@ _BYTES_AT_ONCE: Final = 1 << 26
 def _families_summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One row a family: whether its children differ from it in any cell, and how many values were compared."""
     for table in whole_groups(batches, ("level", "family"), _ROWS_AT_ONCE, _BYTES_AT_ONCE):
-        rows = table.combine_chunks()
-        codes = [rows.column(name).combine_chunks().dictionary_encode("encode").indices for name in ("level", "family")]
-        changed = np.any([np.diff(each.to_numpy()) != 0 for each in codes], axis=0)
-        first = np.concatenate([[0], np.flatnonzero(changed) + 1])
+        (rows,) = table.combine_chunks().to_batches()
+        first = group_starts(rows, ("level", "family"))
         family = np.repeat(np.arange(len(first)), np.diff([*first, rows.num_rows]))
         sign = rows.column("sign").to_numpy().astype(np.int64)
-        cells, counts = (rows.column(name).combine_chunks() for name in ("cells", "counts"))
+        cells, counts = (rows.column(name) for name in ("cells", "counts"))
         width = cells.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         # Lists of different lengths are no histogram: the family differs, and they are not added up.
         crooked = width != counts.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
@@ -321,8 +319,8 @@ def _families_summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         begin = pa.array(first)
         yield pa.RecordBatch.from_arrays(
             [
-                rows.column("level").combine_chunks().take(begin),
-                rows.column("family").combine_chunks().take(begin),
+                rows.column("level").take(begin),
+                rows.column("family").take(begin),
                 pa.array(differs),
                 pa.array(checked.astype(np.int64)),
             ],

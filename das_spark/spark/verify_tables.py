@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.lists import cut, flat_lists, slices, whole_groups
+from das_spark.spark.lists import cut, flat_lists, group_starts, slices, whole_groups
 from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, pairs_of, published_rows
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
         format: _held([each.table.name for each in published if each.format == format], items) for format in formats
     }
     together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode").sortWithinPartitions("level", "geocode")
-    compare = _Comparison(formats, tuple(items.values), tuple(tuple(each) for each in held.values()))
+    compare = _Comparison(formats, tuple(items.values), tuple(held.values()))
     compared = together.mapInArrow(without_values(compare), compare.schema)
     item = F.col("item")
     totals = [first + 1 for first in items.first.values()]
@@ -234,9 +234,9 @@ def _of_frame(table: Table, format: str, frame: DataFrame, items: _Items) -> Dat
     return _side(frame, format, some)
 
 
-def _held(names: Collection[str], items: _Items) -> list[bool]:
+def _held(names: Collection[str], items: _Items) -> tuple[bool, ...]:
     """Whether each item is of one of the tables that a format has."""
-    return [owner in names for owner in items.owners]
+    return tuple(owner in names for owner in items.owners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,17 +265,15 @@ class _Comparison:
                     yield self._compared(level, part)
 
     def _compared(self, level: str | None, batch: pa.RecordBatch) -> pa.RecordBatch:
-        codes = batch.column("geocode").dictionary_encode(null_encoding="encode").indices.to_numpy()
-        changes = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
-        geounit = np.zeros(batch.num_rows, dtype=np.int64)
-        geounit[changes[1:]] = 1
+        first = group_starts(batch, ("geocode",))
+        geounit = np.repeat(np.arange(len(first)), np.diff([*first, batch.num_rows]))
         pairs = batch.column("pairs")
         lengths = pairs.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         flat = pairs.flatten()
         item, value = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("item", "value"))
         row = np.repeat(np.arange(batch.num_rows), lengths)
-        key = np.cumsum(geounit)[row] * len(self.values) + item
-        shape = (len(changes), len(self.values))
+        key = geounit[row] * len(self.values) + item
+        shape = (len(first), len(self.values))
         of_row = batch.column("format").to_pylist()
         format = np.array([self.formats.index(each) if each in self.formats else -1 for each in of_row])[row]
         found, checked = np.zeros((len(self.formats), *shape), dtype=np.int64), np.array(self.values)
@@ -291,7 +289,7 @@ class _Comparison:
         (some,) = np.nonzero((alike > 0) & (checked > 0))
         items = np.concatenate([which, some]).astype(np.int32)
         times = np.concatenate([np.ones(len(which), dtype=np.int64), alike[some]])
-        named = batch.column("geocode").take(pa.array(changes[where]))
+        named = batch.column("geocode").take(pa.array(first[where]))
         arrays = [
             pa.array([level] * len(items), pa.string()),
             pa.concat_arrays([named, pa.nulls(len(some), pa.string())]),
