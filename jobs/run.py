@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from das_spark.cli.main import main
+from das_spark.spark.python_daemon import leave_archives
 
 if __name__ == "__main__":
+    # Before pyspark is imported: spark-submit puts its sources first, which Python compiles again for every run.
+    leave_archives()
+    from das_spark.cli.main import main
+
     sys.exit(main(sys.argv[1:]))

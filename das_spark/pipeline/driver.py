@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
-from das_spark.spark.session import require_safe_session, session
+from das_spark.spark.session import fitted, require_safe_session, session
 from das_spark.store import (
     Journal,
     RunLayout,
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.privacy import LedgerEntry, RunKey
+
+
+#: Bytes of an input of records that are some tens of thousands at most.
+_SMALL_INPUT = 1 << 20
 
 
 @contextmanager
@@ -82,10 +86,21 @@ def driver_attempt(
                 journal.require_known(geolevel)
         if layout.folder.is_dir():  # not where both roots lie elsewhere
             point_latest(layout)  # a run that a guard has refused is not the latest
+        files = () if ledger is None else ledger.files
         try:
-            yield context
+            with fitted(started, entries=plan.product.schema.size, small=_is_small(plan, files)):
+                yield context
         finally:
             set_times(layout.public.path, datetime.fromisoformat(began))
+
+
+def _is_small(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
+    """Whether a run reads so little that Spark need not divide it; of what is not known to be little it is not said."""
+    if plan.input.is_simulated:
+        return plan.input.population.like == "quickstart"
+    if plan.input.reader == "tidy_counts":
+        return False  # a row may stand for any number of people
+    return 0 < sum(int(str(each["bytes"])) for each in files) <= _SMALL_INPUT
 
 
 def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = None) -> None:

@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -31,6 +30,7 @@ from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
+from das_spark.spark.session import temporary_properties
 from das_spark.store import write_texts
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def audit_structure(
             progress(f"run {number + 1} of {len(variants)}: {variant.text}")
             place = folder / "work"  # the same for all: no path may be the difference
             shutil.rmtree(place, ignore_errors=True)
-            with properties(spark, variant.session):
+            with temporary_properties(spark, variant.session):
                 _carry_out(plan, place, variant, spark)
             seen = dict(published(place / "runs"))
             if number:
@@ -180,22 +180,6 @@ def audit_structure(
 def write_structure(report: StructureReport, folder: Path) -> None:
     """Write structure.json and structure.md."""
     write_texts(folder, {"structure.json": report.to_json(), "structure.md": report.to_markdown()})
-
-
-@contextmanager
-def properties(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
-    """Give a session properties for a while."""
-    before = {name: spark.conf.get(name, None) for name in chosen}
-    for name, value in chosen.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
 
 
 def _carry_out(plan: RunPlan | JointPlan, place: Path, variant: Variant, spark: SparkSession) -> None:

@@ -6,9 +6,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -22,6 +23,19 @@ ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 #: All cores, and a second attempt for a task whose worker died: local mode counts failures here and reads no property.
 LOCAL_MASTER = "local[*,2]"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+#: No limit: the bytes of a batch are not looked at.
+_ANY_BYTES = str((1 << 31) - 1)
+#: Bytes of an answer with its number, of an occupied cell with its count, or of two bounds.
+_ENTRY = 16
+#: Of a run of some thousands of people nearly all time is planning and compiling: one partition, and no code is made.
+_SMALL = {
+    _SHUFFLE_PARTITIONS: "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 _EVENT_LOGS = "/tmp/spark-events"  # noqa: S108 - where Spark writes event logs if no property says where
 #: Of a JVM that did not come up (PySpark tells no more), and of what a property must not be, in the JVM's words.
 _NO_JVM = "JAVA_GATEWAY_EXITED"
@@ -112,14 +126,54 @@ def _with_properties(builder: SparkSession.Builder, file: Path) -> SparkSession.
 
 
 @contextmanager
+def fitted(spark: SparkSession, *, entries: int, small: bool) -> Iterator[None]:
+    """Let Spark plan for the size of a run; then as before. What was set since the session began stays as it is.
+
+    Args:
+        spark: The session.
+        entries: Most answers or cells that a row of a geounit can have.
+        small: Whether all tables of the run have few rows.
+    """
+    chosen = dict(_SMALL) if small else {}
+    # For every row that joins a batch Spark sums up the bytes of all its columns, which were a third of the JVM's work
+    # for a nation of blocks. Where even the largest rows fill no batch, there is nothing to look for.
+    jvm: Any = spark.sparkContext._jvm
+    most = jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(spark.conf.get(_BATCH_BYTES))
+    if 0 < int(str(spark.conf.get(_BATCH_ROWS))) * entries * _ENTRY <= most:
+        chosen[_BATCH_BYTES] = _ANY_BYTES
+    began = spark.sparkContext.getConf()
+    with temporary_properties(
+        spark, {key: value for key, value in chosen.items() if began.get(key) in (None, spark.conf.get(key))}
+    ):
+        yield
+
+
+@contextmanager
 def adaptive(spark: SparkSession) -> Iterator[None]:
     """Let Spark size shuffles by what flows through them, for plans of many small tables; then as before."""
-    before = spark.conf.get(_ADAPTIVE, "false")
-    spark.conf.set(_ADAPTIVE, "true")
+    if (
+        spark.conf.get(_SHUFFLE_PARTITIONS) == "1"
+    ):  # there is nothing to size, and looking costs a plan for every shuffle
+        yield
+        return
+    with temporary_properties(spark, {_ADAPTIVE: "true"}):
+        yield
+
+
+@contextmanager
+def temporary_properties(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Set properties of Spark SQL for a while."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
     try:
         yield
     finally:
-        spark.conf.set(_ADAPTIVE, str(before))
+        for key, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, earlier)
 
 
 def application_of(context: SparkContext) -> tuple[str, str]:

@@ -6,7 +6,16 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
-from das_spark.spark.session import LOCAL_MASTER, properties, properties_file, require_safe_session, session
+from das_spark.spark.session import (
+    LOCAL_MASTER,
+    adaptive,
+    fitted,
+    properties,
+    properties_file,
+    require_safe_session,
+    session,
+    temporary_properties,
+)
 
 CONF = Path(__file__).parents[2] / "conf" / "spark"
 CONFIGURATIONS = sorted(CONF.glob("*.conf"))
@@ -131,3 +140,47 @@ def test_only_what_must_be_mended_first_is_no_reason_to_try_again(monkeypatch, e
 @pytest.mark.spark
 def test_the_session_of_the_caller_is_used(spark):
     assert session("another name") is spark
+
+
+SHUFFLE, CODE = "spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage"
+ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
+ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+def test_properties_are_set_for_a_while(spark):
+    unknown = "spark.das.unknown"
+    with temporary_properties(spark, {SHUFFLE: "17", unknown: "1"}):
+        assert spark.conf.get(SHUFFLE) == "17"
+        assert spark.conf.get(unknown) == "1"
+    assert spark.conf.get(SHUFFLE) == spark.sparkContext.getConf().get(SHUFFLE)
+    assert spark.conf.get(unknown, None) is None
+
+
+def test_a_small_run_is_not_divided_and_nothing_of_it_is_compiled(spark):
+    before = [spark.conf.get(key) for key in (SHUFFLE, CODE, BYTES)]
+    with fitted(spark, entries=10, small=True):
+        assert (spark.conf.get(SHUFFLE), spark.conf.get(CODE)) == ("1", "false")
+        with adaptive(spark):
+            assert spark.conf.get(ADAPTIVE) == "false", "there is nothing to size"
+    with fitted(spark, entries=10, small=False):
+        assert [spark.conf.get(key) for key in (SHUFFLE, CODE)] == before[:2]
+        with adaptive(spark):
+            assert spark.conf.get(ADAPTIVE) == "true"
+    assert [spark.conf.get(key) for key in (SHUFFLE, CODE, BYTES)] == before
+
+
+def test_what_somebody_has_set_stays(spark):
+    with temporary_properties(spark, {SHUFFLE: "13", BYTES: "1m"}), fitted(spark, entries=1, small=True):
+        assert spark.conf.get(SHUFFLE) == "13"
+        assert spark.conf.get(CODE) == "false"
+
+
+def test_bytes_of_batches_are_counted_only_where_large_rows_may_fill_one(spark):
+    rows = int(spark.conf.get(ROWS))
+    fill = (64 << 20) // (rows * 16)  # entries of rows that together are 64 MiB
+    with fitted(spark, entries=fill, small=False):
+        assert spark.conf.get(BYTES) == str(2**31 - 1)
+    with fitted(spark, entries=fill + 1, small=False):
+        assert spark.conf.get(BYTES) != str(2**31 - 1)
+    with temporary_properties(spark, {ROWS: "0"}), fitted(spark, entries=1, small=False):
+        assert spark.conf.get(BYTES) != str(2**31 - 1), "rows are without a limit then"
