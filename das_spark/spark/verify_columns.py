@@ -12,6 +12,7 @@ What fails is named by geocode and column.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -314,23 +315,42 @@ def measurement_columns(
     else:
         wanted = wanted.join(shares.select("level", "geocode", "share"), ["level", "geocode"], "left")
         wanted = wanted.withColumn("times", F.when(F.col("share") == UNMEASURED, 0).otherwise(F.col("times")))
-    keys, compared = ("level", "geocode", "query"), (*_SHAPE, "variance")
     expected = wanted.join(named, ["level", "query", "share"], "left").select(
-        *keys, F.col("times").alias("rows"), *compared, F.lit(0).alias("odd")
+        "level", "geocode", "query", F.lit(0).alias("side"), F.col("times").alias("rows"), *_SHAPE, "variance"
     )
-    odd = F.coalesce(_odd_parent(spine), F.lit(True)).cast("int").alias("odd")
     shape = _shape(F.col("rows"), F.size("values"))
-    found = measurements.select(*keys, F.lit(1).alias("rows"), *shape, "variance", odd)
-    summed = side_by_side([expected, found], keys, compared, F.max("odd").alias("odd"))
-    differ = {name: (F.col("rows1") > 0) & ~F.col(f"{name}0").eqNullSafe(F.col(f"{name}1")) for name in compared}
-    wrong = {
-        "geocode or query": F.col("rows0") != F.col("rows1"),
-        "parent": F.col("odd") != 0,
-        "rows": differ["kept"] | differ["hash"],
-        "values": differ["length"],
-        "variance": differ["variance"],
+    odd = F.coalesce(_odd_parent(spine), F.lit(True)).cast("int").alias("odd")
+    found = measurements.select("level", "geocode", "query", F.lit(1), F.lit(1), *shape, "variance", odd)
+    # Of a nation there are a hundred million rows. Those of a geounit are told apart by hashes under a key that is
+    # drawn now, and the hashes of each side are put together: as every query is expected once, as many rows of the
+    # same hashes are the same rows, unless hashes of 64 bits meet.
+    own = {
+        "query": ("query",),
+        "rows": ("query", "kept", "hash"),
+        "values": ("query", "length"),
+        "variance": ("query", "variance"),
     }
-    return columns_rule(first_wrong(summed, "measurements", wrong), "measurements", spine.names)
+    key, there = F.lit(secrets.randbits(63)), F.col("rows") > 0
+    hashes = [F.when(there, F.xxhash64(key, *columns)).alias(f"of_{name}") for name, columns in own.items()]
+    both = expected.withColumn("odd", F.lit(0)).unionAll(found)
+    of_side = [F.when(F.col("side") == side, F.col("rows")) for side in (0, 1)]
+    summed = (
+        both.select("level", "geocode", "side", "rows", "odd", *hashes)
+        .groupBy("level", "geocode")
+        .agg(
+            F.count(of_side[0]).alias("checked"),
+            *[F.coalesce(F.sum(rows), F.lit(0)).alias(f"rows{side}") for side, rows in enumerate(of_side)],
+            *[F.bit_xor(f"of_{name}").alias(f"of_{name}") for name in own],
+            F.max("odd").alias("odd"),
+        )
+    )
+    differ = {name: F.coalesce(F.col(f"of_{name}"), F.lit(0)) != 0 for name in own}
+    wrong = {
+        "geocode or query": (F.col("rows0") != F.col("rows1")) | differ["query"],
+        "parent": F.col("odd") != 0,
+        **{name: differ[name] for name in ("rows", "values", "variance")},
+    }
+    return columns_rule(first_wrong(summed, "measurements", wrong, F.col("checked")), "measurements", spine.names)
 
 
 def diagnostic_columns(

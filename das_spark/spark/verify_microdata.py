@@ -7,6 +7,7 @@ Several formats are compared at once: the side of estimates and invariants is th
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -125,11 +126,23 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
         )
         persons = _joined_again(persons, *divided, keys)
     found = persons.select("format", *keys, "count", F.lit(0))
-    differences = [_difference(format, "count").alias(format) for format in microdata.formats]
-    summed = sides.unionAll(found).groupBy(*keys).agg(F.sum("rows").alias("rows"), *differences)
-    compared = [
-        Finding(PERSONS_EQUAL, F.col(format) != 0, F.col("rows"), microdata.note(format))
+    # Records of a geounit are compared by two sums over its combinations, weighted by a hash of each under a key that
+    # is drawn now: the combinations of a nation would be hundreds of millions of groups. Sums over different records
+    # are the same with a probability of 2**-62; where one leaves 64 bits there is no sum, and the geounit fails.
+    hashed = F.xxhash64(F.lit(secrets.randbits(63)), *(name for name in keys if name != "geocode"))
+    weights = [F.shiftrightunsigned(hashed, 33).alias("first"), hashed.bitwiseAND((1 << 31) - 1).alias("second")]
+    weighted = sides.unionAll(found).select("format", "geocode", "count", "rows", *weights)
+    differences = [
+        F.try_sum(_signed(format, F.try_multiply("count", weight))).alias(f"{format}_{weight}")
         for format in microdata.formats
+        for weight in ("first", "second")
+    ]
+    summed = weighted.groupBy("geocode").agg(F.sum("rows").alias("rows"), *differences)
+    differs = {
+        format: (F.col(f"{format}_first") != 0) | (F.col(f"{format}_second") != 0) for format in microdata.formats
+    }
+    compared = [
+        Finding(PERSONS_EQUAL, differs[format], F.col("rows"), microdata.note(format)) for format in microdata.formats
     ]
     looked = [Finding(each.rule, F.lit(False), 1, each.note) for each in compared]
     every = findings(summed, *compared, level=level).unionAll(findings(leaf, *looked, level=level))
@@ -221,9 +234,13 @@ def _units_equal(
 
 def _difference(format: str, column: str) -> Column:
     """What was expected (rows of no format) less what a format has."""
-    value, none = F.coalesce(F.col(column), F.lit(0)), F.lit(0).cast("bigint")
-    signed = F.when(F.col("format") == "", value).when(F.col("format") == format, -value).otherwise(none)
-    return F.sum(signed)
+    return F.sum(_signed(format, F.coalesce(F.col(column), F.lit(0))))
+
+
+def _signed(format: str, value: Column) -> Column:
+    """A value that is expected as it is, one of a format less than nothing, one of another as 0."""
+    none = F.lit(0).cast("bigint")
+    return F.when(F.col("format") == "", value).when(F.col("format") == format, -value).otherwise(none)
 
 
 def _rule(frame: DataFrame, microdata: MicrodataTables, level: str, *names: str) -> Rule:
