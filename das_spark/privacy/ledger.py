@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from das_spark.errors import BudgetError, PrivacyGuardError
@@ -540,6 +541,7 @@ def line_of(line: LedgerEntry | AttemptLine) -> str:
     return json.dumps(line.as_record(), ensure_ascii=False)
 
 
+@lru_cache(maxsize=1 << 14)  # a run reads its ledger some thirty times, and a dataset may have hundreds of runs
 def _line(text: str) -> LedgerEntry | AttemptLine:
     try:
         record = json.loads(text)
