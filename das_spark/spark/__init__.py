@@ -3,5 +3,5 @@
 `level_pass` is the distributed executor: it brings the rows of each family together and lets `das_spark.core` work on
 them. `spine`, `histograms`, `bounds` make the tables that it reads of what `readers` deliver; `verify*` compare what is
 published, independently of the code that made it; `tabulate`, `evaluate*`, `sample` and `compare` are queries for
-tables and reports. `session` starts Spark.
+tables and reports. `session` starts Spark, and Spark forks its workers from `python_daemon`.
 """
