@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
@@ -164,7 +165,14 @@ def test_a_measurement_without_its_rows_or_twice_is_found(calm, workshop, spark,
     def twice(rows: pa.Table) -> pa.Table:
         return pa.concat_tables([rows, rows.slice(0, 1)])
 
-    for number, change in enumerate((lambda rows: rows.slice(1), twice)):
+    def all_alike(rows: pa.Table) -> pa.Table:
+        """As many rows as there must be of a geounit, all of one query."""
+        own = pc.equal(rows.column("geocode"), rows.column("geocode")[0])
+        first, several = rows.slice(0, 1), rows.filter(own).num_rows
+        assert several > 1
+        return pa.concat_tables([rows.filter(pc.invert(own)), *[first] * several])
+
+    for number, change in enumerate((lambda rows: rows.slice(1), twice, all_alike)):
         folder = tmp_path / str(number)
         shutil.copytree(calm.public.path, folder)
         layout = PublicLayout(folder)

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from verified_run import BLOCKS, PRODUCT, failing, leaf_frame
+from verified_run import BLOCKS, CELL, PRODUCT, failing, leaf_frame
 
 from das_spark.errors import VerificationError
 from das_spark.io.microdata_digest import microdata_parts
@@ -147,6 +147,20 @@ def test_a_person_that_is_missing_twice_or_elsewhere_is_caught(files, corruption
     checks = files.checks((format,))
     assert {"microdata equal estimates", "persons in units"} <= failing(checks)
     assert BLOCKS[0] in checks[0].failing
+
+
+def test_people_who_change_places_between_cells_are_caught_though_every_number_is_right(files):
+    """Records of two cells of a geounit are exchanged in number: totals, units and populations stay as they are."""
+    cells = {CELL["adult"]: 2, CELL["child"]: 3, CELL["prison"]: 4}
+    tables = files.run.with_blocks({BLOCKS[0]: cells})
+    checks = Files(type(files.run)(files.run.spark, tables), files.layout).checks()
+    assert failing(checks) == {"microdata equal estimates"}
+
+
+def test_a_count_too_large_to_be_weighed_fails_its_geounit(files):
+    tables = files.run.with_blocks({BLOCKS[0]: {CELL["adult"]: 1 << 60, CELL["prison"]: 4}})
+    checks = Files(type(files.run)(files.run.spark, tables), files.layout).checks()
+    assert [check.failing for check in checks if check.name == "microdata equal estimates"] == [(BLOCKS[0],)]
 
 
 def test_a_person_in_a_unit_of_another_part_is_caught_though_there_is_such_a_unit(files):
