@@ -39,7 +39,7 @@ STAGE_LINE = re.compile(
 VICTIMS = {
     "worker": "org.apache.spark.deploy.worker.Worker",
     "executor": "CoarseGrainedExecutorBackend",
-    "Python worker": "pyspark.daemon",
+    "Python worker": "das_spark.spark.python_daemon",
 }
 
 

@@ -86,7 +86,7 @@ def test_a_run_on_a_cluster_publishes_what_local_mode_does(tmp_path, spark, cens
     assert sum(isinstance(content, list) for content in ours.values()) > tables
     executors = {line for line in seen if "CoarseGrainedExecutorBackend" in line}
     assert {match.group(1) for line in executors if (match := re.search(r"--cores (\d+)", line))} == {"1"}
-    assert packed == any(line.startswith("./environment/bin/python -m pyspark.daemon") for line in seen)
+    assert packed == any(line.startswith("./environment/bin/python -m das_spark.spark.python_daemon") for line in seen)
     work = sorted((tmp_path / "cluster" / "work").glob("worker-*/app-*/*/stderr"))
     assert len({path.parts[-4] for path in work}) == 2, "both workers had an executor"
     assert all("Finished task" in path.read_text() for path in work), "both executors had tasks"
