@@ -202,7 +202,7 @@ def write_intervals(passes: LinearPasses, tables: Sequence[Table], writing: Tabl
         for table in tables:
             found = intervals(at_levels(rows, writing.levels(table)), table, first, level, "level")
             files = write_levels(found, table.name, writing.writer(table), leaves, census, ["geocode"])
-            writing.promote(table, files)
+            writing.promote((table, files))
             first += len(table.names)
 
 

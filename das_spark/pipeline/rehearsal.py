@@ -170,7 +170,8 @@ def rehearse_table(plan: RunPlan, table: TableShell, folder: Path, geounits: Cal
     file = f"{level_folder(lowest)}/part-00000"
     batches = list(task(iter([made.batch(units=False)])))
     reports = writer((table.name, file, batch) for batch in batches)
-    writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])
+    files = writer.place([row for report in reports for row in report.to_pylist()])[table.name]
+    writing.promote((table, files))
     first = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
     right = _is_first_column(table, first, made.counts)
     for format in plan.output.tables:

@@ -174,9 +174,8 @@ def _write_intervals(context: RunContext, estimates: DataFrame, tables: Sequence
     leaves = read_table(context.spark, context.published, public.level(context.published, context.census.leaf.name))
     for table in left:
         rows = intervals_of_counts(at_levels(estimates, writing.levels(table)), table, offsets)
-        writing.promote(
-            table, write_levels(rows, table.name, writing.writer(table), leaves, context.census, ["geocode"])
-        )
+        files = write_levels(rows, table.name, writing.writer(table), leaves, context.census, ["geocode"])
+        writing.promote((table, files))
         discard(staging.folder)
 
 

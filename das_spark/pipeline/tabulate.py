@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -100,19 +102,25 @@ class TablesWriting:
         places = [(format, level) for format in self.formats for level in self.levels(table)]
         return all(finished(self.target.level(table.name, *place)) for place in places)
 
-    def promote(self, table: TableShell, written: Sequence[FileRecord]) -> None:
-        """Make CSV of the staged Parquet files where that is wanted, and promote level by level."""
-        for level in self.levels(table):
-            parts = part_files(self._staged(PARQUET, table) / level_folder(level))
-            if CSV in self.formats:
-                write_csv(parts, self._staged(CSV, table) / level_folder(level), self.schema(table).names)
-        self.staging.guard()
-        for format in self.formats:
-            write_about(self.target.table(table.name, format), table, self.facts)
-            for level in self.levels(table):
-                target = self.target.level(table.name, format, level)
-                files = below(level_folder(level), written) if format == PARQUET else None
-                replace_folder(self._staged(format, table) / level_folder(level), target, files)
+    def promote(self, *written: tuple[TableShell, Sequence[FileRecord]]) -> None:
+        """Make CSV of the staged Parquet files where that is wanted, and promote table by table, level by level."""
+        if CSV in self.formats:
+            places = [(table, level) for table, _ in written for level in self.levels(table)]
+            # Reading, writing and making text of numbers are Arrow's, which lets go of Python's lock.
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                list(threads.map(self._write_csv, *zip(*places, strict=True)))
+        for table, files in written:
+            self.staging.guard()
+            for format in self.formats:
+                write_about(self.target.table(table.name, format), table, self.facts)
+                for level in self.levels(table):
+                    target = self.target.level(table.name, format, level)
+                    records = below(level_folder(level), files) if format == PARQUET else None
+                    replace_folder(self._staged(format, table) / level_folder(level), target, records)
+
+    def _write_csv(self, table: TableShell, level: str) -> None:
+        parts = part_files(self._staged(PARQUET, table) / level_folder(level))
+        write_csv(parts, self._staged(CSV, table) / level_folder(level), self.schema(table).names)
 
 
 def publish_tables(context: RunContext) -> None:
@@ -244,6 +252,5 @@ def _write_all(estimates: DataFrame, tables: Sequence[TableShell], writing: Tabl
         discard(staging)  # of an earlier process of that number
         if tables:
             written = write_tables(estimates, tables, writing.census, writing.writer(*tables))
-            for table in tables:
-                writing.promote(table, written[table.name])
+            writing.promote(*((table, written[table.name]) for table in tables))
         discard(staging)
