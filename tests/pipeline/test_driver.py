@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +20,12 @@ from das_spark.spark.executors import TIMEOUT
 from das_spark.store import RunLayout, hold_run, is_held, open_run, write_durably
 
 ENTRY = SimpleNamespace(insecure=True)
+
+
+@pytest.fixture(autouse=True)
+def no_properties(monkeypatch):
+    """The session is made up: nothing can be set in it."""
+    monkeypatch.setattr(driver, "fitted", lambda *_, **__: nullcontext())
 
 
 def run_of(workshop: Any) -> None:
