@@ -147,6 +147,7 @@ ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.executi
 ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
+@pytest.mark.spark
 def test_properties_are_set_for_a_while(spark):
     unknown = "spark.das.unknown"
     with temporary_properties(spark, {SHUFFLE: "17", unknown: "1"}):
@@ -156,6 +157,7 @@ def test_properties_are_set_for_a_while(spark):
     assert spark.conf.get(unknown, None) is None
 
 
+@pytest.mark.spark
 def test_a_small_run_is_not_divided_and_nothing_of_it_is_compiled(spark):
     before = [spark.conf.get(key) for key in (SHUFFLE, CODE, BYTES)]
     with fitted(spark, entries=10, small=True):
@@ -169,12 +171,14 @@ def test_a_small_run_is_not_divided_and_nothing_of_it_is_compiled(spark):
     assert [spark.conf.get(key) for key in (SHUFFLE, CODE, BYTES)] == before
 
 
+@pytest.mark.spark
 def test_what_somebody_has_set_stays(spark):
     with temporary_properties(spark, {SHUFFLE: "13", BYTES: "1m"}), fitted(spark, entries=1, small=True):
         assert spark.conf.get(SHUFFLE) == "13"
         assert spark.conf.get(CODE) == "false"
 
 
+@pytest.mark.spark
 def test_bytes_of_batches_are_counted_only_where_large_rows_may_fill_one(spark):
     rows = int(spark.conf.get(ROWS))
     fill = (64 << 20) // (rows * 16)  # entries of rows that together are 64 MiB
