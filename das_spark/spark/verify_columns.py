@@ -123,23 +123,17 @@ class MeasuredQuery:
     variances: Mapping[str, float]
 
 
-def side_by_side(frames: Sequence[DataFrame], keys: Sequence[str], compared: Sequence[str], *more: Column) -> DataFrame:
-    """What frames have of the same keys: how many rows each (rows0, rows1), and their values (parent0, parent1).
+def side_by_side(frames: Sequence[DataFrame], keys: Sequence[str], compared: Sequence[str]) -> DataFrame:
+    """What frames have of the same keys: how many rows each (rows0, rows1), and their values (parent0, parent1)."""
+    sides = [frame.withColumn("side", F.lit(number)) for number, frame in enumerate(frames)]
 
-    A frame may say in a column rows how many each of its rows stands for.
-    """
-    sides = [
-        (frame if "rows" in frame.columns else frame.withColumn("rows", F.lit(1))).withColumn("side", F.lit(number))
-        for number, frame in enumerate(frames)
-    ]
+    def of(number: int, value: Column) -> Column:
+        return F.when(F.col("side") == number, value)
 
-    def of(number: int, name: str) -> Column:
-        return F.when(F.col("side") == number, F.col(name))
-
-    rows = [F.coalesce(F.sum(of(number, "rows")), F.lit(0)).alias(f"rows{number}") for number in range(len(frames))]
-    values = [F.max(of(number, name)).alias(f"{name}{number}") for name in compared for number in (0, 1)]
+    rows = [F.count(of(number, F.lit(1))).alias(f"rows{number}") for number in range(len(frames))]
+    values = [F.max(of(number, F.col(name))).alias(f"{name}{number}") for name in compared for number in (0, 1)]
     every = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), sides)
-    return every.groupBy(*keys).agg(*rows, *values, *more)
+    return every.groupBy(*keys).agg(*rows, *values)
 
 
 def rule_name(table: str) -> str:
