@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.statement import notices_of
 from das_spark.spark.census import published_estimates
-from das_spark.spark.level_pass import FamilySpread
+from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.run_tables import LevelTables
 
 if TYPE_CHECKING:

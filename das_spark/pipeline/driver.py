@@ -13,7 +13,7 @@ from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
-from das_spark.spark.session import fitted, require_safe_session, session
+from das_spark.spark.session import entries_of_one_task, fitted, require_safe_session, session
 from das_spark.store import (
     Journal,
     RunLayout,
@@ -66,7 +66,9 @@ def driver_attempt(
             )
         started = spark or session(f"das_spark {layout.run_id}")
         log_application(progress, started)
-        executor_timeout(started.sparkContext)  # a wrong one is found here, and not in the first stage
+        # A wrong property is found here, and not in the first stage that asks for it.
+        executor_timeout(started.sparkContext)
+        entries_of_one_task(started)
         context = RunContext(
             plan,
             layout,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import lazy_levels, level_plan
@@ -15,6 +16,7 @@ from das_spark.core.linear import Statistics, upward
 from das_spark.pipeline.levels import LevelJobs, table_writer
 from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact, table_rows
 from das_spark.spark.arranged import write_levels, written_files
+from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.intervals import (
     at_level,
     census_moments,
@@ -26,7 +28,6 @@ from das_spark.spark.intervals import (
 )
 from das_spark.spark.level_pass import (
     DownwardTask,
-    FamilySpread,
     Writing,
     carried_down,
 )
@@ -129,7 +130,7 @@ class LinearPasses:
 
     @property
     def _jobs(self) -> LevelJobs:
-        return LevelJobs(self.plan, self.spine, self._read, self._spread)
+        return LevelJobs(self.plan, self.spine, self.public.level, partial(read_table, self.spark), self._spread)
 
     def _read(self, table: str, level: str) -> DataFrame:
         return read_table(self.spark, table, self.public.level(table, level))

@@ -17,6 +17,7 @@ from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measureme
 from das_spark.errors import EstimationError, PrivacyGuardError
 from das_spark.pipeline.charge import agree
 from das_spark.spark.arranged import written_files
+from das_spark.spark.family_rows import StoredRows
 from das_spark.spark.level_pass import (
     EstimationTask,
     MeasurementTask,
@@ -30,8 +31,8 @@ from das_spark.spark.level_pass import (
     slowest_families,
     upward,
 )
-from das_spark.spark.session import require_safe_session
-from das_spark.spark.tables import first_rows, read_table
+from das_spark.spark.session import entries_of_one_task, require_safe_session
+from das_spark.spark.tables import read_table
 from das_spark.store import (
     Journal,
     Step,
@@ -46,14 +47,12 @@ from das_spark.store.tables import TABLES
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from das_spark.config import RunPlan
     from das_spark.core import MeasuredFamily, UpwardResult
     from das_spark.estimation import FamilyPlan
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
-    from das_spark.spark.level_pass import FamilySpread
+    from das_spark.spark.family_rows import FamilySpread, Rows
     from das_spark.store import FileRecord
 
     Written = Mapping[str, tuple[FileRecord, ...]]
@@ -141,7 +140,7 @@ def measure(context: RunContext, geolevel: str) -> None:
 
 def _require_whole_input(context: RunContext, geolevel: str) -> None:
     """Refuse to draw where a file of what is joined was lost: geounits that are left out could never be measured."""
-    parents = LevelJobs.of(context).parents(geolevel)
+    parents = LevelJobs.of(context, geolevel).parents(geolevel)
     context.tables.require_complete("histograms", geolevel)
     if parents is not None:
         context.tables.require_complete("estimates", parents)
@@ -151,11 +150,10 @@ def _require_whole_input(context: RunContext, geolevel: str) -> None:
 
 def _require_own_addresses(context: RunContext, geolevel: str) -> None:
     """Refuse to draw where two geounits would get one noise: their difference would be published exactly."""
-    found = first_rows(shared_addresses(context.tables.read("histograms", geolevel)), 1, "geocode")
-    if found:
+    for geocode, geounits in shared_addresses(LevelJobs.of(context, geolevel).read("histograms", geolevel), 1):
         raise PrivacyGuardError(
-            f"geolevel {geolevel}: {found[0]['geounits']} geounits, of which {found[0]['geocode']} is one, have one "
-            "address in the randomness and would get the same noise",
+            f"geolevel {geolevel}: {geounits} geounits, of which {geocode} is one, have one address in the randomness "
+            "and would get the same noise",
             hint="nothing is drawn; if no geocode stands twice in the input, this is a fault of das_spark: report it",
         )
 
@@ -169,13 +167,21 @@ class LevelJobs:
 
     plan: RunPlan
     spine: Spine
-    read: Callable[[str, str], DataFrame]  # a level of a table by the names of both
+    folder: Callable[[str, str], Path]  # where a level of a table lies, by the names of both
+    opened: Callable[[str, Path], Rows]  # the rows of a table in a folder
     spread: Callable[[str], FamilySpread]
 
     @classmethod
-    def of(cls, context: RunContext) -> LevelJobs:
-        """Those of a run."""
-        return cls(context.plan, context.spine, context.tables.read, context.spread)
+    def of(cls, context: RunContext, geolevel: str) -> LevelJobs:
+        """Those of a level of a run: on tables that Spark reads, or, of a small level, that one task reads."""
+        entries = context.tables.geounit_counts()[geolevel] * context.plan.product.schema.size
+        spark = context.spark
+        opened = StoredRows.of if entries <= entries_of_one_task(spark) else partial(read_table, spark)
+        return cls(context.plan, context.spine, context.tables.folder, opened, context.spread)
+
+    def read(self, table: str, geolevel: str) -> Rows:
+        """A level of a table."""
+        return self.opened(table, self.folder(table, geolevel))
 
     @property
     def upward_levels(self) -> tuple[str, ...]:
@@ -191,7 +197,7 @@ class LevelJobs:
         """The level above one, where there is one and it is estimated when the level is measured."""
         return None if geolevel in self.upward_levels else self.above(geolevel)
 
-    def measure(self, histograms: DataFrame, geolevel: str, task: MeasurementTask, folder: Path) -> Written:
+    def measure(self, histograms: Rows, geolevel: str, task: MeasurementTask, folder: Path) -> Written:
         """Measure histograms of a level."""
         writer, parents = table_writer({"measurements": folder}), self.parents(geolevel)
         report = measurements(
@@ -216,7 +222,7 @@ class LevelJobs:
         sums = {} if above is None else {"upward_sums": folder("upward_sums", above)}
         return {**sums, "upward": folder("upward", geolevel)}
 
-    def carry_up(self, geolevel: str, sums: DataFrame | None, carry: Carry, folders: Mapping[str, Path]) -> Written:
+    def carry_up(self, geolevel: str, sums: Rows | None, carry: Carry, folders: Mapping[str, Path]) -> Written:
         """Carry a level upwards; `sums` is what is known of it by the levels below."""
         writer, task = table_writer(folders), UpwardTask(level_plan(self.plan, geolevel), carry)
         top = self.above(geolevel) is None
@@ -237,7 +243,7 @@ class LevelJobs:
         )
         return written_files(report, writer)
 
-    def level(self, geolevel: str, known: DataFrame | None) -> PublicLevel:
+    def level(self, geolevel: str, known: Rows | None) -> PublicLevel:
         """What is public of a level, with what is known of it from below."""
         geounits, measured, bounds = (self.read(name, geolevel) for name in ("geounits", "measurements", "bounds"))
         published = None if self.plan.product.published is None else self.read("published", geolevel)
@@ -246,8 +252,8 @@ class LevelJobs:
 
 def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path) -> tuple[FileRecord, ...]:
     """Measure the confidential histograms of a level into the staging folder of an attempt."""
-    histograms, task = context.tables.read("histograms", geolevel), measurement_task(context, geolevel, attempt)
-    return LevelJobs.of(context).measure(histograms, geolevel, task, staging)["measurements"]
+    jobs, task = LevelJobs.of(context, geolevel), measurement_task(context, geolevel, attempt)
+    return jobs.measure(jobs.read("histograms", geolevel), geolevel, task, staging)["measurements"]
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
@@ -261,7 +267,7 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     if finished(context.tables.folder("upward", geolevel)):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
         return
-    jobs = LevelJobs.of(context)
+    jobs = LevelJobs.of(context, geolevel)
     if geolevel != jobs.upward_levels[-1]:
         context.tables.require_every_geounit("upward_sums", geolevel)
     staging = context.tables.fresh_staging("upward", geolevel)
@@ -276,7 +282,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
     if finished(target):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
-    jobs = LevelJobs.of(context)
+    jobs = LevelJobs.of(context, geolevel)
     above = jobs.above(geolevel)
     if above is not None:
         context.tables.require_complete("estimates", above)
@@ -290,7 +296,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
     names = ("diagnostics", *(["estimate_arrays"] if arrays else []), "estimates")
     with disk_errors(staging):
         written = jobs.estimate(geolevel, {table: staging / table for table in (*names, "seconds")})
-        diagnostics, seconds = (read_table(context.spark, name, staging / name) for name in ("diagnostics", "seconds"))
+        diagnostics, seconds = (jobs.opened(name, staging / name) for name in ("diagnostics", "seconds"))
         try:
             _refuse_failures(context, geolevel, diagnostics)
         except EstimationError:
@@ -322,13 +328,13 @@ def _commit(
     discard(staging)
 
 
-def _log_slowest(context: RunContext, geolevel: str, diagnostics: DataFrame, seconds: DataFrame) -> None:
+def _log_slowest(context: RunContext, geolevel: str, diagnostics: Rows, seconds: Rows) -> None:
     """Keep the times of the slowest families in the log, which is restricted."""
     families = slowest_families(diagnostics, seconds, SLOWEST)
     context.progress.log(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
 
 
-def _refuse_failures(context: RunContext, geolevel: str, diagnostics: DataFrame) -> None:
+def _refuse_failures(context: RunContext, geolevel: str, diagnostics: Rows) -> None:
     number, rows = failed_families(diagnostics, NAMED)
     if not number:
         return

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: What rows of intervals of published counts are counted under in the manifest.
 PLACE: Final = "replicate_intervals"
 #: Tables that a replicate has of its own; it shares all others with the run.
-_OWN: Final = ("measurements", "upward", "upward_sums", "estimates", "estimate_arrays")
+_OWN: Final = ("measurements", "diagnostics", "upward", "upward_sums", "estimates", "estimate_arrays")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +57,22 @@ class _Replicate:
         """Measure the estimates of the run."""
         context = self.context
         plan = measurement_plan(context.plan, geolevel, context.shares_of(geolevel), self._key(), self.number)
-        published = context.tables.read("estimates", geolevel)
-        folder = self.folder.level("measurements", geolevel)
-        self._jobs().measure(published, geolevel, MeasurementTask(plan), folder)
+        jobs, folder = self._jobs(geolevel), self.folder.level("measurements", geolevel)
+        published = jobs.opened("estimates", context.tables.folder("estimates", geolevel))
+        jobs.measure(published, geolevel, MeasurementTask(plan), folder)
 
     def upward(self, geolevel: str) -> None:
         """Carry a level upwards."""
-        jobs = self._jobs()
+        jobs = self._jobs(geolevel)
         jobs.upward(geolevel, jobs.upward_folders(geolevel, self.folder.level))
 
     def estimate(self, geolevel: str) -> None:
         """Estimate a level."""
         arrays = ("estimate_arrays",) if needs_of(self.context.plan).arrays else ()
         names = ("diagnostics", *arrays, "estimates", "seconds")
-        self._jobs().estimate(geolevel, {name: self.folder.level(name, geolevel) for name in names})
-        diagnostics = read_table(self.context.spark, "diagnostics", self.folder.level("diagnostics", geolevel))
-        number, rows = failed_families(diagnostics, NAMED)
+        jobs = self._jobs(geolevel)
+        jobs.estimate(geolevel, {name: self.folder.level(name, geolevel) for name in names})
+        number, rows = failed_families(jobs.read("diagnostics", geolevel), NAMED)
         if number:
             named = ", ".join(row["family"] for row in rows)
             raise EstimationError(
@@ -91,13 +91,14 @@ class _Replicate:
         # Of public things alone: noise that is to hide nothing may be drawn again by anybody.
         return RunKey.insecure(f"replicate {self.number} of run {self.context.layout.run_id}")
 
-    def _jobs(self) -> LevelJobs:
-        return replace(LevelJobs.of(self.context), read=self._read)
+    def _jobs(self, geolevel: str) -> LevelJobs:
+        return replace(LevelJobs.of(self.context, geolevel), folder=self._folder)
+
+    def _folder(self, table: str, geolevel: str) -> Path:
+        return self.folder.level(table, geolevel) if table in _OWN else self.context.tables.folder(table, geolevel)
 
     def _read(self, table: str, geolevel: str) -> DataFrame:
-        if table in _OWN:
-            return read_table(self.context.spark, table, self.folder.level(table, geolevel))
-        return self.context.tables.read(table, geolevel)
+        return read_table(self.context.spark, table, self._folder(table, geolevel))
 
 
 def replicate_intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:

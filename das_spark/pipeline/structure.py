@@ -3,7 +3,8 @@
 The whole system runs on synthetic inputs that differ in one record, under one test key, with noise that is measured
 without what it shall hide: so the noisy answers of all runs are the same, and every byte below their public roots must
 be, names, modes and times of change included. Between the runs everything is varied that confidential sizes could vary:
-the order of the input's rows, into how many files and partitions they are cut, and how Spark joins and packs them.
+the order of the input's rows, into how many files and partitions they are cut, how Spark joins and packs them, and
+whether it divides levels at all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
-from das_spark.spark.session import temporary_properties
+from das_spark.spark.session import ONE_TASK, temporary_properties
 from das_spark.store import write_texts
 
 if TYPE_CHECKING:
@@ -67,10 +68,11 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 VARIANTS: Final = (
     Variant("the first input", (0, 0), 1, {_SHUFFLE: "4", _ADAPTIVE: "true"}),
     Variant(
-        "another record, in another geounit, in other attributes; many partitions, each file by itself",
+        "another record, in another geounit, in other attributes; many partitions, of small levels too, each file by "
+        "itself",
         (-1, -1),
         5,
-        {_SHUFFLE: "7", _ADAPTIVE: "false", _PACKED: "2048", _OPENING: "0"},
+        {_SHUFFLE: "7", _ADAPTIVE: "false", _PACKED: "2048", _OPENING: "0", ONE_TASK: "0"},
     ),
     Variant(
         "another record in the same geounit; partitions of many files, no broadcast joins",

@@ -36,11 +36,11 @@ from das_spark.store import (
     replace_folder,
     set_times,
 )
-from das_spark.store.parquet import ParquetTables, TableFolder, below
+from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
     from das_spark.geography import Spine
@@ -139,7 +139,7 @@ def publish_tables(context: RunContext) -> None:
     writing = TablesWriting(public.tables, staging, context.census, formats, facts)
     tables = plan.product.every_table_on(plan.spine)
     left = [table for table in tables if not writing.is_finished(table)]
-    _write_all(read_levels(context.spark, public, context.published, context.census.names), left, writing)
+    _write_all(context.spark, public, context.published, left, writing)
     context.table_rows = _rows(writing, tables)
 
 
@@ -173,7 +173,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     formats = plan.output.tables or FORMATS
     writing = TablesWriting(target, Staging(target.staging), census, formats, facts)
     tables = product.every_table_on(spine)
-    _write_all(read_levels(started, public, estimates, census.names), tables, writing)
+    _write_all(started, public, estimates, tables, writing)
     rows = _rows(writing, tables)
     if out is None:
         _listed(manifest, public, rows, product.every_table).save(public.manifest)
@@ -244,13 +244,17 @@ def table_rows(
     }
 
 
-def _write_all(estimates: DataFrame, tables: Sequence[TableShell], writing: TablesWriting) -> None:
+def _write_all(
+    spark: SparkSession, public: PublicLayout, published: str, tables: Sequence[TableShell], writing: TablesWriting
+) -> None:
     """Write tables: all of them by one Spark job into staged Parquet, CSV from that; then one by one by level."""
-    target, staging = writing.target.path, writing.staging.folder
+    target, staging, census = writing.target.path, writing.staging.folder, writing.census
     with disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
         discard(staging)  # of an earlier process of that number
         if tables:
-            written = write_tables(estimates, tables, writing.census, writing.writer(*tables))
+            estimates = read_levels(spark, public, published, census.names)
+            leaves = count_rows(public.level(published, census.leaf.name))
+            written = write_tables(estimates, tables, census, writing.writer(*tables), leaves)
             writing.promote(*((table, written[table.name]) for table in tables))
         discard(staging)

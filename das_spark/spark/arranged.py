@@ -31,9 +31,14 @@ _GEOUNITS_A_FILE: Final = 1 << 18
 FileStarts = Mapping[str, tuple[str, ...]]
 
 
-def file_starts(leaves: DataFrame, spine: Spine) -> FileStarts:
-    """Cut every level into files of about equal size, by geocode: a function of which geounits exist alone."""
-    if leaves.limit(_GEOUNITS_A_FILE + 1).count() <= _GEOUNITS_A_FILE:
+def file_starts(leaves: DataFrame, spine: Spine, number: int | None = None) -> FileStarts:
+    """Cut every level into files of about equal size, by geocode: a function of which geounits exist alone.
+
+    Whoever knows the number of leaves says it: to count them is a job.
+    """
+    if number is None:
+        number = leaves.limit(_GEOUNITS_A_FILE + 1).count()
+    if number <= _GEOUNITS_A_FILE:
         return {level.name: () for level in spine.levels}
     above = spine.levels[-2].length if len(spine.levels) > 1 else 0
     parents = leaves.groupBy(F.substring("geocode", 1, above).alias("parent")).agg(F.count(F.lit(1)).alias("children"))
@@ -73,12 +78,14 @@ def write_levels(
     spine: Spine,
     order: Sequence[str],
     kinds: Sequence[str] = (),
+    number: int | None = None,
 ) -> tuple[FileRecord, ...]:
     """Write rows with columns level and geocode to `level=<geolevel>/part-<number>`, cut by the leaves there are.
 
-    Where there are kinds, rows have a column kind, and its value is the folder above those of the levels.
+    Where there are kinds, rows have a column kind, and its value is the folder above those of the levels. As for the
+    number of the leaves, see `file_starts`.
     """
-    starts = file_starts(leaves, spine)
+    starts = file_starts(leaves, spine, number)
     file = level_files(starts, F.col("level"), F.col("geocode"))
     if kinds:
         file = F.concat(F.col("kind"), F.lit("/"), file)

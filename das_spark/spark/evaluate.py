@@ -1,4 +1,4 @@
-"""The Spark side of the accuracy report: tallies of errors, geolevel by geolevel, one job each.
+"""The Spark side of the accuracy report: tallies of errors, those of all geolevels by one job.
 
 RESTRICTED: reads confidential histograms. Nothing of data size reaches the driver: tasks reduce geounits to rows (line,
 class of population, value, frequency) that are summed, of which there are at most a few thousand for a query.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from das_spark.errors import without_values
@@ -39,6 +40,7 @@ from das_spark.evaluation import (
 )
 from das_spark.spark.evaluate_areas import Areas, area_entries
 from das_spark.spark.lists import flat_histograms, flat_lists
+from das_spark.spark.tables import levels_together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -82,19 +84,14 @@ def evaluate_levels(
     areas: Sequence[Areas] = (),
 ) -> AccuracyReport:
     """Compare estimates with confidential histograms, which stand before them in each level; the leaf comes last."""
-    lines: list[LevelLines] = []
+    both = [(name, _joined(truth, estimate)) for name, truth, estimate in levels]
+    lines = [level_lines(name, subject, summed) for name, summed in _summed(both, subject)]
     of_areas: list[Entry] = []
     notes: list[str] = []
-    joined: DataFrame | None = None
-    for name, truth, estimate in levels:
-        joined = _joined(truth, estimate)
-        comparison = subject.comparison(name)
-        lines.append(level_lines(name, subject, _summed(joined, comparison)))
-    if joined is not None:
-        for each in areas:
-            found, note = area_entries(joined, each, subject.strata)
-            of_areas += found
-            notes.append(note)
+    for each in areas if both else ():
+        found, note = area_entries(both[-1][1], each, subject.strata)
+        of_areas += found
+        notes.append(note)
     return report_of(lines, subject, product=product, run=run, of_areas=of_areas, notes=notes)
 
 
@@ -148,12 +145,17 @@ def _joined(truth: DataFrame, estimate: DataFrame) -> DataFrame:
     return true.join(estimate.select("geocode", "cells", "counts"), "geocode", "full")
 
 
-def _summed(joined: DataFrame, comparison: Comparison) -> ErrorTally:
-    """The tallies of all geounits together: one Spark job."""
-    rows = joined.mapInArrow(without_values(TallyTask(comparison)), _ROWS)
-    sums = rows.groupBy("line", "bin", "value").agg(F.sum("frequency").alias("frequency"))
-    table = sums.toArrow().sort_by([(name, "ascending") for name in ("line", "bin", "value")])
-    return tally_of(table)
+def _summed(levels: Sequence[tuple[str, DataFrame]], subject: Subject) -> list[tuple[str, ErrorTally]]:
+    """The tallies of all geounits of each level together: one Spark job."""
+    if not levels:
+        return []
+    tallies = (
+        (name, joined.mapInArrow(without_values(TallyTask(subject.comparison(name))), _ROWS)) for name, joined in levels
+    )
+    keys = ("level", "line", "bin", "value")
+    sums = levels_together(tallies).groupBy(*keys).agg(F.sum("frequency").alias("frequency"))
+    table = sums.toArrow().sort_by([(name, "ascending") for name in keys])
+    return [(name, tally_of(table.filter(pc.equal(table.column("level"), name)))) for name, _ in levels]
 
 
 def tally_of(rows: pa.Table) -> ErrorTally:

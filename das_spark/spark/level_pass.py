@@ -1,10 +1,9 @@
 """One pass over the families of a level: what belongs to a family is brought to one task, and the core works on it.
 
-The rows of a family travel in one long form, through one shuffle: `repartitionById` assigns each family to the
-partition where the balance of estimated cost wants it, a sort inside the partition brings its rows together (the most
-costly families first), and `mapInArrow` streams over them. Beside `cogroup(...).applyInArrow` this costs 6 microseconds
-a geounit more (tests/benchmarks), of some 80 that a district takes; it brings any number of tables together, where
-cogroup takes two, and leaves the assignment of the slow families to us.
+The rows of a family travel in one long form (`das_spark.spark.family_rows`), over which `mapInArrow` streams. Beside
+`cogroup(...).applyInArrow` this costs 6 microseconds a geounit more (tests/benchmarks), of some 80 that a district
+takes; it brings any number of tables together, where cogroup takes two, and leaves the assignment of the slow families
+to us.
 
 Tasks are thin: Arrow rows to a family of `das_spark.core`, one function of it, its result to Arrow rows, which the task
 writes itself. `measurements` is the only pass that is given confidential counts, and a key; the others are given public
@@ -15,17 +14,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from das_spark.core import (
     ConfidentialFamily,
@@ -47,8 +45,18 @@ from das_spark.estimation import FamilyPlan, FamilyResult, FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.histogram import Histogram
 from das_spark.privacy import geounit_key
+from das_spark.spark.family_rows import (
+    FamilySpread,
+    FamilyTable,
+    Rows,
+    StoredRows,
+    brought_together,
+    joined,
+    with_key,
+    without,
+)
 from das_spark.spark.lists import flat_lists, list_array, whole_groups
-from das_spark.spark.tables import count_and_first, union
+from das_spark.spark.tables import count_and_first, first_rows
 from das_spark.store import tables as declared
 from das_spark.store.parquet import REPORT, file_name
 
@@ -56,28 +64,10 @@ from das_spark.store.parquet import REPORT, file_name
 #: (with their confidential histograms, where they are measured); their noisy answers, bounds, and upward results; what
 #: another product has published of them.
 _PARENT, _PARENT_ARRAYS, _CHILD, _MEASUREMENT, _BOUND, _UPWARD, _PUBLISHED = range(7)
-_COLUMNS: Final = {
-    "file": "int",
-    "rank": "bigint",
-    "family": "string",
-    "kind": "int",
-    "geocode": "string",
-    "name": "string",
-    "member": "string",
-    "integers": "array<int>",
-    "longs": "array<bigint>",
-    "longs_upper": "array<bigint>",
-    "doubles": "array<double>",
-    "variance": "double",
-}
 _HISTOGRAM: Final = {"integers": "cells", "longs": "counts"}
 _ARRAYS: Final = {"name": "name", "doubles": "values"}
 _MEASURED: Final = {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}
 _BOUNDED: Final = {"name": "name", "member": "member", "longs": "lower", "longs_upper": "upper"}
-
-#: Files of a level that its families are spread over: enough for a small machine, and more for more children.
-_LEAST_FILES = 8
-_CHILDREN_A_FILE = 1 << 12
 
 #: Bytes of the rows of a large family.
 _LARGE: Final = 1 << 26
@@ -89,20 +79,6 @@ TableRows = tuple[str, pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class FamilySpread:
-    """Over how many files and partitions the families of a level are spread."""
-
-    files: int  # files of what is made of the families; a function of public numbers, since the files are public
-    partitions: int  # partitions of the job, at most as many; these may follow from the cores that there are
-
-    @classmethod
-    def of(cls, families: int, children: int, partitions: int) -> FamilySpread:
-        """The files that the families of a level need."""
-        files = max(1, min(families, max(_LEAST_FILES, -(-children // _CHILDREN_A_FILE))))
-        return cls(files, max(1, min(files, partitions)))
-
-
-@dataclass(frozen=True, slots=True)
 class Writing:
     """How tasks write the rows that they make."""
 
@@ -110,25 +86,6 @@ class Writing:
     files: Callable[[Iterable[tuple[str, str, pa.RecordBatch]]], Iterator[pa.RecordBatch]]
     report: str = REPORT  # schema of the report
     names: Callable[[int], str] = file_name  # name of a file by its number
-
-
-@dataclass(frozen=True, slots=True)
-class _FamilyTable:
-    """A table whose rows belong to families; `columns` says which of its columns travel as which."""
-
-    frame: DataFrame
-    kind: int
-    columns: Mapping[str, str] = field(default_factory=dict)
-
-    def rows(self, family: str) -> DataFrame:
-        """The long form, without file and rank; what is missing is null, and empty text for name and member."""
-        of_parent = self.kind in (_PARENT, _PARENT_ARRAYS)
-        columns = [F.col("geocode" if of_parent else family).alias("family"), F.lit(self.kind).alias("kind")]
-        for name, kind in list(_COLUMNS.items())[4:]:
-            source = "geocode" if name == "geocode" else self.columns.get(name)
-            missing = F.lit("" if name in ("name", "member") else None)
-            columns.append((missing if source is None else F.col(source)).cast(kind).alias(name))
-        return self.frame.select(*columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +139,8 @@ FamilyTask = Callable[[Sequence[_Family]], Iterable[TableRows]]
 
 
 def level_pass(
-    tables: Sequence[_FamilyTable],
-    parents: DataFrame | None,
+    tables: Sequence[FamilyTable],
+    parents: Rows | None,
     task: FamilyTask,
     spread: FamilySpread,
     writing: Writing,
@@ -191,29 +148,8 @@ def level_pass(
     family: str = "parent",
 ) -> DataFrame:
     """Bring together what belongs to each family, and let a task work on one after the other."""
-    children = tables[0].frame
-    if family != "parent":
-        costs = children.select(F.col(family).alias("family"), F.lit(1).cast("long").alias("cost"))
-        costs = costs if family == "geocode" else costs.distinct()
-    else:
-        costs = children.groupBy(F.col("parent").alias("family")).agg(F.count(F.lit(1)).alias("cost"))
     if parents is not None:
-        support = parents.select(F.col("geocode").alias("family"), F.size("cells").alias("support"))
-        # Cells in the parent's support times children.
-        costs = costs.join(support, "family").select("family", (F.col("cost") * F.col("support")).alias("cost"))
-        tables = [*tables, _FamilyTable(parents, _PARENT, _HISTOGRAM)]
-    rows = union(each.rows(family) for each in tables)
-    # Descending cost, assigned in turn. One row a family goes through the single partition of this window: 240,000 at
-    # most for the nation.
-    ranked = costs.withColumn("rank", F.row_number().over(Window.orderBy(F.desc("cost"), "family")).cast("long") - 1)
-    assigned = ranked.select("family", (F.col("rank") % spread.files).cast("int").alias("file"), "rank")
-    partitions = spread.partitions
-    ordered = (
-        rows.join(assigned, "family")
-        .select(*_COLUMNS)
-        .repartitionById(partitions, F.col("file") % partitions)
-        .sortWithinPartitions("file", "rank", "kind", "name", "geocode", "member")
-    )
+        tables = [*tables, FamilyTable(parents, _PARENT, _HISTOGRAM, of_parent=True)]
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
         for table in _whole_families(batches):
@@ -230,7 +166,7 @@ def level_pass(
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing.files(made(batches))
 
-    return ordered.mapInArrow(without_values(work), writing.report)
+    return brought_together(tables, parents, spread, work, writing.report, family=family)
 
 
 def _whole_families(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -514,20 +450,20 @@ def _diagnosed(result: FamilyResult) -> dict[str, object]:
 
 
 def measurements(
-    histograms: DataFrame,
-    parents: DataFrame | None,
+    histograms: Rows,
+    parents: Rows | None,
     task: FamilyTask,
     spread: FamilySpread,
     writing: Writing,
     *,
     top: bool = False,
-    shares: DataFrame | None = None,
+    shares: Rows | None = None,
 ) -> DataFrame:
     """Measure one level."""
     if shares is not None:
-        histograms = histograms.join(shares.select("geocode", "share"), "geocode")
+        histograms = joined(histograms, shares, "share")
     columns = _HISTOGRAM if shares is None else {**_HISTOGRAM, "member": "share"}
-    families = [_FamilyTable(histograms, _CHILD, columns)]
+    families = [FamilyTable(histograms, _CHILD, columns)]
     return level_pass(families, parents, task, spread, writing, family="geocode" if top else "parent")
 
 
@@ -535,33 +471,32 @@ def measurements(
 class PublicLevel:
     """What is public of a level before its families are carried upwards or estimated."""
 
-    geounits: DataFrame  # `tables.GEOUNITS`
-    measurements: DataFrame  # `tables.MEASUREMENTS`
-    bounds: DataFrame  # `tables.BOUNDS`
+    geounits: Rows  # `tables.GEOUNITS`
+    measurements: Rows  # `tables.MEASUREMENTS`
+    bounds: Rows  # `tables.BOUNDS`
     #: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS`; None where there is no upward pass.
-    upward: DataFrame | None = None
+    upward: Rows | None = None
     #: First digit (from 1) and number of the digits that geounits share when only their sum has a total; at the top,
     #: where no parent does, they bring these geounits together in one family.
     total_key: tuple[int, int] | None = None
-    published: DataFrame | None = None  # `tables.PUBLISHED`; None where estimates are held to no published counts
+    published: Rows | None = None  # `tables.PUBLISHED`; None where estimates are held to no published counts
 
-    def families(self, *, top: bool) -> tuple[list[_FamilyTable], str]:
+    def families(self, *, top: bool) -> tuple[list[FamilyTable], str]:
         """The tables, and the column that names the family in each of them."""
         found = [
-            _FamilyTable(self.geounits, _CHILD),
-            _FamilyTable(self.measurements, _MEASUREMENT, _MEASURED),
-            _FamilyTable(self.bounds, _BOUND, _BOUNDED),
+            FamilyTable(self.geounits, _CHILD),
+            FamilyTable(self.measurements, _MEASUREMENT, _MEASURED),
+            FamilyTable(self.bounds, _BOUND, _BOUNDED),
         ]
         if self.upward is not None:
-            found.append(_FamilyTable(self.upward, _UPWARD, _ARRAYS))
+            found.append(FamilyTable(self.upward, _UPWARD, _ARRAYS))
         if self.published is not None:
-            found.append(_FamilyTable(self.published, _PUBLISHED, _HISTOGRAM))
+            found.append(FamilyTable(self.published, _PUBLISHED, _HISTOGRAM))
         if not top:
             return found, "parent"
         if self.total_key is None:
             return found, "geocode"
-        key = F.substring("geocode", *self.total_key)
-        return [_FamilyTable(each.frame.withColumn("key", key), each.kind, each.columns) for each in found], "key"
+        return [replace(each, rows=with_key(each.rows, *self.total_key)) for each in found], "key"
 
 
 def upward(
@@ -569,56 +504,70 @@ def upward(
 ) -> DataFrame:
     """Carry the families of one level upwards."""
     if level.upward is not None:  # sums name no parent: those of the geounits do
-        parents = level.geounits.select("geocode", "parent")
-        level = replace(level, upward=level.upward.drop("parent").join(parents, "geocode"))
+        level = replace(level, upward=joined(without(level.upward, "parent"), level.geounits, "parent"))
     families, family = level.families(top=top)
     return level_pass(families, None, task, spread, writing, family=family)
 
 
 def carried_down(
-    level: PublicLevel, above: DataFrame | None, task: FamilyTask, spread: FamilySpread, writing: Writing
+    level: PublicLevel, above: Rows | None, task: FamilyTask, spread: FamilySpread, writing: Writing
 ) -> DataFrame:
     """Carry the families of one level downwards; `above` is what is known of the level above, none at the top."""
     families, family = level.families(top=above is None)
     if above is not None:
-        families.append(_FamilyTable(above, _PARENT_ARRAYS, _ARRAYS))
+        families.append(FamilyTable(above, _PARENT_ARRAYS, _ARRAYS, of_parent=True))
     return level_pass(families, None, task, spread, writing, family=family)
 
 
 def estimates(
     level: PublicLevel,
-    parents: DataFrame | None,
+    parents: Rows | None,
     task: FamilyTask,
     spread: FamilySpread,
     writing: Writing,
     *,
-    arrays: DataFrame | None = None,
+    arrays: Rows | None = None,
 ) -> DataFrame:
     """Estimate one level from public tables alone."""
     families, family = level.families(top=parents is None)
     if arrays is not None:
-        families.append(_FamilyTable(arrays, _PARENT_ARRAYS, _ARRAYS))
+        families.append(FamilyTable(arrays, _PARENT_ARRAYS, _ARRAYS, of_parent=True))
     return level_pass(families, parents, task, spread, writing, family=family)
 
 
-def failed_families(diagnostics: DataFrame, number: int) -> tuple[int, list[Row]]:
+def failed_families(diagnostics: Rows, number: int) -> tuple[int, list[Mapping[str, Any]]]:
     """How many families have no usable estimate, and some rows of them."""
     usable = [str(status) for status in FamilyStatus if status.is_usable]
-    return count_and_first(diagnostics.where(~F.col("status").isin(*usable)), number, "family")
+    if isinstance(diagnostics, StoredRows):
+        rows = diagnostics.read()
+        failed = rows.filter(pc.invert(pc.is_in(rows.column("status"), value_set=pa.array(usable))))
+        return failed.num_rows, failed.sort_by("family").slice(0, number).to_pylist()
+    found, some = count_and_first(diagnostics.where(~F.col("status").isin(*usable)), number, "family")
+    return found, [row.asDict() for row in some]
 
 
-def slowest_families(diagnostics: DataFrame, seconds: DataFrame, number: int) -> list[dict[str, object]]:
+def slowest_families(diagnostics: Rows, seconds: Rows, number: int) -> list[dict[str, object]]:
     """Figures of the families that took longest, and their seconds."""
-    found = diagnostics.join(seconds, "family").orderBy(F.col("seconds").desc(), "family").limit(number)
-    rows = found.select(*FAMILY_FIGURES, "seconds").collect()
-    return [row.asDict() | {"seconds": round(row["seconds"], 6)} for row in rows]
+    timed, columns = joined(diagnostics, seconds, "seconds", key="family"), [*FAMILY_FIGURES, "seconds"]
+    if isinstance(timed, StoredRows):
+        longest = timed.read().select(columns).sort_by([("seconds", "descending"), ("family", "ascending")])
+        rows = longest.slice(0, number).to_pylist()
+    else:
+        some = timed.orderBy(F.col("seconds").desc(), "family").limit(number).select(*columns)
+        rows = [row.asDict() for row in some.collect()]
+    return [row | {"seconds": round(row["seconds"], 6)} for row in rows]
 
 
-def shared_addresses(geounits: DataFrame) -> DataFrame:
-    """Geounits of a level that would draw each other's noise: columns geocode and geounits (how many).
+def shared_addresses(geounits: Rows, number: int) -> list[tuple[str, int]]:
+    """Some geounits of a level that would draw each other's noise: the first geocode of each address, and how many.
 
     A task sees one family at a time, so that only this looks at a whole level.
     """
+    if isinstance(geounits, StoredRows):
+        sharing: dict[bytes, list[str]] = {}
+        for code in geounits.read().column("geocode").to_pylist():
+            sharing.setdefault(geounit_key(code), []).append(code)
+        return sorted((min(codes), len(codes)) for codes in sharing.values() if len(codes) > 1)[:number]
 
     def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -628,4 +577,5 @@ def shared_addresses(geounits: DataFrame) -> DataFrame:
 
     keyed = geounits.select("geocode").mapInArrow(without_values(encoded), "geocode string, address binary")
     counted = keyed.groupBy("address").agg(F.min("geocode").alias("geocode"), F.count(F.lit(1)).alias("geounits"))
-    return counted.where("geounits > 1").select("geocode", "geounits")
+    some = first_rows(counted.where("geounits > 1"), number, "geocode")
+    return [(row["geocode"], row["geounits"]) for row in some]

@@ -167,8 +167,10 @@ class LevelTables:
         """Write all levels of a public table, in files and in an order that which geounits exist decides alone."""
         schema = TABLES[table].schema
         on_census = tuple(levels) != self.spine.names
+        number = None
         if leaves is None:
             leaves = self.read("geounits", self.spine.leaf.name)
+            number = self.rows("geounits", self.spine.leaf.name)
         return write_levels(
             frame,
             table,
@@ -176,6 +178,7 @@ class LevelTables:
             leaves.select(census_geocode() if on_census else F.col("geocode")),
             self.census if on_census else self.spine,
             [name for name in ("geocode", "name", "member") if name in schema.names],
+            number=number,
         )
 
 

@@ -36,6 +36,10 @@ _SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+#: Spark property: a level of at most so many children times cells is one task, which reads its tables itself.
+ONE_TASK = "spark.das_spark.entriesOfOneTask"
+#: The cells of redistricting data of 260 geounits, which a task works on for less than a second.
+_USUAL_ENTRIES = 1 << 19
 _EVENT_LOGS = "/tmp/spark-events"  # noqa: S108 - where Spark writes event logs if no property says where
 #: Of a JVM that did not come up (PySpark tells no more), and of what a property must not be, in the JVM's words.
 _NO_JVM = "JAVA_GATEWAY_EXITED"
@@ -174,6 +178,15 @@ def temporary_properties(spark: SparkSession, values: Mapping[str, str]) -> Iter
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, earlier)
+
+
+def entries_of_one_task(spark: SparkSession) -> int:
+    """How many children times cells a level may have that is not worth dividing, by the session's properties."""
+    text = str(spark.conf.get(ONE_TASK, str(_USUAL_ENTRIES)))
+    if not text.isdecimal():
+        message = f"{ONE_TASK} is {text!r}, and must be a whole number of children times cells"
+        raise EnvironmentProblemError(message, hint=f"write {_USUAL_ENTRIES}, or leave it out")
+    return int(text)
 
 
 def application_of(context: SparkContext) -> tuple[str, str]:

@@ -165,17 +165,18 @@ def misnamed(
 
 
 def write_tables(
-    estimates: DataFrame, tables: Sequence[TableShell], census: Spine, writer: ParquetTables
+    estimates: DataFrame, tables: Sequence[TableShell], census: Spine, writer: ParquetTables, leaves: int | None = None
 ) -> dict[str, tuple[FileRecord, ...]]:
     """Write all levels of several tables by one Spark job, in files by geocode.
 
     A task reads each histogram once and makes the columns of all tables that its geolevel has. Rows are brought
-    together by table and file, so that a task writes one file after the other.
+    together by table and file, so that a task writes one file after the other. As for the number of the leaves, see
+    `file_starts`.
 
     Returns:
         The files of each table by its name, with paths below its folder.
     """
-    starts = file_starts(estimates.where(F.col("level") == census.leaf.name).select(GEOCODE), census)
+    starts = file_starts(estimates.where(F.col("level") == census.leaf.name).select(GEOCODE), census, leaves)
     of_levels = {
         level.name: tuple(each for each in tables if level.name in each.levels(census)) for level in census.levels
     }

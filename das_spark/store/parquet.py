@@ -155,6 +155,12 @@ def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterato
             yield from pq.ParquetFile(opened).iter_batches(columns=None if columns is None else list(columns))
 
 
+def read_rows(folder: Place, schema: pa.Schema) -> pa.Table:
+    """All rows of one level of a table that is small."""
+    batches = list(read_batches(folder, schema.names))
+    return pa.Table.from_batches(batches).cast(schema).combine_chunks() if batches else schema.empty_table()
+
+
 @dataclass(slots=True)
 class _File:
     """One file that a task writes, under a name that no other attempt at the task has."""

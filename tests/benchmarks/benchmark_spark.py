@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.spark import level_pass
-from das_spark.spark.level_pass import FamilySpread, Writing, measurements
+from das_spark.spark.family_rows import FamilySpread
+from das_spark.spark.level_pass import Writing, measurements
 from das_spark.spark.lists import list_array
 from das_spark.spark.session import session
 

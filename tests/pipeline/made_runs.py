@@ -24,6 +24,7 @@ LEVELS = ["National", "State", "County", "Enumdist"]
 #: A session of which nothing is asked but its name, and properties that protect nothing.
 SPARK: Any = SimpleNamespace(
     version="4",
+    conf={},
     sparkContext=SimpleNamespace(
         setJobGroup=lambda *_, **__: None,
         applicationId="app",

@@ -17,6 +17,8 @@ from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.levels import measure
 from das_spark.pipeline.statement import INSECURE
 from das_spark.privacy import Ledger, RunKey, StreamDomain
+from das_spark.spark.family_rows import StoredRows
+from das_spark.spark.session import ONE_TASK, temporary_properties
 from das_spark.store import Journal, RunLayout, finished
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
@@ -183,7 +185,8 @@ def measured(workshop, calm, tools):
     return context
 
 
-def test_estimation_is_given_frames_of_public_files_only(measured, monkeypatch):
+@pytest.mark.parametrize("entries", ["0", "524288"])
+def test_estimation_is_given_public_files_only(measured, monkeypatch, entries):
     frames: dict[str, Any] = {}
     real = levels.estimates
 
@@ -192,13 +195,18 @@ def test_estimation_is_given_frames_of_public_files_only(measured, monkeypatch):
         return real(level, parents, *more, **named)
 
     monkeypatch.setattr(levels, "estimates", noting)
-    for level in ("State", "County"):
-        measure(measured, level)
-        levels.estimate(measured, level)
-        for name, frame in frames.items():
-            read = [] if frame is None else frame.inputFiles()
-            assert read or frame is None, name
-            assert all(f"{measured.layout.public.path}/" in path for path in read)
+    with temporary_properties(measured.spark, {ONE_TASK: entries}):
+        for level in ("State", "County"):
+            measure(measured, level)
+            levels.estimate(measured, level)
+            for name, frame in frames.items():
+                if frame is None:
+                    continue
+                # Of a level that is one task the table and its folder.
+                read = [f"{frame.read.args[1]}/"] if isinstance(frame, StoredRows) else frame.inputFiles()
+                assert isinstance(frame, StoredRows) == (entries != "0")
+                assert read, name
+                assert all(f"{measured.layout.public.path}/" in path for path in read)
     assert frames["parents"] is not None
 
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from das_spark.core import InProcess
 from das_spark.spark import tables
+from das_spark.spark.family_rows import FamilySpread, StoredRows
 from das_spark.spark.level_pass import (
     EstimationTask,
-    FamilySpread,
     MeasurementTask,
     PublicLevel,
     UpwardTask,
@@ -44,11 +44,20 @@ def collected(report) -> dict[str, list[dict]]:
     return found
 
 
-class SparkInMemory:
-    """Carries out the steps of a run by Spark, on what the executor of one process was given."""
+def stored(frame):
+    """The rows of a frame as those of a small level, which a task reads itself."""
+    rows = frame.toArrow()
+    return StoredRows(lambda: rows)
 
-    def __init__(self, spark, given: InProcess, spine) -> None:
-        self.spark, self.given, self.names = spark, given, tuple(given.levels)
+
+class SparkInMemory:
+    """Carries out the steps of a run by Spark, on what the executor of one process was given.
+
+    Each level is planned by Spark, or, where `small`, is one task.
+    """
+
+    def __init__(self, spark, given: InProcess, spine, *, small=False) -> None:
+        self.spark, self.given, self.names, self.small = spark, given, tuple(given.levels), small
         self.total_key = {name: spine.total_key_at(name) for name in self.names}
         self.tables: dict[tuple[str, str], list[dict]] = {}
 
@@ -56,7 +65,12 @@ class SparkInMemory:
         """A level of a table that was made."""
         schema = getattr(tables, table.upper())
         rows = self.tables.get((table, geolevel), [])
-        return self.spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema)
+        return self.rows([tuple(row[name] for name in schema.names) for row in rows], schema)
+
+    def rows(self, rows, schema):
+        """Rows of a table, for Spark or for a task."""
+        frame = self.spark.createDataFrame(rows, schema)
+        return stored(frame) if self.small else frame
 
     def above(self, geolevel: str) -> str | None:
         depth = self.names.index(geolevel)
@@ -76,7 +90,7 @@ class SparkInMemory:
         above, plan = self.above(geolevel), self.given.noise[geolevel]
         parents = self.frame("estimates", above) if above and ("estimates", above) in self.tables else None
         report = measurements(
-            self.spark.createDataFrame(rows, tables.HISTOGRAMS),
+            self.rows(rows, tables.HISTOGRAMS),
             parents,
             MeasurementTask(plan),
             SPREAD,
@@ -102,9 +116,9 @@ class SparkInMemory:
                 parent = "" if self.above(geolevel) is None else family
                 bounds.append((code, parent, "flow", f"{code}/{number:06d}", *sides))
         return PublicLevel(
-            self.spark.createDataFrame(geounits, tables.GEOUNITS),
+            self.rows(geounits, tables.GEOUNITS),
             self.frame("measurements", geolevel),
-            self.spark.createDataFrame(bounds, tables.BOUNDS),
+            self.rows(bounds, tables.BOUNDS),
             known,
             self.total_key[geolevel],
             self.published(geolevel),
@@ -122,7 +136,7 @@ class SparkInMemory:
                 pairs = sorted((int(cell_of[row]), int(n)) for row, n in zip(bound.rows, counts, strict=True) if n)
                 parent = "" if self.above(geolevel) is None else family
                 rows.append((code, parent, [cell for cell, _ in pairs], [n for _, n in pairs]))
-        return self.spark.createDataFrame(rows, tables.PUBLISHED)
+        return self.rows(rows, tables.PUBLISHED)
 
     def upward(self, geolevel: str) -> None:
         above, sums = self.above(geolevel), None

@@ -1,6 +1,7 @@
-"""Spark and the executor of one process carry out the same steps with the same numbers: for every product and
-estimator, and for one that goes upwards through all levels and gives arrays with its estimates (a double: none that
-ships does either).
+"""Spark, one task of Spark, and the executor of one process carry out the same steps with the same numbers.
+
+So it is for every product and estimator, and for one that goes upwards through all levels and gives arrays with its
+estimates (a double: none that ships does either).
 """
 
 import sys
@@ -46,13 +47,13 @@ def planned(product, **more):
     return plan_of(tables, "test", files=False)
 
 
-def both(spark, plan, steps):
-    """The same steps on one small population by both executors."""
+def both(spark, plan, steps, *, small=False):
+    """The same steps on one small population by both executors; each level planned by Spark, or as one task of it."""
     pair = neighbouring_inputs(plan)[1]
     system = LocalSystem(plan)
     ingested = system.ingest(SmallPopulation(pair.first.geocodes, pair.first.counts, pair.first.units))
     in_process = system.run(ingested, KEY)
-    by_spark = SparkInMemory(spark, in_process, plan.spine)
+    by_spark = SparkInMemory(spark, in_process, plan.spine, small=small)
     run_levels(steps, by_spark)
     return in_process, by_spark
 
@@ -102,22 +103,31 @@ def test_both_executors_give_the_same_measurements_and_estimates(spark, estimato
     require_equal(*both(spark, plan, steps_of(plan)))
 
 
+@pytest.mark.parametrize("product", USUAL)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_a_product_that_is_held_to_published_counts_is_the_same_on_both(spark, monkeypatch, estimator):
+def test_a_level_that_is_one_task_has_the_same_measurements_and_estimates(spark, estimator, product):
+    plan = planned(product, estimation={"estimator": estimator})
+    require_equal(*both(spark, plan, steps_of(plan), small=True))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("small", [False, True])
+def test_a_product_that_is_held_to_published_counts_is_the_same_on_both(spark, monkeypatch, estimator, small):
     _, fine = held_runs.registered(monkeypatch)
     plan = planned(fine.name, estimation={"estimator": estimator})
-    require_equal(*both(spark, plan, steps_of(plan)))
+    require_equal(*both(spark, plan, steps_of(plan), small=small))
 
 
+@pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize("upward", [pytest.param("all", marks=pytest.mark.slow), "inner"])
-def test_an_estimator_with_an_upward_pass_gives_the_same_on_both(spark, monkeypatch, upward):
+def test_an_estimator_with_an_upward_pass_gives_the_same_on_both(spark, monkeypatch, upward, small):
     cloudpickle.register_pickle_by_value(doubles)
     estimator = doubles.TotalsFromAllLevels(upward)
     monkeypatch.setitem(ESTIMATORS, "top_down", estimator)
     plan = planned("e2e_1940")
     steps = steps_of(plan)
     assert steps == level_steps(plan.spine.names, estimator.needs) != level_steps(plan.spine.names, doubles.Needs())
-    in_process, by_spark = both(spark, plan, steps)
+    in_process, by_spark = both(spark, plan, steps, small=small)
     require_equal(in_process, by_spark)
     for level in in_process.levels:
         rows = by_spark.tables["estimate_arrays", level]

@@ -19,7 +19,8 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, ingest, tables
 from das_spark.spark.checks import judge
-from das_spark.spark.level_pass import EstimationTask, FamilySpread, PublicLevel, estimates
+from das_spark.spark.family_rows import FamilySpread
+from das_spark.spark.level_pass import EstimationTask, PublicLevel, estimates
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

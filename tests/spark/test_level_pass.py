@@ -11,8 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from collected import collected, writing
-from dataframes import assert_rows
+from collected import collected, stored, writing
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
@@ -23,9 +22,9 @@ from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table
 from das_spark.spark import level_pass, tables
+from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.level_pass import (
     EstimationTask,
-    FamilySpread,
     MeasurementTask,
     PublicLevel,
     estimates,
@@ -154,8 +153,9 @@ def test_shares_of_the_budget_reach_their_geounits(spark):
 @pytest.mark.spark
 @pytest.mark.parametrize(("codes", "shared"), [(["01", "02", "1" * 200], []), (["01", "02", "01"], [("01", 2)])])
 def test_a_level_in_which_two_geounits_have_one_address_is_found(spark, codes, shared):
-    found = level_pass.shared_addresses(spark.createDataFrame([(code,) for code in codes], "geocode string"))
-    assert_rows(found, shared)
+    geounits = spark.createDataFrame([(code,) for code in codes], "geocode string")
+    assert level_pass.shared_addresses(geounits, 2) == shared
+    assert level_pass.shared_addresses(stored(geounits), 2) == shared
 
 
 @pytest.mark.spark
@@ -163,9 +163,12 @@ def test_the_check_of_a_level_looks_at_addresses_and_not_at_geocodes(spark, monk
     """The numbering of before, in which geocodes that differ met, is found out over a whole level."""
     codes = [f"{state}{block:016d}" for state in ("104", "111") for block in range(3)]
     geounits = spark.createDataFrame([(code,) for code in codes], "geocode string")
-    assert level_pass.shared_addresses(geounits).count() == 0
-    monkeypatch.setattr(level_pass, "geounit_key", last_digits)
-    assert_rows(level_pass.shared_addresses(geounits), [(f"104{block:016d}", 2) for block in range(3)])
+    for rows in (geounits, stored(geounits)):
+        assert level_pass.shared_addresses(rows, 9) == []
+        with monkeypatch.context() as patched:
+            patched.setattr(level_pass, "geounit_key", last_digits)
+            assert level_pass.shared_addresses(rows, 9) == [(f"104{block:016d}", 2) for block in range(3)]
+            assert level_pass.shared_addresses(rows, 1) == [(f"104{0:016d}", 2)]
 
 
 def last_digits(geocode):

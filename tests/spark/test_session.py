@@ -8,7 +8,9 @@ from pyspark.sql import SparkSession
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 from das_spark.spark.session import (
     LOCAL_MASTER,
+    ONE_TASK,
     adaptive,
+    entries_of_one_task,
     fitted,
     properties,
     properties_file,
@@ -188,3 +190,15 @@ def test_bytes_of_batches_are_counted_only_where_large_rows_may_fill_one(spark):
         assert spark.conf.get(BYTES) != str(2**31 - 1)
     with temporary_properties(spark, {ROWS: "0"}), fitted(spark, entries=1, small=False):
         assert spark.conf.get(BYTES) != str(2**31 - 1), "rows are without a limit then"
+
+
+def test_how_large_a_level_of_one_task_is_can_be_said():
+    def having(**properties):
+        return SimpleNamespace(conf=properties)
+
+    assert entries_of_one_task(having()) == 524_288
+    assert entries_of_one_task(having(**{ONE_TASK: "0"})) == 0
+    for wrong in ("-1", "1e6", "many", ""):
+        with pytest.raises(EnvironmentProblemError, match=rf"{ONE_TASK} is {wrong!r}") as caught:
+            entries_of_one_task(having(**{ONE_TASK: wrong}))
+        assert "524288" in caught.value.hint
