@@ -396,8 +396,12 @@ def _applied(state: Iterates) -> Floats:
     return found
 
 
-PENALTIES: Final = ((0, 1.0), (20, 20.0), (70, 60.0))
-"""Penalty from an iteration on: low to find the sizes, then high to settle who has the few people of rare cells."""
+PENALTIES: Final = ((0, 1.0), (20, 20.0), (70, 60.0), (200, 600.0), (300, 6000.0), (400, 60.0))
+"""Penalty from an iteration on: low to find the sizes, then high to settle who has the few people of rare cells.
+
+What is not proved by then may have a multiplier with far to go, which takes the same small step, a part of the penalty,
+each time: for a while the penalty is very high. Where that was not the reason, there is time left.
+"""
 FIRST_LOOK: Final = 20
 AIM: Final = 1e-6
 DECADE: Final = 10

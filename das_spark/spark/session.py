@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from das_spark.config import FOLDER
-from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
+from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError, without_values
 from das_spark.spark.java import usable_java
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
@@ -73,7 +73,15 @@ def session(name: str) -> SparkSession:
                     os.kill(process, signal.SIGTERM)
         raise
     started.sparkContext.setLogLevel("ERROR")
+    if in_local_mode(started.sparkContext):
+        _let_workers_begin(started)
     return started
+
+
+def _let_workers_begin(spark: SparkSession) -> None:
+    """Let Spark start the process that forks its workers, which imports for seconds, while the first job is planned."""
+    row = spark.range(0, 1, 1, 1).mapInArrow(without_values(iter), "id long")
+    row._jdf.toJavaRDD().countAsync()
 
 
 def _children() -> set[int]:

@@ -22,13 +22,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402 - after the number of threads is set
 import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
-from pyarrow import parquet  # noqa: E402
 
 from das_spark.config import RunPlan, level_plan, plan_from_config  # noqa: E402
 from das_spark.core import DeclaredBounds, LevelPlan, NoisyAnswers, PublishedFamily  # noqa: E402
 from das_spark.estimation import FamilyDiagnostics, FamilyProblem, estimate_families, estimate_family  # noqa: E402
 from das_spark.histogram import Histogram  # noqa: E402
 from das_spark.store import PublicLayout, PublicManifest, open_public  # noqa: E402
+from das_spark.store.parquet import read_rows  # noqa: E402
+from das_spark.store.tables import TABLES  # noqa: E402
 
 #: Families that are estimated at a time, about as many as in a task.
 TOGETHER = 60
@@ -36,8 +37,7 @@ TOGETHER = 60
 
 def read(public: PublicLayout, table: str, geolevel: str) -> pa.Table:
     """One level of a public table, by geocode."""
-    parts = sorted(public.level(table, geolevel).glob("part-*"))
-    return pa.concat_tables([parquet.ParquetFile(path).read() for path in parts]).sort_by("geocode")
+    return read_rows(public.level(table, geolevel), TABLES[table].schema).sort_by("geocode")
 
 
 def parts_of(table: pa.Table, column: str) -> dict[str, pa.Table]:

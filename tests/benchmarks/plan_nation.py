@@ -12,18 +12,18 @@ from __future__ import annotations
 
 #: Stage -> (seconds of the whole stage, seconds of all tasks) on two cores: the run of 26 November 2026 in README.md.
 MEASURED = {
-    "ingest": (549.1, 1019.1),
-    "measure US to Tract": (13.8, 17.5),
-    "estimate US, State, County": (16.1, 22.7),
-    "estimate Tract": (187.7, 360.2),
-    "measure Block_Group": (22.5, 41.3),
-    "estimate Block_Group": (52.1, 101.0),
-    "measure Block": (221.3, 431.5),
-    "estimate Block": (955.8, 1899.7),
-    "microdata": (174.0, 337.4),
-    "tabulate": (351.7, 488.8),
-    "verify": (1134.8, 2139.6),
-    "evaluate": (71.6, 132.0),
+    "ingest": (353.9, 652.6),
+    "measure US to Tract": (9.6, 12.0),
+    "estimate US, State, County": (12.5, 17.5),
+    "estimate Tract": (146.6, 279.2),
+    "measure Block_Group": (16.7, 30.7),
+    "estimate Block_Group": (43.5, 82.7),
+    "measure Block": (137.6, 267.4),
+    "estimate Block": (498.1, 978.6),
+    "microdata": (89.3, 173.1),
+    "tabulate": (214.6, 309.5),
+    "verify": (898.3, 1702.5),
+    "evaluate": (62.1, 118.3),
 }
 #: The dearest family of any real run, in seconds: 102 tracts of Illinois, where a second solver was needed (README.md).
 DEAREST = {"estimate US, State, County": 17.1, "estimate Tract": 17.1}

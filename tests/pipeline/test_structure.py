@@ -91,7 +91,7 @@ def test_neighbours_publish_the_same_bytes_on_a_spine_of_areas_and_in_a_joint_ru
     assert report.compared > 300
 
 
-def as_spark_writes(frame, table, writer, *_):
+def as_spark_writes(frame, table, writer, *_, **__):
     """How public tables were written before: in the order in which rows arrive, into as many files as partitions."""
     staging = writer.folders[table].path
     frame.write.partitionBy("level").parquet(str(staging))
