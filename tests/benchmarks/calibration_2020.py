@@ -52,7 +52,8 @@ def published(file: str, geounits: Iterable[str] | None = None) -> People:
     """People of a file of cells; the geounits of another file, or those that it has."""
     table = pq.read_table(Path(os.environ["DAS_SPARK_DATA"]) / file)
     codes = np.array(table.column("geoid").to_pylist())
-    levels = [table.column(name).to_numpy().astype(np.int64) for name in ("hhgq", "voting_age", "hispanic", "cenrace")]
+    first = {"hhgq": 0, "voting_age": 1, "hispanic": 1, "cenrace": 1}  # codes of the first level
+    levels = [table.column(name).to_numpy().astype(np.int64) - code for name, code in first.items()]
     known = np.array(sorted(geounits)) if geounits is not None else np.unique(codes)
     cell = np.ravel_multi_index(levels, _SHAPE)
     return People(len(known), np.searchsorted(known, codes), cell, table.column("n").to_numpy().astype(np.int64))
