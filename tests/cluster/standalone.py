@@ -42,6 +42,8 @@ SMALL = {
     "spark.executor.pyspark.memory": "3g",
     "spark.executor.cores": "1",
     "spark.sql.shuffle.partitions": "4",
+    # Levels of these runs are small, and are to be divided as those of large ones are.
+    "spark.das_spark.entriesOfOneTask": "0",
     # One collector thread each: there are five JVMs on the machine. (No -XX:TieredStopAtLevel=1: the quick compiler has
     # no AES instructions, and sending the encrypted archive would take a minute.)
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",

@@ -102,6 +102,7 @@ def start(folder: Path) -> SparkSession:
         "spark.master.rest.enabled": "false",
         "spark.authenticate.secret": "known to this test only",
         "spark.executor.memory": "700m",
+        "spark.das_spark.entriesOfOneTask": "0",  # small as they are, levels are divided
         "spark.task.maxFailures": "4",
         "spark.speculation": "true",
         "spark.speculation.interval": "50ms",

@@ -1,3 +1,6 @@
+import os
+import re
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -6,6 +9,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
+from das_spark.spark.java import usable_java
 from das_spark.spark.session import (
     LOCAL_MASTER,
     ONE_TASK,
@@ -202,3 +206,15 @@ def test_how_large_a_level_of_one_task_is_can_be_said():
         with pytest.raises(EnvironmentProblemError, match=rf"{ONE_TASK} is {wrong!r}") as caught:
             entries_of_one_task(having(**{ONE_TASK: wrong}))
         assert "524288" in caught.value.hint
+
+
+@pytest.mark.parametrize("collector", ["", "-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseZGC"])
+def test_the_jvm_of_one_machine_starts_whatever_collector_the_environment_names(collector):
+    java, _ = usable_java()
+    options = properties(CONF / "local.conf")["spark.driver.extraJavaOptions"].split()
+    command = [java, *options, "-XX:+PrintFlagsFinal", "-version"]
+    environment = {**os.environ, "JDK_JAVA_OPTIONS": collector}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"UseParallelGC +=+ true", done.stdout)
+    assert re.search(r"Tier4InvocationThreshold +=+ 50000", done.stdout)
