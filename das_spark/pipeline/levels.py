@@ -150,7 +150,9 @@ def _require_whole_input(context: RunContext, geolevel: str) -> None:
 
 def _require_own_addresses(context: RunContext, geolevel: str) -> None:
     """Refuse to draw where two geounits would get one noise: their difference would be published exactly."""
-    for geocode, geounits in shared_addresses(LevelJobs.of(context, geolevel).read("histograms", geolevel), 1):
+    found = shared_addresses(LevelJobs.of(context, geolevel).read("histograms", geolevel), 1)
+    if found:
+        geocode, geounits = found[0]
         raise PrivacyGuardError(
             f"geolevel {geolevel}: {geounits} geounits, of which {geocode} is one, have one address in the randomness "
             "and would get the same noise",

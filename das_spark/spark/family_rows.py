@@ -80,7 +80,8 @@ class FamilySpread:
 class StoredRows:
     """Rows of a small level, which whoever needs them reads: a task, or the driver."""
 
-    read: Callable[[], pa.Table]
+    #: Reads all columns; of a table as it lies in its files those that are named alone, if any are.
+    read: Callable[..., pa.Table]
 
     @classmethod
     def of(cls, table: str, folder: Path) -> StoredRows:
@@ -92,8 +93,9 @@ class StoredRows:
 Rows = DataFrame | StoredRows
 
 
-def _read(table: str, folder: Path) -> pa.Table:
-    return read_rows(folder, TABLES[table].schema)
+def _read(table: str, folder: Path, *columns: str) -> pa.Table:
+    schema = TABLES[table].schema
+    return read_rows(folder, pa.schema([schema.field(name) for name in columns or schema.names]))
 
 
 def joined(rows: Rows, others: Rows, column: str, key: str = "geocode") -> Rows:
@@ -105,7 +107,7 @@ def joined(rows: Rows, others: Rows, column: str, key: str = "geocode") -> Rows:
     return StoredRows(partial(_joined, rows.read, others.read, column, key))
 
 
-def _joined(read: Callable[[], pa.Table], read_others: Callable[[], pa.Table], column: str, key: str) -> pa.Table:
+def _joined(read: Callable[..., pa.Table], read_others: Callable[..., pa.Table], column: str, key: str) -> pa.Table:
     rows, others = read(), read_others()
     place = pc.index_in(rows.column(key), value_set=others.column(key).combine_chunks())
     return rows.append_column(column, others.column(column).take(place)).filter(place.is_valid())
@@ -118,7 +120,7 @@ def without(rows: Rows, column: str) -> Rows:
     return StoredRows(partial(_without, rows.read, column))
 
 
-def _without(read: Callable[[], pa.Table], column: str) -> pa.Table:
+def _without(read: Callable[..., pa.Table], column: str) -> pa.Table:
     return read().drop_columns([column])
 
 
@@ -129,7 +131,7 @@ def with_key(rows: Rows, first: int, digits: int) -> Rows:
     return StoredRows(partial(_with_key, rows.read, first - 1, first - 1 + digits))
 
 
-def _with_key(read: Callable[[], pa.Table], begin: int, end: int) -> pa.Table:
+def _with_key(read: Callable[..., pa.Table], begin: int, end: int) -> pa.Table:
     rows = read()
     return rows.append_column("key", pc.utf8_slice_codeunits(rows.column("geocode"), begin, end))
 
@@ -175,7 +177,7 @@ class FamilyTable:
 
 def brought_together(
     tables: Sequence[FamilyTable],
-    parents: Rows | None,
+    parents: FamilyTable | None,
     spread: FamilySpread,
     work: Work,
     report: str,
@@ -186,7 +188,7 @@ def brought_together(
 
     Args:
         tables: What belongs to the families; the first has one row a child.
-        parents: Estimates of the parents, whose support makes a family costly; families without one are left out.
+        parents: Estimates of the parents, whose cells (integers) make a family costly; families without are left out.
         spread: Over how many files and partitions.
         work: Is given the long form, sorted by file, rank, kind, name, geocode and member.
         report: Schema of what it gives.
@@ -196,10 +198,11 @@ def brought_together(
         one_row = SparkSession.active().range(0, 1, 1, 1)
         task = _OneTask(tuple(tables), parents, spread.files, work, family)
         return one_row.mapInArrow(without_values(task), report)
-    rows = union(each.long(family) for each in tables)
+    given, above = [each.long(family) for each in tables], None if parents is None else parents.long(family)
     partitions = spread.partitions
     ordered = (
-        rows.join(_assigned(tables[0].rows, parents, spread.files, family), "family")
+        union([*given, *([] if above is None else [above])])
+        .join(_assigned(given[0], above, spread.files, counted=family == "parent"), "family")
         .select(*_COLUMNS.names)
         .repartitionById(partitions, F.col("file") % partitions)
         .sortWithinPartitions(*_ORDER)
@@ -207,16 +210,15 @@ def brought_together(
     return ordered.mapInArrow(without_values(work), report)
 
 
-def _assigned(children: DataFrame, parents: Rows | None, files: int, family: str) -> DataFrame:
-    """File and rank of every family."""
-    names, one = children.select(F.col(family).alias("family")), F.lit(1)
-    if family == "parent":
-        costs = names.groupBy("family").agg(F.count(one).alias("cost"))
+def _assigned(children: DataFrame, parents: DataFrame | None, files: int, *, counted: bool) -> DataFrame:
+    """File and rank of every family, of the long form; its children are counted where its cost depends on them."""
+    one = F.lit(1)
+    if counted:
+        costs = children.groupBy("family").agg(F.count(one).alias("cost"))
     else:
-        costs = names.distinct().select("family", one.cast("long").alias("cost"))
+        costs = children.select("family").distinct().select("family", one.cast("long").alias("cost"))
     if parents is not None:
-        assert isinstance(parents, DataFrame)  # noqa: S101 - a level is read in one way
-        support = parents.select(F.col("geocode").alias("family"), F.size("cells").alias("support"))
+        support = parents.select("family", F.size("integers").alias("support"))
         # Cells in the parent's support times children.
         costs = costs.join(support, "family").select("family", (F.col("cost") * F.col("support")).alias("cost"))
     # One row a family goes through the single partition of this window: 240,000 at most for the nation.
@@ -226,10 +228,10 @@ def _assigned(children: DataFrame, parents: Rows | None, files: int, family: str
 
 @dataclass(frozen=True, slots=True)
 class _OneTask:
-    """Reads the tables of a level, brings the rows of each family together, and works on them."""
+    """Reads the tables of a level, each once, brings the rows of each family together, and works on them."""
 
     tables: tuple[FamilyTable, ...]
-    parents: Rows | None
+    parents: FamilyTable | None
     files: int
     work: Work
     family: str
@@ -241,27 +243,26 @@ class _OneTask:
 
     def rows(self) -> pa.Table:
         """The long form, in order."""
-        rows = pa.concat_tables([each.stored(self.family) for each in self.tables])
-        families = self.families()
+        given = [each.stored(self.family) for each in self.tables]
+        above = None if self.parents is None else self.parents.stored(self.family)
+        families = _by_cost(given[0], above, counted=self.family == "parent")
+        rows = pa.concat_tables([*given, *([] if above is None else [above])])
         rank = pc.index_in(rows.column("family"), value_set=families)
         rows = rows.append_column("rank", rank.cast(pa.int64())).filter(rank.is_valid())
         file = np.asarray(rows.column("rank"), dtype=np.int64) % self.files
         rows = rows.append_column("file", pa.array(file, pa.int32())).select(_COLUMNS.names)
         return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _ORDER])).combine_chunks()
 
-    def families(self) -> pa.Array:
-        """Names of the families by descending cost."""
-        children = self.tables[0].rows
-        assert isinstance(children, StoredRows)  # noqa: S101 - see `brought_together`
-        counted = pc.value_counts(children.read().column(self.family))
-        families, cost = counted.field("values"), np.asarray(counted.field("counts"))
-        if self.family != "parent":
-            cost = np.ones_like(cost)
-        if self.parents is not None:
-            assert isinstance(self.parents, StoredRows)  # noqa: S101 - a level is read in one way
-            parents = self.parents.read()
-            place = pc.index_in(families, value_set=parents.column("geocode").combine_chunks())
-            support = pc.list_value_length(parents.column("cells")).take(place.drop_null())
-            families, cost = families.filter(place.is_valid()), cost[np.asarray(place.is_valid())] * np.asarray(support)
-        order = pa.table({"cost": cost, "family": families})
-        return families.take(pc.sort_indices(order, [("cost", "descending"), ("family", "ascending")]))
+
+def _by_cost(children: pa.Table, parents: pa.Table | None, *, counted: bool) -> pa.Array:
+    """Names of the families by descending cost, as `_assigned` has it."""
+    found = pc.value_counts(children.column("family"))
+    families, cost = found.field("values"), np.asarray(found.field("counts"))
+    if not counted:
+        cost = np.ones_like(cost)
+    if parents is not None:
+        place = pc.index_in(families, value_set=parents.column("family").combine_chunks())
+        support = pc.list_value_length(parents.column("integers")).take(place.drop_null())
+        families, cost = families.filter(place.is_valid()), cost[np.asarray(place.is_valid())] * np.asarray(support)
+    order = pa.table({"cost": cost, "family": families})
+    return families.take(pc.sort_indices(order, [("cost", "descending"), ("family", "ascending")]))

@@ -47,7 +47,7 @@ def collected(report) -> dict[str, list[dict]]:
 def stored(frame):
     """The rows of a frame as those of a small level, which a task reads itself."""
     rows = frame.toArrow()
-    return StoredRows(lambda: rows)
+    return StoredRows(lambda *columns: rows.select(list(columns or rows.column_names)))
 
 
 class SparkInMemory:

@@ -66,10 +66,11 @@ def level(spark, seed):
 
 
 def together(geounits, answers, above, family="parent", files=3):
-    known = [] if above is None else [FamilyTable(above, 0, {"integers": "cells", "longs": "counts"}, of_parent=True)]
+    cells = {"integers": "cells", "longs": "counts"}
+    known = None if above is None else FamilyTable(above, 0, cells, of_parent=True)
     measured = {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}
-    given = [FamilyTable(geounits, 2), FamilyTable(answers, 3, measured), *known]
-    report = brought_together(given, above, FamilySpread(files, 1), told, REPORT, family=family)
+    given = [FamilyTable(geounits, 2), FamilyTable(answers, 3, measured)]
+    report = brought_together(given, known, FamilySpread(files, 1), told, REPORT, family=family)
     return [row.asDict() for row in report.orderBy("place").collect()]
 
 
@@ -144,7 +145,9 @@ def test_rows_of_a_level_are_read_from_its_files(tmp_path):
     writer = ParquetTables({"measurements": TableFolder(tmp_path / "level", schema)})
     parts = [("measurements", f"part-{place}", batch) for place, batch in enumerate(given.to_batches(max_chunksize=1))]
     writer.place(row for report in writer(parts) for row in report.to_pylist())
-    assert StoredRows.of("measurements", tmp_path / "level").read().equals(given)
+    stored_rows = StoredRows.of("measurements", tmp_path / "level")
+    assert stored_rows.read().equals(given)
+    assert stored_rows.read("query", "values").equals(given.select(["query", "values"]))
 
 
 def diagnosed(spark):

@@ -22,7 +22,7 @@ from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table
 from das_spark.spark import level_pass, tables
-from das_spark.spark.family_rows import FamilySpread
+from das_spark.spark.family_rows import FamilySpread, StoredRows
 from das_spark.spark.level_pass import (
     EstimationTask,
     MeasurementTask,
@@ -156,6 +156,17 @@ def test_a_level_in_which_two_geounits_have_one_address_is_found(spark, codes, s
     geounits = spark.createDataFrame([(code,) for code in codes], "geocode string")
     assert level_pass.shared_addresses(geounits, 2) == shared
     assert level_pass.shared_addresses(stored(geounits), 2) == shared
+
+
+def test_the_driver_that_checks_a_small_level_reads_no_counts():
+    asked = []
+
+    def read(*columns):
+        asked.append(columns)
+        return pa.table({"geocode": ["01", "02", "01"]})
+
+    assert level_pass.shared_addresses(StoredRows(read), 1) == [("01", 2)]
+    assert asked == [("geocode",)]
 
 
 @pytest.mark.spark
