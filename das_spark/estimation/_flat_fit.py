@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from das_spark.estimation._sweep import _compiled, _threshold
+from das_spark.compiled import compiled
+from das_spark.estimation._sweep import _threshold
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, Floats, Integers
@@ -31,7 +32,7 @@ _MOST_ROWS: Final = 64
 _MOST_STEPS: Final = 60
 
 
-@_compiled
+@compiled
 def fit_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
     first: Integers,
     children: Integers,
@@ -121,7 +122,7 @@ def fit_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
         child += number
 
 
-@_compiled
+@compiled
 def _restrict(rows: Integers, lower: Floats, upper: Floats, parent: Floats, alive: Booleans) -> bool:
     """Note which children can hold nobody of a row; whether a bound can bind in any other way."""
     width = lower.shape[1]
@@ -140,7 +141,7 @@ def _restrict(rows: Integers, lower: Floats, upper: Floats, parent: Floats, aliv
     return binds
 
 
-@_compiled
+@compiled
 def _assembled(  # noqa: C901, PLR0912
     index: Integers, width: Integers, start: Integers, values: Floats, weight: Floats
 ) -> tuple[Floats, Integers, Integers, Floats, Floats]:
@@ -192,7 +193,7 @@ def _assembled(  # noqa: C901, PLR0912
     return diagonal, groups[:count], sizes[:count], own[:count], linear
 
 
-@_compiled
+@compiled
 def _largest(groups: Integers, rows: int, alive: Booleans) -> int:
     """Most cells of a row that one child can hold."""
     found = 0
@@ -206,7 +207,7 @@ def _largest(groups: Integers, rows: int, alive: Booleans) -> int:
     return found
 
 
-@_compiled
+@compiled
 def _curvature(
     rows: Integers, row: int, diagonal: Floats, groups: Integers, sizes: Integers, own: Floats, most: float
 ) -> float:
@@ -233,7 +234,7 @@ def _curvature(
     return min(found, most)
 
 
-@_compiled
+@compiled
 def _fit(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over arrays, compiled
     parent: Floats,
     alive: Booleans,
@@ -357,7 +358,7 @@ def _fit(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over arra
     return _MOST_ITERATIONS, LIMIT
 
 
-@_compiled
+@compiled
 def _multiply(
     points: Floats, diagonal: Floats, groups: Integers, sizes: Integers, own: Floats, sums: Floats, found: Floats
 ) -> None:
@@ -374,7 +375,7 @@ def _multiply(
                         found[child, cell] += share * sums[rows[cell]]
 
 
-@_compiled
+@compiled
 def _add_up(values: Floats, rows: Integers, sums: Floats) -> None:
     """Sums of cells by row."""
     sums[:] = 0.0
@@ -383,7 +384,7 @@ def _add_up(values: Floats, rows: Integers, sums: Floats) -> None:
             sums[rows[cell]] += values[cell]
 
 
-@_compiled
+@compiled
 def _pull(total: float, lower: float, upper: float, penalty: float, multiplier: float) -> float:
     """Multiplier that a sum would have next: positive above its upper bound, negative below its lower one (E-87)."""
     if penalty == 0:
@@ -392,7 +393,7 @@ def _pull(total: float, lower: float, upper: float, penalty: float, multiplier: 
     return penalty * (free - min(max(free, lower), upper))
 
 
-@_compiled
+@compiled
 def _divide(point: Floats, parent: Floats, alive: Booleans, price: Floats, free: Floats) -> bool:
     """Replace points by the nearest ones that divide every cell among who can be there; whether somebody can."""
     for cell in range(parent.size):
@@ -409,7 +410,7 @@ def _divide(point: Floats, parent: Floats, alive: Booleans, price: Floats, free:
     return True
 
 
-@_compiled
+@compiled
 def _priced(  # noqa: PLR0913, PLR0917
     point: Floats,
     index: Integers,
@@ -437,7 +438,7 @@ def _priced(  # noqa: PLR0913, PLR0917
     return off
 
 
-@_compiled
+@compiled
 def _finish(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one active-set method over arrays, compiled
     parent: Floats,
     alive: Booleans,
@@ -604,7 +605,7 @@ def _finish(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one active-set 
     return False
 
 
-@_compiled
+@compiled
 def _note(rows: Integers, place: int, missing: float, off: Floats) -> bool:
     """Note what is missing to the bound of a sum; False where it has no open cell."""
     for row in range(len(rows)):
@@ -614,7 +615,7 @@ def _note(rows: Integers, place: int, missing: float, off: Floats) -> bool:
     return False
 
 
-@_compiled
+@compiled
 def _dropped(factor: Floats, off: Floats, dual: Floats, side: Integers, rows: Integers) -> int:
     """Which of the sums on their bounds, which contradict each other, leaves its own: -1 where none may.
 
@@ -648,7 +649,7 @@ def _dropped(factor: Floats, off: Floats, dual: Floats, side: Integers, rows: In
     return chosen
 
 
-@_compiled
+@compiled
 def _on_bounds(
     free: Booleans, side: Integers, limit_index: Integers, limit_width: Integers, limit_start: Integers
 ) -> tuple[Integers, int]:
@@ -668,7 +669,7 @@ def _on_bounds(
     return found, count
 
 
-@_compiled
+@compiled
 def _factored(rows: Integers, free: Booleans, held: Floats, limit_index: Integers) -> Floats:
     """Cholesky factor of the equations of sums on their bounds; a row that others imply has a zero on the diagonal."""
     count = len(rows)
@@ -699,7 +700,7 @@ def _factored(rows: Integers, free: Booleans, held: Floats, limit_index: Integer
     return matrix
 
 
-@_compiled
+@compiled
 def _solve(factor: Floats, right: Floats) -> None:
     """Solve the equations that were factored, in place; the unknown of a row that is implied is 0."""
     count = right.size
@@ -715,7 +716,7 @@ def _solve(factor: Floats, right: Floats) -> None:
         right[one] = total / factor[one, one] if factor[one, one] > 0 else 0.0
 
 
-@_compiled
+@compiled
 def _shift(
     values: Floats,
     means: Floats,
@@ -739,7 +740,7 @@ def _shift(
                 values[child, cell] += sign * means[cell]
 
 
-@_compiled
+@compiled
 def _project(
     values: Floats,
     rows: Integers,
@@ -765,7 +766,7 @@ def _project(
     _shift(values, means, dual, rows, free, held, limit_index, -1.0)
 
 
-@_compiled
+@compiled
 def _product(one: Floats, two: Floats) -> float:
     total = 0.0
     for row in range(one.shape[0]):

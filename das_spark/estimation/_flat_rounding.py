@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from das_spark.compiled import compiled
 from das_spark.estimation._network_simplex import network_simplex
-from das_spark.estimation._sweep import _compiled
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, Floats, Integers
@@ -22,7 +22,7 @@ _UNBOUNDED: Final = 2**40
 _NONE: Final = -1
 
 
-@_compiled
+@compiled
 def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
     first: Integers,
     children: Integers,
@@ -68,7 +68,7 @@ def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
         done = part.stop
 
 
-@_compiled
+@compiled
 def _nested(levels: Integers) -> tuple[Integers, Integers, Integers]:  # noqa: C901, PLR0912
     """Levels from the coarsest to the finest, groups of one cell apart: groups, how often asked for, cells alone.
 
@@ -132,7 +132,7 @@ def _nested(levels: Integers) -> tuple[Integers, Integers, Integers]:  # noqa: C
     return groups[:kept], times[:kept], alone
 
 
-@_compiled
+@compiled
 def _best_totals(target: Floats, missing: int, totals: Integers) -> bool:
     """Steps of each child where only their sum is known: the largest remainders go up (E-53); whether there are any."""
     left = missing
@@ -148,7 +148,7 @@ def _best_totals(target: Floats, missing: int, totals: Integers) -> bool:
     return True
 
 
-@_compiled
+@compiled
 def _ascending(values: Floats) -> Integers:
     """Places of a few values in ascending order, the first of equal ones first."""
     order = np.arange(values.size)
@@ -161,7 +161,7 @@ def _ascending(values: Floats) -> Integers:
     return order
 
 
-@_compiled
+@compiled
 def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     parent: Integers,
     x: Floats,
@@ -296,7 +296,7 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     return (lost / max(1.0, distance), ROUNDED) if lost > 1e-6 else (0.0, ROUNDED)  # noqa: PLR2004
 
 
-@_compiled
+@compiled
 def _snapped(value: float) -> float:
     """A sum of fractions, taken for a whole number where it is near one."""
     nearest = np.rint(value)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from das_spark.estimation._sweep import _compiled, _threshold
+from das_spark.compiled import compiled
+from das_spark.estimation._sweep import _threshold
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, Floats, Integers
 
 
-@_compiled
+@compiled
 def linear_terms(  # noqa: PLR0913, PLR0917
     cell_first: Integers,
     cell: Integers,
@@ -48,7 +49,7 @@ def linear_terms(  # noqa: PLR0913, PLR0917
                 number += 1
 
 
-@_compiled
+@compiled
 def _group_overlap(  # noqa: PLR0913, PLR0917
     first: int,
     last: int,
@@ -80,7 +81,7 @@ def _group_overlap(  # noqa: PLR0913, PLR0917
         counts[near[i]] = 0.0
 
 
-@_compiled
+@compiled
 def _class_rows(first: int, last: int, rows: Integers, local: Integers, share: Floats, found: Floats) -> None:
     """Add what a class's multiplier takes from each row; `share` is of each cell's group."""
     for position in range(first, last):
@@ -88,7 +89,7 @@ def _class_rows(first: int, last: int, rows: Integers, local: Integers, share: F
             found[local[rows[part, position]]] += share[position]
 
 
-@_compiled
+@compiled
 def overlaps(  # noqa: PLR0913, PLR0917
     classes: Integers,
     members: Booleans,
@@ -139,7 +140,7 @@ def overlaps(  # noqa: PLR0913, PLR0917
                     found[each, one, two] += whole[one, two]
 
 
-@_compiled
+@compiled
 def _steps(  # noqa: PLR0913, PLR0917
     kind: int,
     group_first: Integers,
@@ -184,7 +185,7 @@ def _steps(  # noqa: PLR0913, PLR0917
                 values[own] = scale[sets[place]] * values[own] - taken[place]
 
 
-@_compiled
+@compiled
 def _add_rows(first: int, last: int, rows: Integers, children: Integers, values: Floats, stacked: Floats) -> None:
     """Add the unknowns of one class to its stacked rows."""
     width = children.size
@@ -196,7 +197,7 @@ def _add_rows(first: int, last: int, rows: Integers, children: Integers, values:
                 stacked[row, children[place]] += values[start + place]
 
 
-@_compiled
+@compiled
 def begun(  # noqa: PLR0913, PLR0917
     group_first: Integers,
     cell_first: Integers,
@@ -233,7 +234,7 @@ def begun(  # noqa: PLR0913, PLR0917
         _add_rows(first, last, rows, children, own, stacked)
 
 
-@_compiled
+@compiled
 def sweep_nested(  # noqa: C901, PLR0912, PLR0913, PLR0917
     group_first: Integers,
     cell_first: Integers,
@@ -325,7 +326,7 @@ def sweep_nested(  # noqa: C901, PLR0912, PLR0913, PLR0917
         _add_rows(first, last, rows, children, own, stacked)
 
 
-@_compiled
+@compiled
 def _scaled_to_classes(wanted: Floats, cells: int, points: Floats, sums: Floats) -> float:
     """Scale one class's points to its sums; the worst violation before, relative to max(1, size)."""
     width, worst = wanted.size, 0.0
@@ -342,7 +343,7 @@ def _scaled_to_classes(wanted: Floats, cells: int, points: Floats, sums: Floats)
     return worst
 
 
-@_compiled
+@compiled
 def _scaled_to_cells(needed: Floats, width: int, points: Floats) -> None:
     """Scale one class's points to its cells' sums."""
     for position in range(needed.size):
@@ -354,7 +355,7 @@ def _scaled_to_cells(needed: Floats, width: int, points: Floats) -> None:
                 points[position * width + place] *= needed[position] / total
 
 
-@_compiled
+@compiled
 def _moved(wanted: Floats, cells: int, points: Floats, sums: Floats) -> None:
     """Move what children have too much to those that have too little, each time out of the fullest cell."""
     width = wanted.size
@@ -380,7 +381,7 @@ def _moved(wanted: Floats, cells: int, points: Floats, sums: Floats) -> None:
         sums[least] += amount
 
 
-@_compiled
+@compiled
 def raked_classes(  # noqa: PLR0913, PLR0917
     class_first: Integers,
     live_first: Integers,
@@ -412,7 +413,7 @@ def raked_classes(  # noqa: PLR0913, PLR0917
             _moved(wanted, last - first, points, sums)
 
 
-@_compiled
+@compiled
 def gradients(  # noqa: PLR0913, PLR0917
     group_first: Integers,
     cell_first: Integers,
@@ -448,7 +449,7 @@ def gradients(  # noqa: PLR0913, PLR0917
                     found[number] = total
 
 
-@_compiled
+@compiled
 def class_means(
     class_first: Integers,
     live_first: Integers,
@@ -475,7 +476,7 @@ def class_means(
             found[live_first[kind] + place] = total / people if people > 0.0 else 0.0
 
 
-@_compiled
+@compiled
 def cell_means(
     class_first: Integers,
     live_first: Integers,
@@ -497,7 +498,7 @@ def cell_means(
             found[position] = total / people if people > 0.0 else 0.0
 
 
-@_compiled
+@compiled
 def shortfall(  # noqa: PLR0913, PLR0917
     class_first: Integers,
     live_first: Integers,
@@ -530,7 +531,7 @@ def shortfall(  # noqa: PLR0913, PLR0917
     return total
 
 
-@_compiled
+@compiled
 def spread_points(
     class_first: Integers,
     cell: Integers,
@@ -549,7 +550,7 @@ def spread_points(
                 number += 1
 
 
-@_compiled
+@compiled
 def stacked_sums(
     class_first: Integers,
     live_first: Integers,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from das_spark.estimation._sweep import _compiled
+from das_spark.compiled import compiled
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Integers
@@ -15,7 +15,7 @@ _UNBOUNDED: Final = 2**40
 _LEAST_BLOCK: Final = 20
 
 
-@_compiled
+@compiled
 def solve_networks(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
     nodes: Integers,
     arcs: Integers,
@@ -46,7 +46,7 @@ def solve_networks(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
     return True
 
 
-@_compiled
+@compiled
 def network_simplex(  # noqa: C901, PLR0912, PLR0915 - one loop over arrays, compiled
     source: Integers,
     target: Integers,

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numba import njit
+
+from das_spark.compiled import compiled
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, Floats, Integers
 
 _ROUNDS: Final = 100
 _EXACT: Final = 1e-13
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _compiled(function: _Function) -> _Function:
-    """Compile on first use; keep the machine code beside the module, where that can be written."""
-    compiler: Any = njit
-    settings = {"nogil": True, "error_model": "numpy"}
-    try:
-        found: _Function = compiler(cache=True, **settings)(function)
-    except RuntimeError:  # a container that is read-only, with no home: every process compiles for itself
-        found = compiler(**settings)(function)
-    return found
-
-
-@_compiled
+@compiled
 def _threshold(free: Floats, needed: float, start: float) -> float:
     """The t for which the positive parts of free - t sum to what is needed, by Newton's method from a start (E-46)."""
     threshold = start
@@ -45,7 +33,7 @@ def _threshold(free: Floats, needed: float, start: float) -> float:
     return threshold
 
 
-@_compiled
+@compiled
 def _points(shift: Floats, rows: Integers, step: Floats, points: Floats) -> None:
     """Points of all children in one cell: the step and the corrections of the sums that count the cell."""
     points[:] = step
@@ -54,7 +42,7 @@ def _points(shift: Floats, rows: Integers, step: Floats, points: Floats) -> None
             points[child] += shift[rows[part], child]
 
 
-@_compiled
+@compiled
 def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this module is for
     shift: Floats,
     index: Integers,
@@ -96,7 +84,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this m
     return primal, change
 
 
-@_compiled
+@compiled
 def multiply(  # noqa: PLR0913, PLR0917
     matrices: Floats,
     site: Integers,
@@ -130,7 +118,7 @@ def multiply(  # noqa: PLR0913, PLR0917
             found[cell] += sums[slot[number, cell]]
 
 
-@_compiled
+@compiled
 def structured_step(  # noqa: PLR0913, PLR0917
     matrices: Floats,
     site: Integers,
@@ -161,7 +149,7 @@ def structured_step(  # noqa: PLR0913, PLR0917
             sums[child, site[cell]] += points[child, cell]
 
 
-@_compiled
+@compiled
 def structured_division(
     live: Booleans,
     needed: Floats,

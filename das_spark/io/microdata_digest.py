@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
+from das_spark.io.lines import LineRuns
 from das_spark.products import (
     CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
@@ -33,6 +34,7 @@ from das_spark.products import (
 from das_spark.store import part_files
 
 if TYPE_CHECKING:
+    from io import BufferedReader
     from pathlib import Path
 
     from das_spark.store import PublicLayout
@@ -104,7 +106,7 @@ Integers = NDArray[np.int64]
 #: Rows of a batch of a Parquet file: a few dozen bytes a row and column.
 _ROWS = 1 << 19
 #: Bytes of a text file that are read at once: about as many rows.
-_BYTES = 1 << 25
+_BYTES = 1 << 24
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 #: Where a record has no text, which no code is.
 _NOTHING = "?"
@@ -152,56 +154,123 @@ class _Numbering:
         return list(self.known)
 
 
-def read_batches(path: Path, format: str, columns: Columns) -> Iterator[pa.RecordBatch]:
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordRuns:
+    """Some records of a file, in the order of the file, in runs that differ in their numbers alone.
+
+    Attributes:
+        firsts: The texts, and the columns of constants, of the first record of each run.
+        lengths: Records of each run, shape (runs,).
+        numbers: Columns of whole numbers, shape (records,) each; -1 where there is none.
+    """
+
+    firsts: pa.RecordBatch
+    lengths: Integers
+    numbers: Mapping[str, Integers]
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return int(self.lengths.sum())
+
+    def of_records(self, values: Integers) -> Integers:
+        """What each run has, for each of its records."""
+        return np.repeat(values, self.lengths)
+
+
+def read_runs(path: Path, format: str, columns: Columns) -> Iterator[RecordRuns]:
     """Read a part of a microdata file."""
     if format == "parquet":
-        yield from _parquet_batches(path, columns)
-        return
-    lines, first = _before_records(path, columns)
-    if path.stat().st_size > first:  # a text without a line is a part without records
-        yield from _text_batches(path, columns, lines)
+        yield from _parquet_runs(path, columns)
+    else:
+        yield from _text_runs(path, columns)
 
 
-def _parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
+def _parquet_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
     wanted = [*columns.texts, *columns.numbers]
     missing = sorted(set(wanted) - set(parquet.read_schema(path).names))
     if missing:
         raise pa.ArrowInvalid(f"no column {missing[0]}")
     with parquet.ParquetFile(path, read_dictionary=list(columns.texts)) as file:
-        yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
+        for batch in file.iter_batches(_ROWS, columns=wanted, use_threads=False):
+            encoded = [_encoded(batch.column(name)) for name in columns.texts]
+            starts = _starts([each.indices.to_numpy() for each in encoded], batch.num_rows)
+            firsts = [each.take(pa.array(starts)) for each in encoded]
+            yield RecordRuns(
+                pa.RecordBatch.from_arrays(firsts, columns.texts),
+                np.diff(np.append(starts, batch.num_rows)),
+                {name: _numbers_of(batch, name) for name in columns.numbers},
+            )
 
 
-def _before_records(path: Path, columns: Columns) -> tuple[int, int]:
-    """How many lines stand before the records, comments and names, and how many bytes they are."""
-    lines, size = 0, 0
+def _starts(columns: Sequence[Integers], rows: int) -> Integers:
+    """Rows in which any column has another value than in the row before."""
+    changed = np.zeros(rows, dtype=bool)
+    changed[:1] = True
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(changed)
+
+
+def _skip_head(file: BufferedReader, columns: Columns) -> None:
+    """Go to the first record, behind comments and names."""
+    while columns.commented and file.peek(1)[:1] == b"#":
+        file.readline()
+    if columns.names_inside:
+        names = f"{columns.delimiter.join(columns.layout)}\n".encode("ascii")
+        if file.read(len(names)) != names:
+            raise pa.ArrowInvalid("the first line has other names than those of the columns")
+
+
+def _whole_lines(file: BufferedReader) -> Iterator[bytes]:
+    """The rest of a file in blocks that end with a line."""
+    rest = b""
+    while block := file.read(_BYTES):
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+        rest = block[end:] if end else rest + block
+    if rest:
+        yield rest
+
+
+def _text_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
+    """Runs of a text: Arrow reads their first lines, and a compiled loop the digits of all others."""
+    places = sorted((columns.layout.index(name), name) for name in columns.numbers)
     with path.open("rb") as file:
-        while columns.commented and file.peek(1)[:1] == b"#":
-            size += len(file.readline())
-            lines += 1
-        if columns.names_inside:
-            names = f"{columns.delimiter.join(columns.layout)}\n".encode("ascii")
-            if file.read(len(names)) != names:
-                raise pa.ArrowInvalid("the first line has other names than those of the columns")
-            size += len(names)
-            lines += 1
-    return lines, size
+        _skip_head(file, columns)
+        for block in _whole_lines(file):
+            runs = LineRuns.of(block, columns.delimiter, [place for place, _ in places], len(columns.layout))
+            firsts = None if runs is None else _read_lines(runs.firsts, columns)
+            if runs is None or firsts is None or firsts.num_rows != len(runs.lengths):
+                # Arrow takes more than a newline for the end of a line, and leaves out empty ones.
+                firsts = _read_lines(block, columns)
+                numbers = {name: _numbers_of(firsts, name) for name in columns.numbers}
+                yield RecordRuns(firsts, np.ones(firsts.num_rows, dtype=np.int64), numbers)
+                continue
+            starts = np.cumsum(runs.lengths) - runs.lengths
+            numbers = {}
+            for (_, name), values in zip(places, runs.numbers, strict=True):
+                values[starts] = _numbers_of(firsts, name)
+                numbers[name] = values
+            yield RecordRuns(firsts, runs.lengths, numbers)
 
 
-def _text_batches(path: Path, columns: Columns, lines: int) -> Iterator[pa.RecordBatch]:
+def _read_lines(lines: bytes | memoryview, columns: Columns) -> pa.RecordBatch:
     kinds = dict.fromkeys(columns.texts, _TEXT) | dict.fromkeys(columns.numbers, pa.int64())
     kinds |= dict.fromkeys(columns.constants, pa.binary())  # compared as they are: half the time of decoding them
-    yield from csv.open_csv(
-        path,
-        read_options=csv.ReadOptions(
-            column_names=list(columns.layout), skip_rows=lines, block_size=_BYTES, use_threads=False
-        ),
+    table = csv.read_csv(
+        pa.BufferReader(pa.py_buffer(lines)),
+        read_options=csv.ReadOptions(column_names=list(columns.layout), block_size=len(lines) + 1, use_threads=False),
         parse_options=csv.ParseOptions(delimiter=columns.delimiter, quote_char=False),
         convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
     )
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
 
 
 def _deviating(batch: pa.RecordBatch, constants: Mapping[str, str]) -> set[str]:
-    """Names of the columns that do not hold their text in every record."""
+    """Names of the columns that do not hold their text everywhere."""
     wanted = {name: pa.scalar(text.encode(), pa.binary()) for name, text in constants.items()}
     return {name for name, text in wanted.items() if not pc.all(pc.equal(batch.column(name), text)).as_py()}
 
@@ -220,21 +289,16 @@ def _numbers_of(batch: pa.RecordBatch, column: str) -> Integers:
     return np.asarray(pc.fill_null(batch.column(column).cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
 
 
-def _joined_texts(batch: pa.RecordBatch, columns: Sequence[str], separator: str, numbering: _Numbering) -> Integers:
-    """The number of the text that each row's columns make when joined, shape (rows,).
+def _joined_texts(runs: RecordRuns, columns: Sequence[str], separator: str, numbering: _Numbering) -> Integers:
+    """The number of the text that the columns of each run make when joined, shape (runs,).
 
-    Texts are put together once for each run of equal rows: people of a geounit and of a cell stand together.
+    Texts are put together once for runs that have the same: people of a geounit stand together, and of a cell.
     """
-    encoded = [_encoded(batch.column(name)) for name in columns]
-    changed = np.zeros(batch.num_rows, dtype=bool)
-    changed[:1] = True
-    for column in encoded:
-        index = column.indices.to_numpy()
-        changed[1:] |= index[1:] != index[:-1]
-    starts = np.flatnonzero(changed)
+    encoded = [_encoded(runs.firsts.column(name)) for name in columns]
+    starts = _starts([each.indices.to_numpy() for each in encoded], len(runs.lengths))
     firsts = [column.take(pa.array(starts)).cast(pa.string()) for column in encoded]
     number = numbering.of(pc.binary_join_element_wise(*firsts, separator))
-    return np.repeat(number, np.diff(np.append(starts, batch.num_rows)))
+    return np.repeat(number, np.diff(np.append(starts, len(runs.lengths))))
 
 
 def _encoded(column: pa.Array) -> pa.DictionaryArray:
@@ -294,8 +358,8 @@ def digest_part(part: FilePart, codes: MicrodataCodes) -> Iterator[pa.RecordBatc
     try:
         columns = _person_columns(codes, part)
         reduced.declared(codes.record, part.person)
-        for batch in read_batches(part.person, part.format, columns):
-            reduced.take(batch, columns)
+        for runs in read_runs(part.person, part.format, columns):
+            reduced.take(runs, columns)
     except (pa.ArrowException, OSError) as error:
         _raise_out_of_memory(error)
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
@@ -417,48 +481,49 @@ class _Reduced:
             numbers = {name: rule.is_number for name, rule in rules.items() if rule is not ColumnRule.CONSTANT}
             self._note(COLUMNS_AS_DECLARED, kind, _misdeclared(path, numbers))
 
-    def compare(self, kind: str, batch: pa.RecordBatch, columns: Columns) -> None:
-        """Look at the columns of a batch whose values follow from the layout alone."""
+    def compare(self, kind: str, runs: RecordRuns, columns: Columns) -> None:
+        """Look at the columns whose values follow from the layout alone."""
         if self.part.format != "parquet":
-            self._note(COLUMNS_AS_DECLARED, kind, _deviating(batch, columns.constants))
+            self._note(COLUMNS_AS_DECLARED, kind, _deviating(runs.firsts, columns.constants))
 
     def _note(self, rule: str, kind: str, columns: Iterable[str]) -> None:
         self.misshapen |= {(rule, f"{kind}.{self.part.format}: {column}") for column in columns}
 
-    def _number_records(self, batch: pa.RecordBatch) -> None:
+    def _number_records(self, runs: RecordRuns) -> None:
         """Records are numbered in the order in which they stand."""
         column = self.codes.forms[self.part.format].record_number(self.codes.record)
-        if column and batch.num_rows:
-            numbers = _numbers_of(batch, column)
+        if column and runs.records:
+            numbers = runs.numbers[column]
             if self.first is None:
                 self.first = int(numbers[0])
-            begin = self.first + self.persons
-            if not np.array_equal(numbers, np.arange(begin, begin + batch.num_rows)):
+            if numbers[0] != self.first + self.persons or (np.diff(numbers) != 1).any():
                 self._note(RECORD_NUMBERS, self.codes.record, [column])
 
-    def take(self, batch: pa.RecordBatch, columns: Columns) -> None:
-        """Count the persons of a batch, and add them to their units."""
-        self.compare(self.codes.record, batch, columns)
-        self._number_records(batch)
-        place = _joined_texts(batch, self.codes.person_place, "", self.places)
-        code = _joined_texts(batch, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
-        kind = np.zeros(1, dtype=np.int64)
-        if self.units is not None:
-            number = _numbers_of(batch, self.codes.unit_number)
-            unit = self.units.position(number)
+    def take(self, runs: RecordRuns, columns: Columns) -> None:
+        """Count some persons, and add them to their units."""
+        self.compare(self.codes.record, runs, columns)
+        self._number_records(runs)
+        place = _joined_texts(runs, self.codes.person_place, "", self.places)
+        code = _joined_texts(runs, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
+        key = (place * _CODES + code) * _KINDS + 1
+        if self.units is None:
+            self._count(key, runs.lengths)
+        else:
+            place = runs.of_records(place)
+            unit = self.units.position(runs.numbers[self.codes.unit_number])
             at_home = self.units.place[unit] == place
             kind = np.where(at_home, self.units.kind[unit], _NO_KIND)
-            self.units.add_members(unit[at_home], _numbers_of(batch, self.codes.person_number)[at_home])
+            self.units.add_members(unit[at_home], runs.numbers[self.codes.person_number][at_home])
             self.without_unit.append(np.unique(place[~at_home]))
-        self._count((place * _CODES + code) * _KINDS + kind + 1)
-        self.persons += batch.num_rows
+            self._count(runs.of_records(key) + kind, np.ones_like(kind))
+        self.persons += runs.records
 
-    def _count(self, key: Integers) -> None:
+    def _count(self, key: Integers, counts: Integers) -> None:
         starts = np.flatnonzero(np.diff(key, prepend=-1))  # equal keys stand together: few remain to be sorted
         keys, group = np.unique(key[starts], return_inverse=True)
-        lengths = np.diff(np.append(starts, len(key)))
         self.keys.append(keys)
-        self.counts.append(np.bincount(group, lengths, minlength=len(keys)).astype(np.int64))
+        sums = np.bincount(group, np.add.reduceat(counts, starts), minlength=len(keys)) if len(key) else counts
+        self.counts.append(sums.astype(np.int64))
 
     def tables(self) -> Iterator[pa.RecordBatch]:
         """The rows of the digest."""
@@ -543,13 +608,14 @@ def _read_units(path: Path, reduced: _Reduced) -> _Units:
     reduced.declared(UNIT, path)
     combinations = _Numbering()
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
-    for batch in read_batches(path, part.format, columns):
-        reduced.compare(UNIT, batch, columns)
-        place = _joined_texts(batch, codes.unit_place, "", places)
-        combination = _joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
+    for runs in read_runs(path, part.format, columns):
+        reduced.compare(UNIT, runs, columns)
+        place = _joined_texts(runs, codes.unit_place, "", places)
+        combination = _joined_texts(runs, codes.unit_columns, CODE_SEPARATOR, combinations)
         kinds = np.array([codes.kinds.get(text, _NO_KIND) for text in combinations.texts], dtype=np.int64)
-        number, population = (_numbers_of(batch, name) for name in numbers)
-        found.append((number, place, kinds[combination] if len(kinds) else combination, population))
+        kind = kinds[combination] if len(kinds) else combination
+        number, population = (runs.numbers[name] for name in numbers)
+        found.append((number, runs.of_records(place), runs.of_records(kind), population))
     return _Units.of(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
 

@@ -209,12 +209,13 @@ class Geounits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PersonBlock:
-    """Persons in the order in which they are written; all arrays of shape (persons,)."""
+    """Persons in the order in which they are written, in runs of the same geounit and cell."""
 
-    owner: Integers  # their geounit
-    cell: Integers
-    unit_number: Integers | None  # over the whole file; None without units, as the next
-    person_number: Integers | None  # in the unit, from 1
+    owner: Integers  # geounit of each run, shape (runs,)
+    cell: Integers  # shape (runs,)
+    lengths: Integers  # persons of each run, shape (runs,)
+    unit_number: Integers | None  # over the whole file, shape (persons,); None without units, as the next
+    person_number: Integers | None  # in the unit, from 1, shape (persons,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -328,9 +329,7 @@ def assign_persons(
     """Expand cells to persons, each with a unit, in blocks of at most `most`; in a geounit by class, then by cell."""
     if geounits.units is None:
         for entry, counts, _ in _pieces(geounits.counts, most):
-            yield _PersonBlock(
-                np.repeat(geounits.owner[entry], counts), np.repeat(geounits.cells[entry], counts), None, None
-            )
+            yield _PersonBlock(geounits.owner[entry], geounits.cells[entry], counts, None, None)
         return
     classes = geounits.units.shape[1] - 1
     kind = class_of_cell[geounits.cells]
@@ -343,10 +342,7 @@ def assign_persons(
         ordinal = _ramp(first_person[entry] + skipped, counts_here)
         turn, slot = np.divmod(ordinal, np.repeat(units[entry], counts_here))
         yield _PersonBlock(
-            np.repeat(owner[entry], counts_here),
-            np.repeat(cells[entry], counts_here),
-            np.repeat(base[entry], counts_here) + slot,
-            turn + 1,
+            owner[entry], cells[entry], counts_here, np.repeat(base[entry], counts_here) + slot, turn + 1
         )
 
 
@@ -516,14 +512,14 @@ class _OpenSlice:
             self._note(geocodes, unassignable(margins, geounits.units, self.task.least))
             for units in list_units(geounits.units, margins, self.next_unit):
                 numbers = {Scope.UNIT_NUMBER: units.unit_number, Scope.POPULATION: units.population}
-                self._append("unit", Rows(geocodes, units.owner, units.kind, numbers))
+                self._append("unit", Rows(geocodes, units.owner, units.kind, np.ones_like(units.owner), numbers))
         for people in assign_persons(geounits, self.task.class_of_cell, self.next_unit):
-            record_number = np.arange(len(people.owner), dtype=np.int64) + self.next_record
-            self.next_record += len(people.owner)
+            record_number = np.arange(people.lengths.sum(), dtype=np.int64) + self.next_record
+            self.next_record += len(record_number)
             numbers = {Scope.RECORD_NUMBER: record_number}
             if people.unit_number is not None and people.person_number is not None:
                 numbers |= {Scope.UNIT_NUMBER: people.unit_number, Scope.PERSON_NUMBER: people.person_number}
-            self._append(self.task.record, Rows(geocodes, people.owner, people.cell, numbers))
+            self._append(self.task.record, Rows(geocodes, people.owner, people.cell, people.lengths, numbers))
         if geounits.units is not None:
             self.next_unit += int(geounits.units.sum())
 
@@ -538,7 +534,7 @@ class _OpenSlice:
         return pa.RecordBatch.from_pylist([dict(zip(REPORT.names, row, strict=True)) for row in report], REPORT)
 
     def _append(self, kind: str, rows: Rows) -> None:
-        self.rows[kind] += len(rows.owner)
+        self.rows[kind] += rows.number
         for (of, _), (_, sink) in self.sinks.items():
             if of == kind:
                 sink.write(rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from das_spark.estimation import _sweep as module
 from das_spark.estimation._sweep import _threshold, sweep
 
 
@@ -84,18 +83,3 @@ def test_nobody_goes_where_nobody_can_be():
     sweep(*given.values())
     assert (given["split"][~given["live"]] == 0).all()
     assert (given["split"] >= 0).all()
-
-
-def test_the_loop_is_compiled_where_nothing_can_be_written(monkeypatch):
-    original, asked = module.njit, []
-
-    def without_a_place(**settings):
-        asked.append(settings.get("cache", False))
-        if asked[-1]:
-            raise RuntimeError("no locator available")
-        return original(**settings)
-
-    monkeypatch.setattr(module, "njit", without_a_place)
-    doubled = module._compiled(lambda number: 2 * number)
-    assert doubled(21) == 42
-    assert asked == [True, False]

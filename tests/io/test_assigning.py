@@ -56,8 +56,14 @@ def test_persons_and_units_are_those_of_the_plain_loop_whatever_the_block(place,
     people, units = place
     given_places = geounits(people, units)
     blocks = list(assign_persons(given_places, CLASS_OF_CELL, first, most))
-    assert all(len(block.owner) <= most for block in blocks)
-    persons = [row for b in blocks for row in zip(b.owner, b.cell, b.unit_number, b.person_number, strict=True)]
+    assert all(block.lengths.sum() <= most for block in blocks)
+    persons = [
+        row
+        for b in blocks
+        for row in zip(
+            np.repeat(b.owner, b.lengths), np.repeat(b.cell, b.lengths), b.unit_number, b.person_number, strict=True
+        )
+    ]
     margins = class_margins(given_places, CLASS_OF_CELL, len(people), CLASSES)
     listed = [
         row
@@ -75,7 +81,8 @@ def test_without_units_every_person_is_written_once(place):
     blocks = list(assign_persons(geounits(people, None), CLASS_OF_CELL, 0, 10))
     found = np.zeros_like(people)
     for block in blocks:
-        np.add.at(found, (block.owner, block.cell), 1)
+        np.add.at(found, (block.owner, block.cell), block.lengths)
+        assert block.lengths.sum() <= 10
         assert block.unit_number is None
     assert (found == people).all()
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.io import microdata_digest as microdata_part
-from das_spark.io.microdata_digest import DIGEST, Columns, FilePart, digest_part, microdata_parts, read_batches
+from das_spark.io.microdata_digest import DIGEST, Columns, FilePart, digest_part, microdata_parts, read_runs
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 from das_spark.store import PublicLayout
 
@@ -179,7 +179,7 @@ def test_a_column_that_is_missing_is_an_error(tmp_path):
     path = tmp_path / "part-00000.parquet"
     pq.write_table(pa.table({"A": ["1"]}), path)
     with pytest.raises(pa.ArrowInvalid, match="B"):
-        list(read_batches(path, "parquet", Columns(("A", "B"), ("A", "B"))))
+        list(read_runs(path, "parquet", Columns(("A", "B"), ("A", "B"))))
 
 
 NAMED = Columns(("A", "B"), ("A",), ("B",), ",", names_inside=True)
@@ -188,11 +188,44 @@ NAMED = Columns(("A", "B"), ("A",), ("B",), ",", names_inside=True)
 def test_a_text_with_names_inside_is_read_below_them(tmp_path):
     path = tmp_path / "part-00000.csv"
     path.write_text("A,B\nx,7\ny,8\n")
-    (batch,) = read_batches(path, "ppmf", NAMED)
-    assert batch.column("B").to_pylist() == [7, 8]
-    assert batch.column("A").to_pylist() == ["x", "y"]
+    (runs,) = read_runs(path, "ppmf", NAMED)
+    assert runs.numbers["B"].tolist() == [7, 8]
+    assert runs.firsts.column("A").to_pylist() == ["x", "y"]
     path.write_text("A,B\n")
-    assert list(read_batches(path, "ppmf", NAMED)) == []
+    assert list(read_runs(path, "ppmf", NAMED)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x,7\nx,8\nx,8\ny,9\n",
+        "x,7\r\nx,8\r\nx,8\r\ny,9\r\n",
+        "x,7\rx,8\nx,8\ny,9\n",  # what ends a line for Arrow
+        "\n\nx,7\n\nx,8\nx,8\n\n\ny,9",  # empty lines are none
+        "x,07\nx,8\nx,8\ny,9\n",
+    ],
+)
+@pytest.mark.parametrize("at_once", [8, 1 << 20])
+def test_records_are_those_that_arrow_reads(tmp_path, monkeypatch, text, at_once):
+    monkeypatch.setattr(microdata_part, "_BYTES", at_once)
+    path = tmp_path / "part-00000.csv"
+    path.write_bytes(f"A,B\n{text}".encode())
+    found = list(read_runs(path, "ppmf", NAMED))
+    assert np.concatenate([runs.numbers["B"] for runs in found]).tolist() == [7, 8, 8, 9]
+    texts = [
+        text
+        for runs in found
+        for text, length in zip(runs.firsts.column("A").to_pylist(), runs.lengths, strict=True)
+        for _ in range(length)
+    ]
+    assert texts == ["x", "x", "x", "y"]
+
+
+def test_a_record_among_its_likes_that_is_none_makes_the_file_unreadable(tmp_path):
+    path = tmp_path / "part-00000.csv"
+    path.write_text("A,B\n" + "x,7\n" * 50 + "x,7,1\n" + "x,7\n" * 50)
+    with pytest.raises(pa.ArrowInvalid, match="columns"):
+        list(read_runs(path, "ppmf", NAMED))
 
 
 @pytest.mark.parametrize("text", ["", "A", "B,A\nx,7\n", "A|B\nx|7\n", "x,7\n"])
@@ -200,7 +233,7 @@ def test_a_text_without_its_names_is_an_error(tmp_path, text):
     path = tmp_path / "part-00000.csv"
     path.write_text(text)
     with pytest.raises(pa.ArrowInvalid, match="other names"):
-        list(read_batches(path, "ppmf", NAMED))
+        list(read_runs(path, "ppmf", NAMED))
 
 
 def test_a_number_that_is_none_makes_the_file_unreadable(tmp_path):
@@ -232,7 +265,7 @@ def test_parts_are_paired_by_number_whichever_side_is_missing(tmp_path):
         pa.ArrowException("Unknown error: Failed to launch worker thread"),
     ],
 )
-@pytest.mark.parametrize("reader", ["read_batches", "_read_units"])
+@pytest.mark.parametrize("reader", ["read_runs", "_read_units"])
 def test_a_worker_without_memory_is_no_fault_of_the_file(tmp_path, monkeypatch, error, reader):
     def fail(*_):
         raise error

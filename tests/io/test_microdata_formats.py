@@ -125,7 +125,7 @@ def test_a_layout_of_more_than_a_million_cells_holds_no_text_for_each(tmp_path):
     cells = np.array([0, schema.size - 1, schema.size // 2, 0])
     path = tmp_path / "part.txt"
     sink = WRITERS["text"].open(path, columns, ())
-    sink.write(Rows(("1",), np.zeros(4, dtype=np.int64), cells, {}))
+    sink.write(Rows(("1",), np.zeros(4, dtype=np.int64), cells, np.ones(4, dtype=np.int64), {}))
     sink.close()
     levels = np.stack(np.unravel_index(cells, schema.shape), axis=1).tolist()
     expected = [f"{'5' if kind else '3'}|{a}|{c:02d}" for kind, a, _, c, _ in levels]
