@@ -31,7 +31,7 @@ from das_spark.products import (
     FileForm,
     MicrodataCodes,
 )
-from das_spark.store import part_files
+from das_spark.store import part_files, record_of
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 #: part: units (count) and people of a part; low and high, numbers of its first and last unit; geocode of the first;
 #: first, number of the first record where records are numbered.
 #: fault: a geocode, a column, or a file that cannot be read, that breaks a rule; the first 20 of each rule and part.
+#: file: path, bytes (count) and checksum of a file that was read.
 DIGEST: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("format", "record")),
@@ -53,6 +54,7 @@ DIGEST: Final = pa.schema(
         *((name, pa.string()) for name in ("rule", "geocode", "codes")),
         ("kind", pa.int32()),
         *((name, pa.int64()) for name in ("count", "people", "odd", "low", "high", "first")),
+        *((name, pa.string()) for name in ("path", "sha256")),
     ]
 )
 _NUMBER = re.compile(r"part-(\d+)")
@@ -312,6 +314,7 @@ PERSONS: Final = "persons"
 UNITS: Final = "units"
 PART: Final = "part"
 FAULT: Final = "fault"
+FILE: Final = "file"
 
 #: Kind of the file of units that people are assigned to.
 UNIT: Final = "unit"
@@ -364,6 +367,14 @@ def digest_part(part: FilePart, codes: MicrodataCodes) -> Iterator[pa.RecordBatc
         _raise_out_of_memory(error)
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
     yield from reduced.tables()
+    # What was just read lies in memory still: whoever compares checksums need not wait for the disk again.
+    files = [(path, record_of(path)) for path in (part.person, part.unit) if path is not None and path.is_file()]
+    yield from reduced.batches(
+        FILE,
+        path=pa.array([str(path) for path, _ in files], pa.string()),
+        count=pa.array([record.size for _, record in files], pa.int64()),
+        sha256=pa.array([record.sha256 for _, record in files], pa.string()),
+    )
 
 
 def _raise_out_of_memory(error: Exception) -> None:
@@ -530,11 +541,11 @@ class _Reduced:
         texts = pa.array(self.places.texts, pa.string())
         yield from self._person_rows(texts)
         if self.units is not None:
-            yield from self._batches(UNITS, **_unit_rows(self.units, texts, self.codes.vacant))
-        yield from self._batches(PART, **self._part_row())
+            yield from self.batches(UNITS, **_unit_rows(self.units, texts, self.codes.vacant))
+        yield from self.batches(PART, **self._part_row())
         faults = [*self.unreadable, *self._faults(), *sorted(self.misshapen)]
         rules, names = [rule for rule, _ in faults], [name for _, name in faults]
-        yield from self._batches(FAULT, rule=pa.array(rules, pa.string()), geocode=pa.array(names, pa.string()))
+        yield from self.batches(FAULT, rule=pa.array(rules, pa.string()), geocode=pa.array(names, pa.string()))
 
     def _person_rows(self, texts: pa.Array) -> Iterator[pa.RecordBatch]:
         if not self.keys:
@@ -546,7 +557,7 @@ class _Reduced:
         if self.units is not None:
             kind = pa.array(keys % _KINDS - 1, pa.int32())
         combinations = pa.array(self.combinations.texts, pa.string())
-        yield from self._batches(
+        yield from self.batches(
             PERSONS,
             geocode=texts.take(pa.array(places)),
             codes=combinations.take(pa.array(code)),
@@ -574,7 +585,8 @@ class _Reduced:
             (rule, name) for rule, places in found.items() for name in sorted(texts[each] for each in places)[:_NAMED]
         ]
 
-    def _batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
+    def batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
+        """Rows of one kind, whose other columns are null."""
         rows = len(next(iter(columns.values())))
         constants = {"format": self.part.format, "record": record, "part": self.part.number}
         whole = [

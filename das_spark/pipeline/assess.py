@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ from das_spark.store import (
 from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.histogram import Query
     from das_spark.spark.verify import RunTables
+    from das_spark.store import FileRecord
 
 
 #: Bytes of public files of some tens of thousands of people.
@@ -94,21 +98,26 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
     spine = spine_of_run(layout, plan)
     complete = _complete(layout, spine, manifest, plan)
     budgets = (budget_shares(budget) for budget in (LedgerEntry.of(manifest.ledger).budget, plan.budget))
-    checks = [complete, _unchanged(layout, manifest), ledger_equals_config(*budgets)]
+    checks = [ledger_equals_config(*budgets)]
+    read: tuple[FileRecord, ...] = ()
     if complete.passed:  # what is not whole is not read
         run = Verified(spark, layout, manifest, plan, spine, staging.folder)
         small = sum(each.size for each in manifest.files) <= _SMALL_RUN
         with fitted(spark, entries=plan.product.schema.size, small=small):
             checks += [_texts_follow(run), text_check(run), schema_check(run)]
-            checks += _judged(run)
-    report = VerificationReport(tuple(checks), manifest.relaxed)
+            judged, read = _judged(run)
+            checks += judged
+    report = VerificationReport((complete, _unchanged(layout, manifest, read), *checks), manifest.relaxed)
     staging.guard()
     write_durably(layout.verification, report.to_json())
     return report
 
 
-def _judged(run: Verified) -> list[Check]:
-    """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and one judges."""
+def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
+    """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and one judges.
+
+    And the files of microdata as they were read, by their paths below the public root.
+    """
     spark, layout, spine, manifest, plan = run.spark, run.layout, run.spine, run.manifest, run.plan
     product, declared, formats = plan.product, plan.invariants, plan.output.microdata
     units = declared.units
@@ -147,7 +156,9 @@ def _judged(run: Verified) -> list[Check]:
         checks = judge([*rules, *microdata_rules(microdata, by_census)]) + part_checks(microdata)
         checks += header_checks([*published, *medians, *counted], census.names)
     discard(run.scratch)
-    return checks + row_counts(manifest.rows, _counted(layout, manifest, plan, census, digest))
+    root = layout.path.absolute()
+    files = tuple(replace(each, name=Path(each.name).relative_to(root).as_posix()) for each in digest.files)
+    return checks + row_counts(manifest.rows, _counted(layout, manifest, plan, census, digest)), files
 
 
 def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[Rule]:
@@ -217,9 +228,10 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     return Check("folders are whole", "", not missing, len(folders), missing)
 
 
-def _unchanged(layout: PublicLayout, manifest: PublicManifest) -> Check:
+def _unchanged(layout: PublicLayout, manifest: PublicManifest, read: Iterable[FileRecord]) -> Check:
     """Every public file has the bytes that the manifest lists, and there is no other one."""
-    listed, found = ({each.name: each for each in files} for files in (manifest.files, public_files(layout)))
+    files = (manifest.files, public_files(layout, read=read))
+    listed, found = ({each.name: each for each in several} for several in files)
     failing = [name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name)]
     return Check.of(("files are those of the manifest", "", ""), len(listed), failing)
 

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.errors import without_values
-from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, FilePart
+from das_spark.io.microdata_digest import DIGEST, FAULT, FILE, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT
 from das_spark.spark.lists import list_total
 from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
-from das_spark.store import discard, disk_errors, part_files
+from das_spark.store import FileRecord, discard, disk_errors, part_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -148,6 +148,7 @@ class Digest:
     units: DataFrame  # format, geocode, kind, count, people, odd
     parts: tuple[Mapping[str, Any], ...]  # one row a part: format, count, people, low, high, first, geocode
     faults: tuple[Mapping[str, Any], ...]  # format, rule, geocode
+    files: tuple[FileRecord, ...]  # every file that was read, by its whole path
 
     def records(self, kind: str, format: str) -> int:
         """Records of a file."""
@@ -174,6 +175,10 @@ def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: Microdat
         reader.parquet(str(units)).select("format", "geocode", "kind", "count", "people", "odd"),
         _few(_made(folder, PART), "format", "count", "people", "low", "high", "first", "geocode"),
         _few(_made(folder, FAULT), "format", "rule", "geocode"),
+        tuple(
+            FileRecord(row["path"], row["count"], row["sha256"])
+            for row in _few(_made(folder, FILE), "path", "count", "sha256")
+        ),
     )
 
 

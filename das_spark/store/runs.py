@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -189,20 +190,29 @@ def is_public_root(folder: Address) -> bool:
     return found is not None and not found.is_restricted
 
 
-def public_files(public: PublicLayout[Place], *, as_written: bool = False) -> tuple[FileRecord, ...]:
+def public_files(
+    public: PublicLayout[Place], *, as_written: bool = False, read: Iterable[FileRecord] = ()
+) -> tuple[FileRecord, ...]:
     """Every file of a public root that its manifest answers for: all but the manifest itself and what examines them.
 
     Args:
         public: The root.
         as_written: Whether a file that this driver has promoted is listed as it was written, and not read again for its
             checksum.
+        read: Files, by their paths below the root, that have just been read for their checksums.
 
     Returns:
         Paths below the root, sizes and checksums, by path.
     """
     names = files_below(public.path, without={public.manifest.name, public.verification.name, STAGING})
+    known = {each.name: each for each in read}
     record = promoted_record if as_written else record_of
-    return tuple(record(public.path / name, name) for name in names)
+
+    def listed(name: str) -> FileRecord:
+        return known.get(name) or record(public.path / name, name)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # reading and hashing leave the interpreter to others
+        return tuple(threads.map(listed, names))
 
 
 def open_run(

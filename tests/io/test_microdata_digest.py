@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -71,7 +72,7 @@ def part_of(folder: Path, format: str, persons, units) -> FilePart:
 
 
 def digested(part: FilePart) -> dict[str, list[dict[str, object]]]:
-    rows: dict[str, list[dict[str, object]]] = {name: [] for name in ("persons", "units", "part", "fault")}
+    rows: dict[str, list[dict[str, object]]] = {name: [] for name in ("persons", "units", "part", "fault", "file")}
     for batch in digest_part(part, CODES):
         assert batch.schema == DIGEST
         for row in batch.to_pylist():
@@ -113,6 +114,10 @@ def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, format, shuffled):
     assert (part["count"], part["people"], part["low"], part["high"]) == (24, len(persons), 40, 63)
     assert part["geocode"] == "0600100000"
     assert found["fault"] == []
+    for kind, row in zip(("person", "unit"), found["file"], strict=True):
+        path = Path(row["path"])
+        assert path.parent == tmp_path / kind
+        assert (row["count"], row["sha256"]) == (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 @pytest.mark.parametrize("seed", range(12))
