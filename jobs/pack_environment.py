@@ -15,6 +15,7 @@ import sysconfig
 import tarfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
 
@@ -60,11 +61,16 @@ def canonical(name: str) -> str:
 
 
 def files_of(found: Distribution) -> Iterator[tuple[Path, str]]:
-    """Files of a distribution, and their places below site-packages; programs and what nothing imports left out."""
-    for listed in found.files or ():
-        source = Path(str(found.locate_file(listed)))
-        if ".." not in listed.parts and not UNUSED & set(listed.parts[:-1]) and source.is_file():
-            yield source, str(listed)
+    """Files of a distribution, and their places below site-packages; programs and what nothing imports left out.
+
+    Compiled modules are among them, whether the installer lists what it compiles (pip does, uv does not) or not.
+    """
+    every = {str(listed) for listed in found.files or () if ".." not in listed.parts}
+    every |= {cache_from_source(name) for name in every if name.endswith(".py")}
+    for name in sorted(every):
+        source = Path(str(found.locate_file(name)))
+        if not UNUSED & set(Path(name).parts[:-1]) and source.is_file():
+            yield source, name
 
 
 def files_of_package(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -1,22 +1,25 @@
 """What a check is, how rules written in Spark SQL become checks, and the report that lists them.
 
 Every rule is a table of findings: what was looked at, and whether it is bad. The findings of all rules are counted by
-one job; only where something is bad a second one fetches names.
+two jobs; only where something is bad another one fetches names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, Row
 
     from das_spark.privacy import Budget
 
@@ -25,6 +28,8 @@ SCHEMA_VERSION = 1
 NAMED = 20
 RELAXED = "consistency relaxed"
 NOTHING = "nothing to check"
+#: Jobs by which the findings of all rules are counted.
+_JOBS = 2
 #: A check is known by its rule, its level and its note.
 Key = tuple[str, str, str]
 _KEYS: Final = ("rule", "geolevel", "note")
@@ -125,15 +130,17 @@ def _column(value: str | int | Column) -> Column:
 
 
 def judge(rules: Sequence[Rule]) -> list[Check]:
-    """Turn rules into checks: by one Spark job, and a second one where anything is bad.
+    """Turn rules into checks: by two Spark jobs at once, and another one where anything is bad.
 
     An expected check for which nothing was looked at is no success.
     """
     if not rules:
         return []
     numbered = [rule.frame.select(F.lit(number).alias("number"), "*") for number, rule in enumerate(rules)]
-    counts = reduce(DataFrame.unionAll, numbered).groupBy("number", *_KEYS)
-    rows = counts.agg(F.sum("checked").alias("checked"), F.max("bad").alias("bad")).collect()  # one row a check
+    # Spark plans a job by one thread; of small tables that takes as long as the work, which the other does meanwhile.
+    count = inheritable_thread_target(_counted)
+    with ThreadPoolExecutor(_JOBS) as threads:
+        rows = list(chain.from_iterable(threads.map(count, [numbered[job::_JOBS] for job in range(_JOBS)])))
     checked: dict[Key, int] = {}
     for row in rows:
         key = (row["rule"], row["geolevel"], row["note"])
@@ -147,6 +154,14 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
     others = list((checked.keys() | failing.keys()) - set(expected))
     others.sort(key=lambda key: (key[0], levels.index(key[1]) if key[1] in levels else len(levels), key))
     return [Check.of(key, checked.get(key, 0), failing.get(key, set())) for key in (*expected, *others)]
+
+
+def _counted(frames: Sequence[DataFrame]) -> list[Row]:
+    """What each rule has compared, and whether anything is bad: a row a check."""
+    if not frames:
+        return []
+    counts = reduce(DataFrame.unionAll, frames).groupBy("number", *_KEYS)
+    return counts.agg(F.sum("checked").alias("checked"), F.max("bad").alias("bad")).collect()
 
 
 def _failing(frames: Sequence[DataFrame]) -> dict[Key, set[str]]:

@@ -25,7 +25,7 @@ CONF = ROOT / "conf"
 LINE = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[^ ]+)(?P<hashes>( --hash=sha256:[0-9a-f]{64})+)")
 HEADS = {
     "environment": "The environment that is shipped to clusters and containers: every package with its hash",
-    "build": "What builds packages from their sources, das_spark and pyspark among them",
+    "build": "What installs packages, and builds them from their sources, das_spark and pyspark among them",
     "development": "What tests and checks need besides environment.lock",
 }
 
@@ -40,7 +40,8 @@ def ranges(lock: str) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     if lock == "build":
         # pyspark is published as source only, and setuptools builds it; hatchling makes editable installs by editables.
-        return [*project["build-system"]["requires"], "setuptools>=77", "editables>=0.5"]
+        # uv installs what all locks name.
+        return [*project["build-system"]["requires"], "setuptools>=77", "editables>=0.5", "uv>=0.9"]
     extras = project["project"]["optional-dependencies"]["dev"] if lock == "development" else []
     return [*project["project"]["dependencies"], *extras]
 
