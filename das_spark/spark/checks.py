@@ -138,9 +138,13 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
         return []
     numbered = [rule.frame.select(F.lit(number).alias("number"), "*") for number, rule in enumerate(rules)]
     # Spark plans a job by one thread; of small tables that takes as long as the work, which the other does meanwhile.
-    count = inheritable_thread_target(_counted)
+    spark = rules[0].frame.sparkSession
     with ThreadPoolExecutor(_JOBS) as threads:
-        rows = list(chain.from_iterable(threads.map(count, [numbered[job::_JOBS] for job in range(_JOBS)])))
+        # Each is wrapped by itself: Spark writes into the properties of a thread, which it is given with the wrapping.
+        counted = [
+            threads.submit(inheritable_thread_target(spark)(_counted), numbered[job::_JOBS]) for job in range(_JOBS)
+        ]
+        rows = list(chain.from_iterable(each.result() for each in counted))
     checked: dict[Key, int] = {}
     for row in rows:
         key = (row["rule"], row["geolevel"], row["note"])
