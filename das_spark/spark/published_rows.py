@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 #: What stands for a value that is not there or is no whole number: a sum of people is never negative.
 MISSING: Final = -1
 PAIRS: Final = "array<struct<item: int, value: bigint>>"
-_ROWS: Final = f"format string, level string, {GEOCODE} string, pairs {PAIRS}"
+#: The same as bytes, record after record: what the JVM takes and gives whole, where it would copy a list one by one.
+PACKED: Final = np.dtype([("item", "<i4"), ("value", "<i8")])
+_ROWS: Final = f"format string, level string, {GEOCODE} string"
 _FILE: Final = "table string, format string, level string, path string"
 #: Values that a task holds at once: bounds its memory.
 _AT_ONCE: Final = 1 << 20
@@ -87,6 +89,8 @@ def published_rows(
     files: Sequence[TableFile],
     columns: Mapping[str, tuple[int, tuple[str, ...]]],
     numbers: _Numbers = whole_of,
+    *,
+    packed: bool = False,
 ) -> DataFrame:
     """Read the rows of files.
 
@@ -95,6 +99,7 @@ def published_rows(
         files: The files, at least one.
         columns: Of each table by name the number of its row, and the names of its columns, the total first.
         numbers: How values are read.
+        packed: Whether pairs are bytes of `PACKED`, in a column packed.
 
     Returns:
         Format, level, geocode and pairs of number and value, of values that are not zero: the number of the row with
@@ -104,7 +109,8 @@ def published_rows(
     listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
     tasks = min(len(files), _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
     frame = spark.createDataFrame(listed, _FILE).repartition(tasks)
-    return frame.mapInArrow(without_values(_Rows(dict(columns), numbers)), _ROWS)
+    pairs = "packed binary" if packed else f"pairs {PAIRS}"
+    return frame.mapInArrow(without_values(_Rows(dict(columns), numbers, packed)), f"{_ROWS}, {pairs}")
 
 
 def pairs_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.ListArray:
@@ -116,8 +122,29 @@ def pairs_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.ListArra
     """
     row, column = np.nonzero(values)
     pairs = pa.StructArray.from_arrays([pa.array(items[column]), pa.array(values[row, column])], ["item", "value"])
-    ends = np.searchsorted(row, np.arange(len(values) + 1)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(ends), pairs)
+    return pa.ListArray.from_arrays(pa.array(_ends(row, len(values))), pairs)
+
+
+def packed_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.BinaryArray:
+    """The pairs of `pairs_of` as bytes."""
+    row, column = np.nonzero(values)
+    records = np.empty(len(row), dtype=PACKED)
+    records["item"], records["value"] = items[column], values[row, column]
+    ends = _ends(row, len(values)) * np.int32(PACKED.itemsize)
+    return pa.BinaryArray.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(records)])
+
+
+def unpacked(column: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.void]]:
+    """How many pairs each row has, shape (rows,), and all of them, one after the other."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    records = np.frombuffer(data or b"", dtype=np.uint8)[ends[0] : ends[-1]].view(PACKED)
+    return np.diff(ends).astype(np.int64) // PACKED.itemsize, records
+
+
+def _ends(row: NDArray[np.int64], rows: int) -> NDArray[np.int32]:
+    """Where the pairs of each row begin, and where the last ones end."""
+    return np.searchsorted(row, np.arange(rows + 1)).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +153,7 @@ class _Rows:
 
     columns: Mapping[str, tuple[int, tuple[str, ...]]]
     numbers: _Numbers
+    packed: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -142,8 +170,11 @@ class _Rows:
                 values = np.stack([self.numbers(part, name) for name in names], axis=1)
                 told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
                 same = [pa.array([text] * part.num_rows, pa.string()) for text in (format, level)]
-                arrays = [*same, _geocodes(part), pairs_of(told, items)]
-                yield pa.RecordBatch.from_arrays(arrays, ["format", "level", GEOCODE, "pairs"])
+                pairs = packed_of(told, items) if self.packed else pairs_of(told, items)
+                arrays = [*same, _geocodes(part), pairs]
+                yield pa.RecordBatch.from_arrays(
+                    arrays, ["format", "level", GEOCODE, "packed" if self.packed else "pairs"]
+                )
 
 
 def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:

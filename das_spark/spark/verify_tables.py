@@ -25,7 +25,7 @@ from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
 from das_spark.spark.lists import cut, flat_lists, group_starts, slices, whole_groups
-from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, pairs_of, published_rows
+from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, packed_of, published_rows, unpacked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
 HEADERS: Final = "headers of tables"
-_SUMS: Final = f"level string, geocode string, pairs {PAIRS}"
+_SUMS: Final = "level string, geocode string, packed binary"
 #: Sums that a task holds at once: bounds its memory.
 _SUMS_AT_ONCE: Final = 1 << 22
 #: Bytes of the rows that it compares at once.
@@ -117,7 +117,7 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     rows += [_of_frame(each.table, each.format, each.frame, items) for each in published if each.frame is not None]
     if files := [file for each in published for file in each.files]:
         columns = {table.name: (items.first[table.name], table.names) for table in items.tables}
-        rows.append(published_rows(tables.geounits.sparkSession, files, columns))
+        rows.append(_with_pairs(published_rows(tables.geounits.sparkSession, files, columns, packed=True)))
     # The rows of a geounit are brought together as they are, and compared by a task: a row an item would be thousands.
     held = {
         format: _held([each.table.name for each in published if each.format == format], items) for format in formats
@@ -166,7 +166,15 @@ def header_checks(published: Sequence[PublishedTable | PublishedMedians], levels
 
 def _side(frame: DataFrame, format: str, pairs: Column) -> DataFrame:
     """What one side says of each geounit: items and values; no format is the side of the estimates."""
-    return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(PAIRS).alias("pairs"))
+    of = F.lit(format).alias("format")
+    return frame.select(
+        of, "level", "geocode", pairs.cast(PAIRS).alias("pairs"), F.lit(None).cast("binary").alias("packed")
+    )
+
+
+def _with_pairs(frame: DataFrame) -> DataFrame:
+    """What tasks say of a side, whose pairs are bytes."""
+    return frame.select("format", "level", "geocode", F.lit(None).cast(PAIRS).alias("pairs"), "packed")
 
 
 def _constants(values: Iterable[object], kind: str) -> Column:
@@ -196,7 +204,7 @@ def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataF
     sums = estimates.select("level", "geocode", cells, counts).mapInArrow(
         without_values(_ColumnSums(schema, items.columns, {level: items.at(level) for level in items.levels})), _SUMS
     )
-    return _totals(estimates, items), _side(sums, "", F.col("pairs"))
+    return _totals(estimates, items), _with_pairs(sums.withColumn("format", F.lit("")))
 
 
 def _totals(estimates: DataFrame, items: _Items) -> DataFrame:
@@ -269,9 +277,13 @@ class _Comparison:
         geounit = np.repeat(np.arange(len(first)), np.diff([*first, batch.num_rows]))
         pairs = batch.column("pairs")
         lengths = pairs.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        flat = pairs.flatten()
-        item, value = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("item", "value"))
-        row = np.repeat(np.arange(batch.num_rows), lengths)
+        flat, (packed, records) = pairs.flatten(), unpacked(batch.column("packed"))
+        item, value = (
+            np.concatenate([flat.field(name).to_numpy(zero_copy_only=False), records[name]])
+            for name in ("item", "value")
+        )
+        rows = np.arange(batch.num_rows)
+        row = np.concatenate([np.repeat(rows, lengths), np.repeat(rows, packed)])
         key = geounit[row] * len(self.values) + item
         shape = (len(first), len(self.values))
         of_row = batch.column("format").to_pylist()
@@ -335,9 +347,9 @@ class _ColumnSums:
                 times = self._times(column, known)
                 counted = np.flatnonzero(times)
                 np.add.at(sums[place], row[part][counted], counts[part][counted] * times[counted])
-        pairs = pairs_of(sums.T, np.array([item for item, _ in columns], dtype=np.int32))
+        pairs = packed_of(sums.T, np.array([item for item, _ in columns], dtype=np.int32))
         arrays = [batch.column("level"), batch.column("geocode"), pairs]
-        return pa.RecordBatch.from_arrays(arrays, ["level", "geocode", "pairs"])
+        return pa.RecordBatch.from_arrays(arrays, ["level", "geocode", "packed"])
 
     def _times(self, column: TableColumn, cells: _Cells) -> NDArray[np.int64] | NDArray[np.bool_]:
         """How many times a column counts each cell, by its levels of every attribute."""

@@ -7,9 +7,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from pyarrow import parquet
 
-from das_spark.spark.published_rows import MISSING, TableFile, pairs_of, published_rows
+from das_spark.spark.published_rows import (
+    MISSING,
+    PACKED,
+    TableFile,
+    packed_of,
+    pairs_of,
+    published_rows,
+    unpacked,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -81,3 +92,37 @@ def test_pairs_are_the_values_that_are_not_zero():
         [],
         [{"item": 4, "value": -1}, {"item": 9, "value": 3}],
     ]
+
+
+@given(
+    arrays(np.int64, array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=5), elements=st.integers(-3, 2**62)),
+    st.data(),
+)
+def test_packed_pairs_are_those_of_lists(values, data):
+    items = np.arange(7, 7 + values.shape[1], dtype=np.int32) * 3
+    packed = packed_of(values, items)
+    packed.validate(full=True)
+    begin = data.draw(st.integers(0, len(values)))
+    length = data.draw(st.integers(0, len(values) - begin))
+    lengths, records = unpacked(packed.slice(begin, length))
+    expected = pairs_of(values, items).slice(begin, length).to_pylist()
+    assert lengths.tolist() == [len(pairs) for pairs in expected]
+    assert [(int(item), int(value)) for item, value in records] == [
+        (pair["item"], pair["value"]) for pairs in expected for pair in pairs
+    ]
+
+
+def test_rows_without_pairs_are_empty_when_they_are_packed():
+    lengths, records = unpacked(pa.array([None, b""], pa.binary()))
+    assert (lengths.tolist(), len(records)) == ([0, 0], 0)
+    lengths, records = unpacked(pa.nulls(2, pa.binary()))
+    assert (lengths.tolist(), len(records)) == ([0, 0], 0)
+
+
+def test_tasks_give_the_same_pairs_packed(spark, tmp_path):
+    files = [csv_file(tmp_path, "geocode,a,b,c\n01001,1,0,3\n01003,0,0,0\n")]
+    found = {row["geocode"]: row["packed"] for row in published_rows(spark, files, COLUMNS, packed=True).collect()}
+    read = {geocode: np.frombuffer(packed, PACKED).tolist() for geocode, packed in found.items()}
+    lists = {row["geocode"]: row["pairs"] for row in published_rows(spark, files, COLUMNS).collect()}
+    assert read == {geocode: [tuple(pair) for pair in pairs] for geocode, pairs in lists.items()}
+    assert len(read["01001"]) > len(read["01003"]) > 0
