@@ -79,7 +79,7 @@ class LineRuns:
     numbers: Integers
 
     @classmethod
-    def of(cls, data: bytes | bytearray, delimiter: str, columns: Sequence[int], fields: int) -> LineRuns | None:
+    def of(cls, data: Bytes, delimiter: str, columns: Sequence[int], fields: int) -> LineRuns | None:
         """Take lines apart.
 
         Args:
@@ -96,9 +96,7 @@ class LineRuns:
         firsts, lengths = np.empty(len(data) + 1, dtype=np.uint8), np.empty(room, dtype=np.int64)
         numbers = np.empty((len(columns), room), dtype=np.int64)
         places = np.array(columns, dtype=np.int64)
-        kept, runs, lines = _take_apart(
-            np.frombuffer(data, dtype=np.uint8), ord(delimiter), places, firsts, lengths, numbers
-        )
+        kept, runs, lines = _take_apart(data, ord(delimiter), places, firsts, lengths, numbers)
         return None if runs < 0 else cls(firsts.data[:kept], lengths[:runs], numbers[:, :lines])
 
 

@@ -109,6 +109,10 @@ Integers = NDArray[np.int64]
 _ROWS = 1 << 19
 #: Bytes of a text file that are read at once: about as many rows.
 _BYTES = 1 << 24
+#: Bytes of its end that are looked at first for the end of a line.
+_TAIL = 1 << 12
+#: Most runs for a line at which it pays to look for runs.
+_RUNS_OF_LINES = 0.6
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 #: Where a record has no text, which no code is.
 _NOTHING = "?"
@@ -224,32 +228,52 @@ def _skip_head(file: BufferedReader, columns: Columns) -> None:
             raise pa.ArrowInvalid("the first line has other names than those of the columns")
 
 
-def _whole_lines(file: BufferedReader) -> Iterator[bytes]:
-    """The rest of a file in blocks that end with a line."""
-    rest = b""
-    while block := file.read(_BYTES):
-        end = block.rfind(b"\n") + 1
-        if end:
-            yield rest + block[:end]
-        rest = block[end:] if end else rest + block
-    if rest:
-        yield rest
+def _whole_lines(file: BufferedReader) -> Iterator[NDArray[np.uint8]]:
+    """The rest of a file in blocks that end with a line; each is to be used before the next one is asked for."""
+    room, kept = np.empty(_BYTES, dtype=np.uint8), 0
+    while read := file.readinto(room[kept:].data):
+        filled = kept + read
+        end = kept + _end_of_lines(room[kept:filled])
+        if end > kept:
+            yield room[:end]
+            room[: filled - end] = room[end:filled].copy()
+            kept = filled - end
+        else:
+            kept = filled
+        if kept == len(room):  # a line that is longer than what is read at once
+            room = np.concatenate([room, np.empty_like(room)])
+    if kept:
+        yield room[:kept]
+
+
+def _end_of_lines(data: NDArray[np.uint8]) -> int:
+    """The place behind the last newline; 0 where there is none."""
+    for size in (_TAIL, len(data)):
+        place = data[-size:].tobytes().rfind(b"\n")
+        if place >= 0:
+            return max(len(data) - size, 0) + place + 1
+    return 0
 
 
 def _text_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
     """Runs of a text: Arrow reads their first lines, and a compiled loop the digits of all others."""
     places = sorted((columns.layout.index(name), name) for name in columns.numbers)
+    repeated = True
     with path.open("rb") as file:
         _skip_head(file, columns)
         for block in _whole_lines(file):
-            runs = LineRuns.of(block, columns.delimiter, [place for place, _ in places], len(columns.layout))
+            runs = None
+            if repeated:
+                runs = LineRuns.of(block, columns.delimiter, [place for place, _ in places], len(columns.layout))
             firsts = None if runs is None else _read_lines(runs.firsts, columns)
+            # Arrow takes more than a newline for the end of a line, and leaves out empty ones.
             if runs is None or firsts is None or firsts.num_rows != len(runs.lengths):
-                # Arrow takes more than a newline for the end of a line, and leaves out empty ones.
-                firsts = _read_lines(block, columns)
+                firsts = _read_lines(block.data, columns)
                 numbers = {name: _numbers_of(firsts, name) for name in columns.numbers}
                 yield RecordRuns(firsts, np.ones(firsts.num_rows, dtype=np.int64), numbers)
                 continue
+            # Of lines that are all others than the one before, Arrow alone is faster.
+            repeated = len(runs.lengths) < _RUNS_OF_LINES * runs.numbers.shape[1]
             starts = np.cumsum(runs.lengths) - runs.lengths
             numbers = {}
             for (_, name), values in zip(places, runs.numbers, strict=True):
@@ -258,7 +282,7 @@ def _text_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
             yield RecordRuns(firsts, runs.lengths, numbers)
 
 
-def _read_lines(lines: bytes | memoryview, columns: Columns) -> pa.RecordBatch:
+def _read_lines(lines: memoryview, columns: Columns) -> pa.RecordBatch:
     kinds = dict.fromkeys(columns.texts, _TEXT) | dict.fromkeys(columns.numbers, pa.int64())
     kinds |= dict.fromkeys(columns.constants, pa.binary())  # compared as they are: half the time of decoding them
     table = csv.read_csv(

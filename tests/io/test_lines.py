@@ -12,6 +12,10 @@ from das_spark.io.lines import LineComposer, LineRuns
 TEXTS = ("", "06", "MPD|1.1.0", "x", "é")
 
 
+def as_bytes(text):
+    return np.frombuffer(text.encode(), dtype=np.uint8)
+
+
 @st.composite
 def runs_of_records(draw):
     """Fields, lengths and two numbers, in runs whose numbers stand still, count up or jump."""
@@ -70,7 +74,7 @@ LINES = st.builds(
 def test_every_line_is_the_first_of_its_run_but_for_digits(texts, ended):
     data = "\n".join(texts) + ("\n" if ended and texts else "")
     every = data.split("\n")[:-1] if data.endswith("\n") else data.split("\n") * bool(data)
-    found = LineRuns.of(data.encode(), "|", [1, 3], 1)
+    found = LineRuns.of(as_bytes(data), "|", [1, 3], 1)
     assert found is not None
     firsts = bytes(found.firsts).decode().split("\n")[:-1]
     assert len(firsts) == len(found.lengths)
@@ -91,9 +95,9 @@ def test_runs_are_as_long_as_they_can_be(texts):
     def shape(text):
         return re.sub("[0-9]", "0", text[2:]), text[:2]
 
-    found = LineRuns.of("".join(f"{text}\n" for text in texts).encode(), "|", [1, 3], 4)
+    found = LineRuns.of(as_bytes("".join(f"{text}\n" for text in texts)), "|", [1, 3], 4)
     assert found.lengths.tolist() == [len(list(group)) for _, group in groupby(texts, key=shape)]
 
 
 def test_lines_that_are_shorter_than_their_fields_are_left_to_another_reader():
-    assert LineRuns.of(b"\n" * 100, "|", [1], 14) is None
+    assert LineRuns.of(as_bytes("\n" * 100), "|", [1], 14) is None
