@@ -114,7 +114,7 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
 
 
 def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
-    """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and one judges.
+    """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and two judge.
 
     And the files of microdata as they were read, by their paths below the public root.
     """
