@@ -315,7 +315,9 @@ class TestWhatIsBroken:
     @pytest.mark.parametrize("name", PRODUCTS)
     def test_a_writer_that_swaps_codes_is_found(self, monkeypatch, tmp_path, name, form):
         def swapped(sink: Sink, rows: Rows) -> None:
-            sink.write(replace(rows, code=rows.code[::-1].copy()) if len(set(rows.code.tolist())) > 1 else rows)
+            owner, code = (np.repeat(each, rows.lengths) for each in (rows.owner, rows.code))
+            turned = replace(rows, owner=owner, code=code[::-1].copy(), lengths=np.ones_like(code))
+            sink.write(turned if len(set(code.tolist())) > 1 else rows)
 
         write_text_by(monkeypatch, swapped)
         plan = planned(name, output={"microdata": ["text"], "microdata_files": form})
