@@ -49,19 +49,19 @@ sys.exit(found != ("cpython", 3, 11, "Linux", "x86_64"))'
 # uv, which build.lock brings, takes 4 seconds where pip takes 60 once the packages are in its cache, and no longer than
 # pip where they are not. Where it cannot (an index that pip alone is set up with) pip does it.
 install_locked() {
-    local folder=$1 extras=$2 python=$1/.venv/bin/python pip uv locks offline=(--no-deps --no-build-isolation)
+    local folder=$1 extras=$2 python=$1/.venv/bin/python pip uv locks as_is=(--no-deps --no-build-isolation)
     pip=("$python" -m pip --quiet --disable-pip-version-check)
     uv=(env "VIRTUAL_ENV=$folder/.venv" "$folder/.venv/bin/uv" --quiet --no-config pip)
-    locks=("${offline[@]}" --require-hashes --requirement "$folder/conf/environment.lock")
+    locks=("${as_is[@]}" --require-hashes --requirement "$folder/conf/environment.lock")
     [ -z "$extras" ] || locks+=(--requirement "$folder/conf/development.lock")
     # pyspark is published as source only: what builds it comes from a lock, too.
     "${pip[@]}" install --no-deps --require-hashes --requirement "$folder/conf/build.lock" >&2 || return 1
     # Modules are compiled now, and not by every process of the first run.
     "${uv[@]}" install --compile-bytecode "${locks[@]}" >&2 &&
-        "${uv[@]}" install "${offline[@]}" --editable "$folder$extras" >&2 && "${uv[@]}" check >&2 && return 0
+        "${uv[@]}" install "${as_is[@]}" --editable "$folder$extras" >&2 && "${uv[@]}" check >&2 && return 0
     say "uv could not install the packages: pip does it"
     "${pip[@]}" install --use-pep517 "${locks[@]}" >&2 &&
-        "${pip[@]}" install "${offline[@]}" --editable "$folder$extras" >&2 && "${pip[@]}" check >&2
+        "${pip[@]}" install "${as_is[@]}" --editable "$folder$extras" >&2 && "${pip[@]}" check >&2
 }
 
 # True if $1 is a java of version 17 or later.

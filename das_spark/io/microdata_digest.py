@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from das_spark.io.lines import LineRuns
 from das_spark.products import (
     CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
@@ -256,30 +255,39 @@ def _end_of_lines(data: NDArray[np.uint8]) -> int:
 
 
 def _text_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
-    """Runs of a text: Arrow reads their first lines, and a compiled loop the digits of all others."""
-    places = sorted((columns.layout.index(name), name) for name in columns.numbers)
+    """Runs of a text, block by block; where lines are all others than the one before, Arrow alone is faster."""
     repeated = True
     with path.open("rb") as file:
         _skip_head(file, columns)
         for block in _whole_lines(file):
-            runs = None
-            if repeated:
-                runs = LineRuns.of(block, columns.delimiter, [place for place, _ in places], len(columns.layout))
-            firsts = None if runs is None else _read_lines(runs.firsts, columns)
-            # Arrow takes more than a newline for the end of a line, and leaves out empty ones.
-            if runs is None or firsts is None or firsts.num_rows != len(runs.lengths):
-                firsts = _read_lines(block.data, columns)
-                numbers = {name: _numbers_of(firsts, name) for name in columns.numbers}
-                yield RecordRuns(firsts, np.ones(firsts.num_rows, dtype=np.int64), numbers)
-                continue
-            # Of lines that are all others than the one before, Arrow alone is faster.
-            repeated = len(runs.lengths) < _RUNS_OF_LINES * runs.numbers.shape[1]
-            starts = np.cumsum(runs.lengths) - runs.lengths
-            numbers = {}
-            for (_, name), values in zip(places, runs.numbers, strict=True):
-                values[starts] = _numbers_of(firsts, name)
-                numbers[name] = values
-            yield RecordRuns(firsts, runs.lengths, numbers)
+            runs = _repeated_lines(block, columns) if repeated else None
+            if runs is not None:
+                repeated = len(runs.lengths) < _RUNS_OF_LINES * runs.records
+            yield _every_line(block, columns) if runs is None else runs
+
+
+def _every_line(block: NDArray[np.uint8], columns: Columns) -> RecordRuns:
+    """Each line as a run of its own, read by Arrow."""
+    lines = _read_lines(block.data, columns)
+    numbers = {name: _numbers_of(lines, name) for name in columns.numbers}
+    return RecordRuns(lines, np.ones(lines.num_rows, dtype=np.int64), numbers)
+
+
+def _repeated_lines(block: NDArray[np.uint8], columns: Columns) -> RecordRuns | None:
+    """Runs whose first lines Arrow reads, and a compiled loop the digits of all others; None for lines that are odd."""
+    from das_spark.io.lines import LineRuns  # noqa: PLC0415 - the compiler takes time
+
+    places = sorted((columns.layout.index(name), name) for name in columns.numbers)
+    runs = LineRuns.of(block, columns.delimiter, [place for place, _ in places], len(columns.layout))
+    if runs is None:
+        return None
+    firsts = _read_lines(runs.firsts, columns)
+    if firsts.num_rows != len(runs.lengths):  # Arrow takes more than a newline for an end, and leaves out empty lines
+        return None
+    starts = np.cumsum(runs.lengths) - runs.lengths
+    for (_, name), values in zip(places, runs.numbers, strict=True):
+        values[starts] = _numbers_of(firsts, name)
+    return RecordRuns(firsts, runs.lengths, {name: runs.numbers[place] for place, (_, name) in enumerate(places)})
 
 
 def _read_lines(lines: memoryview, columns: Columns) -> pa.RecordBatch:
@@ -391,14 +399,6 @@ def digest_part(part: FilePart, codes: MicrodataCodes) -> Iterator[pa.RecordBatc
         _raise_out_of_memory(error)
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
     yield from reduced.tables()
-    # What was just read lies in memory still: whoever compares checksums need not wait for the disk again.
-    files = [(path, record_of(path)) for path in (part.person, part.unit) if path is not None and path.is_file()]
-    yield from reduced.batches(
-        FILE,
-        path=pa.array([str(path) for path, _ in files], pa.string()),
-        count=pa.array([record.size for _, record in files], pa.int64()),
-        sha256=pa.array([record.sha256 for _, record in files], pa.string()),
-    )
 
 
 def _raise_out_of_memory(error: Exception) -> None:
@@ -565,11 +565,12 @@ class _Reduced:
         texts = pa.array(self.places.texts, pa.string())
         yield from self._person_rows(texts)
         if self.units is not None:
-            yield from self.batches(UNITS, **_unit_rows(self.units, texts, self.codes.vacant))
-        yield from self.batches(PART, **self._part_row())
+            yield from self._batches(UNITS, **_unit_rows(self.units, texts, self.codes.vacant))
+        yield from self._batches(PART, **self._part_row())
         faults = [*self.unreadable, *self._faults(), *sorted(self.misshapen)]
         rules, names = [rule for rule, _ in faults], [name for _, name in faults]
-        yield from self.batches(FAULT, rule=pa.array(rules, pa.string()), geocode=pa.array(names, pa.string()))
+        yield from self._batches(FAULT, rule=pa.array(rules, pa.string()), geocode=pa.array(names, pa.string()))
+        yield from self._batches(FILE, **self._files())
 
     def _person_rows(self, texts: pa.Array) -> Iterator[pa.RecordBatch]:
         if not self.keys:
@@ -581,7 +582,7 @@ class _Reduced:
         if self.units is not None:
             kind = pa.array(keys % _KINDS - 1, pa.int32())
         combinations = pa.array(self.combinations.texts, pa.string())
-        yield from self.batches(
+        yield from self._batches(
             PERSONS,
             geocode=texts.take(pa.array(places)),
             codes=combinations.take(pa.array(code)),
@@ -599,6 +600,16 @@ class _Reduced:
             row |= {"count": len(units.number), "geocode": first, **ends}
         return {name: pa.array([value], DIGEST.field(name).type) for name, value in row.items()}
 
+    def _files(self) -> dict[str, pa.Array]:
+        """Checksums: what was just read lies in memory still, so that whoever compares them need not read it again."""
+        paths = [path for path in (self.part.person, self.part.unit) if path is not None and path.is_file()]
+        records = [record_of(path) for path in paths]
+        return {
+            "path": pa.array(map(str, paths), pa.string()),
+            "count": pa.array([record.size for record in records], pa.int64()),
+            "sha256": pa.array([record.sha256 for record in records], pa.string()),
+        }
+
     def _faults(self) -> list[tuple[str, str]]:
         if self.units is None:
             return []
@@ -609,8 +620,7 @@ class _Reduced:
             (rule, name) for rule, places in found.items() for name in sorted(texts[each] for each in places)[:_NAMED]
         ]
 
-    def batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
-        """Rows of one kind, whose other columns are null."""
+    def _batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
         rows = len(next(iter(columns.values())))
         constants = {"format": self.part.format, "record": record, "part": self.part.number}
         whole = [

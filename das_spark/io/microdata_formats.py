@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.lines import LineComposer
 from das_spark.products.base import WITHOUT_UNITS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from das_spark.io.lines import LineComposer
     from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
 
 
@@ -318,6 +318,8 @@ class TextFormat:
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
         """Begin a file; see `MicrodataFormat`."""
+        from das_spark.io.lines import LineComposer  # noqa: PLC0415 - the compiler takes time
+
         runs = groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])
         segments = tuple(_segment(scope, tuple(column for _, column in run), columns) for scope, run in runs)
         file = path.open("wb")
@@ -331,12 +333,8 @@ def _name_line(columns: FileColumns) -> str:
     return columns.delimiter.join(column.name for column in columns.columns) + "\n"
 
 
-class _Texts(Protocol):
-    """Texts of neighboring columns that depend on the same thing."""
-
-    def of(self, rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
-        """All texts that rows may have, and the place among them of the text of each run."""
-        ...
+#: Gives all texts that neighboring columns may have, and the place among them of the text of each run.
+_Texts = Callable[[Rows], tuple[list[str], NDArray[np.int64]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,7 +351,7 @@ class _TextSink:
             if isinstance(segment, Scope):
                 fields[:, place] = -1 - numbers.index(segment)
             else:
-                own, chosen = segment.of(rows)
+                own, chosen = segment(rows)
                 fields[:, place] = chosen + len(texts)
                 texts += own
         numbered = [rows.numbers[scope] for scope in numbers]
@@ -381,39 +379,23 @@ def _segment(scope: Scope, columns: tuple[Column, ...], file: FileColumns) -> _T
     if scope in _NUMBERS:
         return scope
     if scope is Scope.GEOCODE:
-        return _GeocodeTexts(columns, file.delimiter)
+        return lambda rows: ([_place(geocode, columns, file.delimiter) for geocode in rows.geocodes], rows.owner)
     if not any(column.produced for column in columns):
-        return _ConstantText(file.delimiter.join(column.values[0] for column in columns))
+        text = file.delimiter.join(column.values[0] for column in columns)
+        return lambda rows: ([text], np.zeros_like(rows.owner))
     return _CodeTexts(columns, file.delimiter, np.full(file.codes, -1, dtype=np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class _GeocodeTexts:
-    columns: tuple[Column, ...]
-    delimiter: str
-
-    def of(self, rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
-        return [_place(geocode, self.columns, self.delimiter) for geocode in rows.geocodes], rows.owner
-
-
-@dataclass(frozen=True, slots=True)
-class _ConstantText:
-    text: str
-
-    def of(self, rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
-        return [self.text], np.zeros_like(rows.owner)
 
 
 @dataclass(slots=True, eq=False)
 class _CodeTexts:
-    """Put together once for each cell (or kind) that is met."""
+    """Texts of neighboring columns with codes, put together once for each cell (or kind) that is met."""
 
     columns: tuple[Column, ...]
     delimiter: str
     place: NDArray[np.int64]
     known: list[str] = field(default_factory=list)
 
-    def of(self, rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
+    def __call__(self, rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
         new = np.unique(rows.code[self.place[rows.code] < 0])
         if len(new):
             fields = [each.texts(new) if each.produced else each.values * len(new) for each in self.columns]

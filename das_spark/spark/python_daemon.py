@@ -20,6 +20,7 @@ _OF_TASKS: Final = (
     "das_spark.spark.ingest",
     "das_spark.spark.readers",
     "das_spark.spark.microdata",
+    "das_spark.io.lines",
     "das_spark.spark.tabulate",
     "das_spark.spark.verify_tables",
     "das_spark.spark.verify_medians",

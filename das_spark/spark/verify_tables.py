@@ -117,7 +117,7 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     rows += [_of_frame(each.table, each.format, each.frame, items) for each in published if each.frame is not None]
     if files := [file for each in published for file in each.files]:
         columns = {table.name: (items.first[table.name], table.names) for table in items.tables}
-        rows.append(_with_pairs(published_rows(tables.geounits.sparkSession, files, columns, packed=True)))
+        rows.append(_packed_side(published_rows(tables.geounits.sparkSession, files, columns, packed=True)))
     # The rows of a geounit are brought together as they are, and compared by a task: a row an item would be thousands.
     held = {
         format: _held([each.table.name for each in published if each.format == format], items) for format in formats
@@ -172,7 +172,7 @@ def _side(frame: DataFrame, format: str, pairs: Column) -> DataFrame:
     )
 
 
-def _with_pairs(frame: DataFrame) -> DataFrame:
+def _packed_side(frame: DataFrame) -> DataFrame:
     """What tasks say of a side, whose pairs are bytes."""
     return frame.select("format", "level", "geocode", F.lit(None).cast(PAIRS).alias("pairs"), "packed")
 
@@ -204,7 +204,7 @@ def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataF
     sums = estimates.select("level", "geocode", cells, counts).mapInArrow(
         without_values(_ColumnSums(schema, items.columns, {level: items.at(level) for level in items.levels})), _SUMS
     )
-    return _totals(estimates, items), _with_pairs(sums.withColumn("format", F.lit("")))
+    return _totals(estimates, items), _packed_side(sums.withColumn("format", F.lit("")))
 
 
 def _totals(estimates: DataFrame, items: _Items) -> DataFrame:
