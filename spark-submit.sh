@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# One command from clone to protected microdata: makes the environment, finds Java, submits a run to Spark.
+# One command from clone to protected microdata: makes the environment, finds Java, submits a run to Spark. A run that
+# one machine holds in memory is carried out by Sail, in the same DataFrames and to the same bytes, without Java.
 #
 #   ./spark-submit.sh [CONF] [options of das-spark run]      CONF is conf/quickstart.toml where it is left out
 #
+#   DAS_SPARK_ENGINE    spark or sail; where unset, sail for small runs on this machine, and spark for all others
 #   SPARK_MASTER        a Spark master (spark://host:7077, yarn, k8s://...); local[*,2] where unset
 #   DAS_SPARK_ENV       conf/spark/<this>.conf holds the Spark properties; local where unset, standalone with SPARK_MASTER.
 #                       A name with a slash is a file of your own, for the sizes and the shared secret of a cluster
@@ -12,12 +14,23 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/jobs/environment.sh"
 
-ensure_environment "$here" "" "das_spark, pyspark"
-ensure_java
+ensure_environment "$here" "" "das_spark, pyspark, pysail"
 
 case "${1:-}" in
     "" | -*) set -- "$here/conf/quickstart.toml" "$@" ;;
 esac
+
+# No core file of what holds key and counts, no file that anybody may write.
+ulimit -S -c 0
+umask "$(printf '%04o' $(($(umask) | 0002)))"
+# Ctrl-C is for das-spark, which says how the run goes on; a JVM that ended at once would take that sentence with it.
+export DAS_SPARK_LAUNCHER=$0
+
+if [ -z "${SPARK_MASTER:-}${DAS_SPARK_ENV:-}" ] && [ "${DAS_SPARK_ENGINE:-auto}" != spark ]; then
+    find_java || true # a large run starts Spark itself, and says so if there is no Java
+    exec "$here/.venv/bin/das-spark" run "$@"
+fi
+ensure_java
 
 if [ -n "${SPARK_MASTER:-}" ]; then
     default=standalone
@@ -41,10 +54,6 @@ if [ -n "${SPARK_MASTER:-}" ] && [ -f "$archive" ]; then
     options+=(--conf "spark.pyspark.driver.python=$here/.venv/bin/python")
 fi
 
-# The JVM is started before das-spark can do it: no core file of what holds key and counts, no file that anybody may write.
-ulimit -S -c 0
-umask "$(printf '%04o' $(($(umask) | 0002)))"
-
 # Spark reads log4j2.properties from its configuration folder.
 export SPARK_CONF_DIR=$here/conf/spark
 export PYSPARK_DRIVER_PYTHON=$here/.venv/bin/python
@@ -52,7 +61,5 @@ export PYSPARK_PYTHON=${PYSPARK_PYTHON:-$PYSPARK_DRIVER_PYTHON}
 # Of the environment, whatever other Spark the machine has; Spark's own search also fails on a path with a blank.
 SPARK_HOME=$("$PYSPARK_DRIVER_PYTHON" -c 'from importlib.util import find_spec; print(*find_spec("pyspark").submodule_search_locations)')
 export SPARK_HOME
-# Ctrl-C is for das-spark, which says how the run goes on; a JVM that ended at once would take that sentence with it.
-export DAS_SPARK_LAUNCHER=$0
 trap '' INT
 exec "$here/.venv/bin/spark-submit" "${options[@]}" "$here/jobs/run.py" run "$@"

@@ -37,7 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for all tests; starting a JVM for each would take minutes."""
+    """One session for all tests: starting a JVM for each would take minutes. With DAS_SPARK_ENGINE=sail one of Sail."""
+    if os.environ.get("DAS_SPARK_ENGINE") == "sail":
+        from das_spark.spark.session import session as any_session
+
+        yield any_session("das_spark tests")
+        return
     from pyspark.sql import SparkSession
 
     from das_spark.spark.session import properties

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from chispa import assert_df_equality
 
+from das_spark.spark.engine import is_sail
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -14,4 +16,13 @@ if TYPE_CHECKING:
 def assert_rows(found: DataFrame, expected: Iterable[Sequence[Any]], *, ordered: bool = False) -> None:
     """A DataFrame has these rows and no others, in any order unless `ordered`."""
     wanted = found.sparkSession.createDataFrame([tuple(row) for row in expected], found.schema)
-    assert_df_equality(found, wanted, ignore_row_order=not ordered)
+    assert_frames(found, wanted, ignore_row_order=not ordered)
+
+
+def assert_frames(found: DataFrame, expected: DataFrame, *, ignore_row_order: bool = False, **more: bool) -> None:
+    """Two DataFrames are the same; see `chispa.assert_df_equality`, which sorts by columns that Sail does not sort."""
+    if not is_sail(found):
+        assert_df_equality(found, expected, ignore_row_order=ignore_row_order, **more)
+        return
+    rows, others = ([repr(row) for row in frame.toArrow().to_pylist()] for frame in (found, expected))
+    assert (sorted(rows) == sorted(others)) if ignore_row_order else (rows == others)

@@ -53,10 +53,15 @@ class Field:
         return f"one of {self.allowed.replace(',', ', ')}" if self.allowed else "a number"
 
     @property
+    def is_any_number(self) -> bool:
+        """Whether it holds a number of any size, with blanks around it."""
+        return not self.allowed
+
+    @property
     def pattern(self) -> str:
-        """Regular expression of the characters that the field may hold, of its full width."""
-        if not self.allowed:
-            return f"(?=[ 0-9]{{{self.width}}}) *[0-9]+ *"
+        """Regular expression of the characters that the field may hold, given all of them."""
+        if self.is_any_number:
+            return " *[0-9]+ *"
         items = [_item(item, self.width) for item in self.allowed.split(",")]
         return items[0] if len(items) == 1 and "|" not in items[0] else f"(?:{'|'.join(items)})"
 
@@ -124,10 +129,15 @@ class Record:
 
     @property
     def pattern(self) -> str:
-        """Regular expression of a line in which every field is right."""
-        ends = [0, *(field.end for field in self.fields)]
-        parts = [_gap(field.start - end) + field.pattern for end, field in zip(ends, self.fields, strict=False)]
-        return f"^(?=.{{{self.length}}}$){''.join(parts)}{_gap(self.length - ends[-1])}$"
+        """Regular expression of a line of full length in which every field is right, or has the characters of numbers.
+
+        In what order blanks and digits stand in a number of any size, no expression says without look-ahead.
+        """
+        ends, parts = [0, *(field.end for field in self.fields)], []
+        for end, field in zip(ends, self.fields, strict=False):
+            of_field = f"[ 0-9]{{{field.width}}}" if field.is_any_number else field.pattern
+            parts.append(_gap(field.start - end) + of_field)
+        return f"^{''.join(parts)}{_gap(self.length - ends[-1])}$"
 
     def field(self, name: str) -> Field:
         """A field by its name."""

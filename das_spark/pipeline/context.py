@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.statement import notices_of
 from das_spark.spark.census import published_estimates
+from das_spark.spark.engine import cores
 from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.run_tables import LevelTables
 
@@ -156,5 +157,5 @@ class RunContext:
         depth = self.spine.index(geolevel)
         counts = self.tables.geounit_counts()
         families = counts[self.spine.names[max(depth - 1, 0)]]
-        cores = self.spark.sparkContext.defaultParallelism
-        return FamilySpread.of(families, counts[geolevel], cores * self.plan.estimation.partitions_per_core)
+        partitions = cores(self.spark) * self.plan.estimation.partitions_per_core
+        return FamilySpread.of(families, counts[geolevel], partitions)

@@ -13,7 +13,7 @@ from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
-from das_spark.spark.session import entries_of_one_task, fitted, require_safe_session, session
+from das_spark.spark.session import context_of, entries_of_one_task, fitted, require_safe_session, session
 from das_spark.store import (
     Journal,
     RunLayout,
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 #: Bytes of an input of records that are some tens of thousands at most.
-_SMALL_INPUT = 1 << 20
+_TINY_INPUT = 1 << 20
+#: Bytes of an input that one machine holds in memory, with all that is made of it.
+_ONE_MACHINE = 8 << 20
 
 
 @contextmanager
@@ -64,10 +66,11 @@ def driver_attempt(
             ledger = open_ledger(
                 plan, layout, progress, insecure=insecure, nonce=chosen.nonce, together=chosen.together
             )
-        started = spark or session(f"das_spark {layout.run_id}")
+        files = () if ledger is None else ledger.files
+        started = spark or session(f"das_spark {layout.run_id}", small=_is_small(plan, files))
         log_application(progress, started)
         # A wrong property is found here, and not in the first stage that asks for it.
-        executor_timeout(started.sparkContext)
+        executor_timeout(context_of(started))
         entries_of_one_task(started)
         context = RunContext(
             plan,
@@ -88,21 +91,27 @@ def driver_attempt(
                 journal.require_known(geolevel)
         if layout.folder.is_dir():  # not where both roots lie elsewhere
             point_latest(layout)  # a run that a guard has refused is not the latest
-        files = () if ledger is None else ledger.files
         try:
-            with fitted(started, entries=plan.product.schema.size, small=_is_small(plan, files)):
+            with fitted(started, entries=plan.product.schema.size, small=_is_tiny(plan, files)):
                 yield context
         finally:
             set_times(layout.public.path, datetime.fromisoformat(began))
 
 
 def _is_small(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
+    """Whether one machine has the memory for a run; of what is not known it is not said."""
+    if plan.input.is_simulated:
+        return plan.input.population.like == "quickstart"
+    return 0 < sum(int(str(each["bytes"])) for each in files) <= _ONE_MACHINE
+
+
+def _is_tiny(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
     """Whether a run reads so little that Spark need not divide it; of what is not known to be little it is not said."""
     if plan.input.is_simulated:
         return plan.input.population.like == "quickstart"
     if plan.input.reader == "tidy_counts":
         return False  # a row may stand for any number of people
-    return 0 < sum(int(str(each["bytes"])) for each in files) <= _SMALL_INPUT
+    return 0 < sum(int(str(each["bytes"])) for each in files) <= _TINY_INPUT
 
 
 def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = None) -> None:

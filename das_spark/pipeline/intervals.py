@@ -16,6 +16,7 @@ from das_spark.core.linear import Statistics, upward
 from das_spark.pipeline.levels import LevelJobs, table_writer
 from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact, table_rows
 from das_spark.spark.arranged import write_levels, written_files
+from das_spark.spark.engine import cores
 from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.intervals import (
     at_level,
@@ -139,9 +140,9 @@ class LinearPasses:
         for name in self.levels:
             if name not in self._sizes:
                 self._sizes[name] = count_rows(self.public.level("geounits", name))
-        cores = self.spark.sparkContext.defaultParallelism
+        partitions = cores(self.spark) * self.plan.estimation.partitions_per_core
         families = self._sizes[self._jobs.above(level) or level]
-        return FamilySpread.of(families, self._sizes[level], cores * self.plan.estimation.partitions_per_core)
+        return FamilySpread.of(families, self._sizes[level], partitions)
 
 
 def interval_tables(plan: RunPlan) -> tuple[Table, ...]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from das_spark import __version__
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.run_record import write_page
+from das_spark.spark.engine import cores
 from das_spark.spark.executors import ExecutorWait
-from das_spark.spark.session import application_of
+from das_spark.spark.session import application_of, context_of, master_of
 from das_spark.spark.stage_metrics import RunningStage, StageMeter, running_stage
 from das_spark.telemetry import Event, Reporter, RunLog
 
@@ -34,11 +35,12 @@ class Progress(Reporter):
     @contextmanager
     def stage(self, spark: SparkSession, name: str, families: int | None = None) -> Iterator[None]:
         """Run a stage under its name: Spark job group and description, a line while it runs, a line when it ends."""
-        context = spark.sparkContext
+        context = context_of(spark)
         group = f"{self.run_id}/{name}"
-        context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
+        if context is not None:
+            context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
         self.log(Event.STAGE_STARTED, stage=name, families=families)
-        meter = StageMeter.started(context, group) if self.run_log is not None else None
+        meter = None if context is None or self.run_log is None else StageMeter.started(context, group)
         wait = ExecutorWait.of(context, group)
         start = time.monotonic()
         try:
@@ -83,7 +85,8 @@ class Progress(Reporter):
             # Of a full disk or a JVM that died the stage itself will tell; a thread could only print a traceback.
             with suppress(Exception):
                 # A stage of many small jobs has no known extent: its share done would jump to and fro.
-                step = running_stage(wait.context, wait.group) if families is not None else None
+                known = None if families is None else wait.context
+                step = None if known is None else running_stage(known, wait.group)
                 self._report_extent(name, families, time.monotonic() - start, watched, step)
             with suppress(Exception):
                 if waited := wait.seconds():
@@ -165,15 +168,9 @@ def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: boo
 
 def log_application(progress: Progress, spark: SparkSession) -> None:
     """Let all further lines of the log name the Spark application."""
-    context = spark.sparkContext
     if progress.run_log is not None:
-        progress.run_log.application, progress.run_log.attempt = application_of(context)
-    progress.log(
-        Event.SPARK_STARTED,
-        master=str(context.master),
-        version=str(spark.version),
-        cores=int(context.defaultParallelism),
-    )
+        progress.run_log.application, progress.run_log.attempt = application_of(context_of(spark))
+    progress.log(Event.SPARK_STARTED, master=master_of(spark), version=str(spark.version), cores=cores(spark))
 
 
 def _log_failure(progress: Progress, error: Exception) -> None:

@@ -23,7 +23,7 @@ from das_spark.estimation import Gaussian, UnionPart
 from das_spark.io.table_files import CSV, PARQUET
 from das_spark.pipeline.intervals import downward_levels, interval_tables, intervals_of, measured_levels
 from das_spark.pipeline.replicates import replicate_intervals_of
-from das_spark.spark.session import in_local_mode
+from das_spark.spark.session import scratch_of
 from das_spark.store import nearest, part_files, require_space
 from das_spark.telemetry import Event
 
@@ -55,7 +55,6 @@ _INTERVAL: Final[Mapping[str, int]] = {PARQUET: 22, CSV: 42}
 _NUMBER: Final = 8
 #: Estimates occupy more cells than what they estimate: noise is spread.
 _SPREAD: Final = 2
-_LOCAL_DIR: Final = "spark.local.dir"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +117,9 @@ def require_disk_space(context: RunContext) -> None:
     room = room_of(context.plan, KnownSizes.of(context))
     context.progress.log(Event.SPACE_ESTIMATED, public=room.public, restricted=room.restricted, scratch=room.scratch)
     places = [(context.layout.public.path, room.public), (context.layout.restricted.path, room.restricted)]
-    spark = context.spark.sparkContext
-    if in_local_mode(spark):  # elsewhere it is on the disks of executors
-        scratch = str(dict(spark.getConf().getAll()).get(_LOCAL_DIR, "/tmp"))  # noqa: S108 - Spark's own default
-        places.append((Path(scratch.split(",", maxsplit=1)[0]), room.scratch))
+    scratch = scratch_of(context.spark)
+    if scratch is not None:  # elsewhere it is on the disks of executors
+        places.append((scratch, room.scratch))
     for place, needed in together(places).items():
         try:
             require_space(place, needed)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.errors import without_values
+from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import slices
 from das_spark.store import level_folder
 from das_spark.store.parquet import REPORT, file_name
@@ -104,8 +104,8 @@ def write_arranged(
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writer((table, name, part) for batch in batches for name, part in slices(batch, FILE))
 
-    arranged = rows.withColumn(FILE, file).repartition(files, FILE).sortWithinPartitions(FILE, *order)
-    return written_files(arranged.mapInArrow(without_values(work), REPORT), writer)[table]
+    arranged = rows.withColumn(FILE, file).repartition(files, FILE)
+    return written_files(in_sorted_tasks(arranged, (FILE, *order), work, REPORT), writer)[table]
 
 
 def write_one_file(rows: DataFrame, table: str, writer: ParquetTables, order: Sequence[str]) -> tuple[FileRecord, ...]:

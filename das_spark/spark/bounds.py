@@ -20,8 +20,8 @@ from pyspark.sql.window import Window
 
 from das_spark.constraints import UNBOUNDED, AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
 from das_spark.core import GROUP_TOTAL
-from das_spark.errors import without_values
 from das_spark.geography import Spine
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import level_structs
 from das_spark.spark.lists import flat_lists, list_array, list_total
 from das_spark.spark.tables import union
@@ -54,8 +54,7 @@ def all_invariants(
         )
         frames.append(totals if total_key is None else _shared_totals(totals, invariants.total_at, total_key))
     if invariants.units:
-        geounit = level_structs(spine).getItem(len(spine.levels) - 1)
-        leaf = leaves.select(geounit.alias("at"), "units", "vacant")
+        leaf = leaves.select(level_structs(spine)[-1].alias("at"), "units", "vacant")
         keys = [F.col(f"at.{key}").alias(key) for key in _KEYS]
         frames.append(leaf.select(*keys, F.lit("units").alias("name"), F.col("units").alias("values")))
         vacant = leaf.where("vacant is not null")
@@ -180,7 +179,7 @@ def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
                 schema=pa.schema([("geocode", pa.string())]),
             )
 
-    return of_classes.mapInArrow(without_values(failing), "geocode string")
+    return in_tasks(of_classes, failing, "geocode string")
 
 
 def _union(frames: list[DataFrame], spark: SparkSession, columns: str) -> DataFrame:
@@ -246,7 +245,7 @@ def _bounded(frame: DataFrame, unit_bounds: UnitBounds, *, tightened: bool = Tru
                 columns[name] = list_array(side.ravel(), offsets, pa.int64())
             yield pa.RecordBatch.from_pydict(columns)
 
-    return frame.mapInArrow(without_values(bounded), _CLASS_BOUNDS)
+    return in_tasks(frame, bounded, _CLASS_BOUNDS)
 
 
 def _summed(of_classes: DataFrame, spine: Spine, classes: int) -> DataFrame:
@@ -254,14 +253,14 @@ def _summed(of_classes: DataFrame, spine: Spine, classes: int) -> DataFrame:
 
     The level above the lowest is summed from that, and all others from the former, which has a fraction of the rows.
     """
-    structs, last = level_structs(spine), len(spine.levels) - 1
+    structs = level_structs(spine)
     keys, sides = ("level", "depth", "geocode", "parent"), ("units", "lower", "upper")
-    own = of_classes.select(F.get(structs, F.lit(last)).alias("at"), *sides).select("at.*", *sides)
-    if not last:
+    own = of_classes.select(structs[-1].alias("at"), *sides).select("at.*", *sides)
+    if len(structs) == 1:
         return own.select(*keys, *sides)
-    parent = F.get(structs, F.lit(last - 1)).getField("geocode").alias("geocode")
+    parent = structs[-2].getField("geocode").alias("geocode")
     above = _summed_lists(of_classes.select(parent, *sides), ("geocode",), classes)
-    each = above.select(F.explode(F.slice(structs, 1, last)).alias("at"), *sides).select("at.*", *sides)
+    each = above.select(F.explode(F.array(*structs[:-1])).alias("at"), *sides).select("at.*", *sides)
     return _summed_lists(each, keys, classes).unionByName(own)
 
 
@@ -296,7 +295,7 @@ def flow_rows(of_classes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
         F.concat("lower", F.array("total")).alias("lower"),
         F.concat("upper", F.array("total")).alias("upper"),
     )
-    above = F.explode(F.slice(level_structs(Spine(spine.levels[: depth + 1])), 1, depth)).alias("at")
+    above = F.explode(F.array(*level_structs(Spine(spine.levels[: depth + 1]))[:-1])).alias("at")
     rows = members.select(above, F.col("geocode").alias("member"), "lower", "upper")
     return rows.select(
         F.col("at.level").alias("level"),
@@ -315,7 +314,7 @@ def _added_rows(geounits: DataFrame, spine: Spine, constraint: AddedConstraint, 
     high = right if constraint.sense in (Sense.EQUAL, Sense.AT_MOST) else [UNBOUNDED] * query.rows
     depth = spine.index(constraint.geolevel)
     at = geounits.where(F.col("level") == constraint.geolevel).select(
-        F.explode(level_structs(Spine(spine.levels[: depth + 1]))).alias("at")
+        F.explode(F.array(*level_structs(Spine(spine.levels[: depth + 1])))).alias("at")
     )
     counted = at.select("at.*").groupBy("level", "geocode", "parent").agg(F.count(F.lit(1)).alias("members"))
 
@@ -348,7 +347,9 @@ def _bounds_of_groups(bounds: DataFrame) -> DataFrame:
     def summed(side: str) -> Column:
         rest = F.slice(side, F.lit(2), F.size(side) - 1)
         return F.aggregate(
-            rest, F.col(side).getItem(0), lambda one, other: F.zip_with(one, other, lambda a, b: a + b)
+            rest,
+            F.col(side).getItem(0),
+            lambda one, other: F.transform(one, lambda value, place: value + F.get(other, place)),
         ).alias(side)
 
     return listed.select(F.col("key").alias("geocode"), summed("lower"), summed("upper"), "total")

@@ -18,6 +18,8 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from das_spark.spark.engine import is_sail, settled
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
 
@@ -97,6 +99,9 @@ class Rule:
     failing: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
 
 
+_FOUND: Final = ("rule", "note", "bad", "checked")
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one rule says of each row of a frame."""
@@ -106,22 +111,22 @@ class Finding:
     checked: int | Column  # how much the row adds to what was compared
     note: str | Column = ""  # what a reader must know
 
-    def struct(self) -> Column:
-        """The four as one value."""
-        return F.struct(
-            _column(self.rule).alias("rule"),
-            _column(self.note).alias("note"),
-            F.coalesce(self.bad, F.lit(True)).alias("bad"),
-            _column(self.checked).cast("bigint").alias("checked"),
-        )
+    def columns(self) -> tuple[Column, ...]:
+        """The four, as `_FOUND` names them."""
+        bad = F.coalesce(self.bad, F.lit(True))
+        return _column(self.rule), _column(self.note), bad, _column(self.checked).cast("bigint")
 
 
 def findings(frame: DataFrame, *found: Finding, level: str | None = None) -> DataFrame:
     """What rules say of the rows of a frame, in the columns that all rules share."""
     place = (F.col("level") if level is None else F.lit(level)).alias("geolevel")
     geocode = F.coalesce(F.col("geocode").cast("string"), F.lit("?")).alias("geocode")
-    said = F.explode(F.array(*[each.struct() for each in found])) if len(found) > 1 else found[0].struct()
-    rows = frame.select(place, geocode, said.alias("found"))
+    # Arrays side by side: Sail makes none of structs that do not agree in what may be missing.
+    arrays = [
+        F.array(*said).alias(name)
+        for name, said in zip(_FOUND, zip(*map(Finding.columns, found), strict=True), strict=True)
+    ]
+    rows = frame.select(place, geocode, F.explode(F.arrays_zip(*arrays)).alias("found"))
     return rows.select("found.rule", "geolevel", "found.note", "geocode", "found.bad", "found.checked")
 
 
@@ -130,7 +135,7 @@ def _column(value: str | int | Column) -> Column:
 
 
 def judge(rules: Sequence[Rule]) -> list[Check]:
-    """Turn rules into checks: by two Spark jobs at once, and another one where anything is bad.
+    """Turn rules into checks: by two jobs of Spark at once, and another one where anything is bad.
 
     An expected check for which nothing was looked at is no success.
     """
@@ -138,18 +143,22 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
         return []
     numbered = [rule.frame.select(F.lit(number).alias("number"), "*") for number, rule in enumerate(rules)]
     # Spark plans a job by one thread; of small tables that takes as long as the work, which the other does meanwhile.
+    # Sail plans in no time, and has lost its way among columns of all rules together.
     spark = rules[0].frame.sparkSession
+    number_of_jobs = len(numbered) if is_sail(spark) else _JOBS
+    jobs = [numbered[job::number_of_jobs] for job in range(number_of_jobs)]
     with ThreadPoolExecutor(_JOBS) as threads:
         # Each is wrapped by itself: Spark writes into the properties of a thread, which it is given with the wrapping.
-        counted = [
-            threads.submit(inheritable_thread_target(spark)(_counted), numbered[job::_JOBS]) for job in range(_JOBS)
-        ]
+        counted = [threads.submit(inheritable_thread_target(spark)(_counted), frames) for frames in jobs]
         rows = list(chain.from_iterable(each.result() for each in counted))
     checked: dict[Key, int] = {}
     for row in rows:
         key = (row["rule"], row["geolevel"], row["note"])
         checked[key] = checked.get(key, 0) + row["checked"]
-    failing = _failing([numbered[number] for number in sorted({row["number"] for row in rows if row["bad"]})])
+    bad = sorted({row["number"] for row in rows if row["bad"]})
+    failing: dict[Key, set[str]] = {}
+    for some in [[number] for number in bad] if is_sail(spark) else [bad]:
+        failing |= _failing([numbered[number] for number in some])
     for rule in rules:
         for key, names in rule.failing.items():
             failing.setdefault(key, set()).update(names)
@@ -172,7 +181,7 @@ def _failing(frames: Sequence[DataFrame]) -> dict[Key, set[str]]:
     """The first failing geounits of each rule and level; at most `NAMED` each are collected."""
     if not frames:
         return {}
-    bad = reduce(DataFrame.unionAll, frames).where("bad").select(*_KEYS, "geocode").distinct()
+    bad = settled(reduce(DataFrame.unionAll, frames)).where("bad").select(*_KEYS, "geocode").distinct()
     first = F.row_number().over(Window.partitionBy(*_KEYS).orderBy("geocode")) <= NAMED
     named: dict[Key, set[str]] = {}
     for row in bad.withColumn("first", first).where("first").collect():

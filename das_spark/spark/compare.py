@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError, without_values
+from das_spark.errors import InputError
 from das_spark.evaluation import TOTAL, ComparedSide, Frequencies, absolute_differences
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut, flat_histograms
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def difference_frequencies(
             hint="compare runs on the same input and spine",
         )
     columns = [F.col(f"{name}.{of}").alias(f"{name}_{of}") for name in _SIDES for of in ("cells", "counts")]
-    rows = joined.select(*columns).mapInArrow(without_values(_Differences(strata)), _ROWS)
+    rows = in_tasks(joined.select(*columns), _Differences(strata), _ROWS)
     table = rows.groupBy("measure", "value").agg(F.sum("frequency").alias("frequency")).toArrow().sort_by("value")
     measure = np.array(table.column("measure").to_pylist(), dtype=np.str_)
     value, frequency = (table.column(name).to_numpy().astype(np.int64) for name in ("value", "frequency"))

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.errors import without_values
 from das_spark.evaluation import TOTAL_OF, Coverage, tally_coverage
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut, list_total
 from das_spark.spark.tabulate import tabulated
 
@@ -67,7 +67,7 @@ def interval_coverage(published: IntervalsOf, truths: Sequence[tuple[str, DataFr
                 true = _true(histograms, table)
                 intervals = frame.where(F.col("level") == name).drop("level")
                 task = _Tallies(name, table.name, table.names, published.ending)
-                frames.append(intervals.join(true, "geocode").mapInArrow(without_values(task), _ROWS))
+                frames.append(in_tasks(intervals.join(true, "geocode"), task, _ROWS))
     rows = reduce(DataFrame.unionAll, frames).groupBy("place", "table", "population")
     sums = rows.agg(*[F.sum(name).alias(name) for name in _COUNTS]).collect()  # one row a level, table and class
     places = [name for name, _ in truths]

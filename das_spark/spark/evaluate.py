@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from das_spark.errors import without_values
 from das_spark.evaluation import (
     TOTAL,
     AccuracyReport,
@@ -38,6 +37,7 @@ from das_spark.evaluation import (
     tally,
     total_of,
 )
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.evaluate_areas import Areas, area_entries
 from das_spark.spark.lists import flat_histograms, flat_lists
 from das_spark.spark.tables import levels_together
@@ -149,9 +149,7 @@ def _summed(levels: Sequence[tuple[str, DataFrame]], subject: Subject) -> list[t
     """The tallies of all geounits of each level together: one Spark job."""
     if not levels:
         return []
-    tallies = (
-        (name, joined.mapInArrow(without_values(TallyTask(subject.comparison(name))), _ROWS)) for name, joined in levels
-    )
+    tallies = ((name, in_tasks(joined, TallyTask(subject.comparison(name)), _ROWS)) for name, joined in levels)
     keys = ("level", "line", "bin", "value")
     sums = levels_together(tallies).groupBy(*keys).agg(F.sum("frequency").alias("frequency"))
     table = sums.toArrow().sort_by([(name, "ascending") for name in keys])

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError, without_values
+from das_spark.errors import InputError
 from das_spark.evaluation import TOTAL, Entry, Frequencies
 from das_spark.geography import ENTITY_CODES
 from das_spark.io.area_files import require_areas
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut, flat_histograms
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def area_entries(joined: DataFrame, areas: Areas, strata: Query) -> tuple[list[E
     """The lines of areas."""
     note = _check_areas(joined, areas)
     inside = joined.join(areas.frame.select("geocode", "area"), "geocode")
-    sums = inside.mapInArrow(without_values(_AreaSums(strata)), _SUMS).groupBy("area", "row")
+    sums = in_tasks(inside, _AreaSums(strata), _SUMS).groupBy("area", "row")
     cells = sums.agg(F.sum("truth").alias("truth"), F.sum("estimate").alias("estimate"))
     both_zero = (F.col("truth") == 0) & (F.col("estimate") == 0)
     is_total = F.col("row") == -1

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 #: Spark property: how many seconds a run waits.
 TIMEOUT: Final = "spark.das_spark.executorTimeout"
 DEFAULT_TIMEOUT: Final = "900"
+_NEVER: Final = -1.0
 
 
-def executor_timeout(context: SparkContext) -> float:
-    """How many seconds a run waits for an executor, by the session's properties."""
+def executor_timeout(context: SparkContext | None) -> float:
+    """How many seconds a run waits for an executor, by the session's properties; negative for Sail, which has none."""
+    if context is None:
+        return _NEVER
     text = str(context.getConf().get(TIMEOUT, DEFAULT_TIMEOUT))
     if not text.isdecimal():
         message = f"{TIMEOUT} is {text!r}, and must be a number of seconds"
@@ -34,20 +37,21 @@ def executor_timeout(context: SparkContext) -> float:
 class ExecutorWait:
     """How long the jobs of a job group have had no executor."""
 
-    context: SparkContext
+    context: SparkContext | None
     group: str  # name of the job group, whose jobs are ended after the timeout
-    timeout: float  # seconds; negative in local mode, where the driver itself does the work
+    timeout: float  # seconds; negative where the driver itself does the work
     over: bool = False  # whether the timeout is over, and jobs have been ended
     _since: float | None = None
 
     @classmethod
-    def of(cls, context: SparkContext, group: str) -> ExecutorWait:
+    def of(cls, context: SparkContext | None, group: str) -> ExecutorWait:
         """With the timeout of the session's properties."""
-        return cls(context, group, -1.0 if in_local_mode(context) else executor_timeout(context))
+        in_driver = context is not None and in_local_mode(context)
+        return cls(context, group, _NEVER if in_driver else executor_timeout(context))
 
     def seconds(self) -> float:
         """For how long there has been none until now; 0 where there is one, or nothing to do. Ends jobs if too long."""
-        if self.timeout < 0 or not self._is_stuck():
+        if self.context is None or self.timeout < 0 or not self._is_stuck(self.context):
             self._since = None
             return 0.0
         self._since = self._since or time.monotonic()
@@ -65,9 +69,10 @@ class ExecutorWait:
         hint += f"{TIMEOUT} says how long to wait"
         return SessionError(f"the cluster has given no executor for {self.timeout:.0f} s", hint=hint)
 
-    def _is_stuck(self) -> bool:
-        if not self.context.statusTracker().getActiveJobsIds():
+    @staticmethod
+    def _is_stuck(context: SparkContext) -> bool:
+        if not context.statusTracker().getActiveJobsIds():
             return False
-        scala: Any = self.context._jsc.sc()
+        scala: Any = context._jsc.sc()
         # The driver is one of them.
         return len(scala.statusTracker().getExecutorInfos()) <= 1

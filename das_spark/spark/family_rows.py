@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.window import Window
 
-from das_spark.errors import without_values
+from das_spark.spark.engine import by_number, in_sorted_tasks, in_tasks
 from das_spark.spark.tables import union
 from das_spark.store.parquet import read_rows
 from das_spark.store.tables import TABLES
@@ -197,17 +197,16 @@ def brought_together(
     if isinstance(tables[0].rows, StoredRows):
         one_row = SparkSession.active().range(0, 1, 1, 1)
         task = _OneTask(tuple(tables), parents, spread.files, work, family)
-        return one_row.mapInArrow(without_values(task), report)
+        return in_tasks(one_row, task, report)
     given, above = [each.long(family) for each in tables], None if parents is None else parents.long(family)
     partitions = spread.partitions
-    ordered = (
+    rows = (
         union([*given, *([] if above is None else [above])])
         .join(_assigned(given[0], above, spread.files, counted=family == "parent"), "family")
         .select(*_COLUMNS.names)
-        .repartitionById(partitions, F.col("file") % partitions)
-        .sortWithinPartitions(*_ORDER)
     )
-    return ordered.mapInArrow(without_values(work), report)
+    spread_over = by_number(rows, partitions, F.col("file") % partitions)
+    return in_sorted_tasks(spread_over, _ORDER, work, report)
 
 
 def _assigned(children: DataFrame, parents: DataFrame | None, files: int, *, counted: bool) -> DataFrame:

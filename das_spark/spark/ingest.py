@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.core.levels import GROUP_TOTAL
-from das_spark.errors import without_values
 from das_spark.spark import tables
+from das_spark.spark.engine import in_tasks, settled
 from das_spark.spark.lists import flat_histograms, flat_lists, list_array, list_total
 
 if TYPE_CHECKING:
@@ -72,17 +72,18 @@ def all_levels(leaves: DataFrame, spine: Spine) -> DataFrame:
     `tables.HISTOGRAMS` with a column level in front (the geolevel's name).
     """
     structs = level_structs(spine)
-    leaf = F.get(structs, F.lit(len(spine.levels) - 1)).alias("geounit")
-    lowest = leaves.select(leaf, "cells", "counts").select(*[f"geounit.{name}" for name in _OF_GEOUNITS], *_HISTOGRAM)
+    lowest = leaves.select(structs[-1].alias("geounit"), "cells", "counts").select(
+        *[f"geounit.{name}" for name in _OF_GEOUNITS], *_HISTOGRAM
+    )
     if len(spine.levels) == 1:
         return lowest
     pairs = leaves.select(
-        F.get(structs, F.lit(len(spine.levels) - 2)).getField("geocode").alias("geocode"),
+        structs[-2].getField("geocode").alias("geocode"),
         F.explode_outer(F.arrays_zip("cells", "counts")).alias("pair"),
     )
     cells = pairs.select("geocode", F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count"))
     above = cells.groupBy("geocode", "cell").agg(F.sum("count").alias("count"))
-    upper = above.select(F.explode(F.slice(structs, 1, len(spine.levels) - 1)).alias("geounit"), "cell", "count")
+    upper = above.select(F.explode(F.array(*structs[:-1])).alias("geounit"), "cell", "count")
     summed = upper.groupBy(*[f"geounit.{name}" for name in _OF_GEOUNITS], "cell").agg(F.sum("count").alias("count"))
     return _gather(summed, *_OF_GEOUNITS).select(*_OF_GEOUNITS, *_HISTOGRAM).unionAll(lowest)
 
@@ -99,12 +100,12 @@ def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
     structs, depth = level_structs(spine), len(spine.levels) - 2
     columns = ("level", "geocode", "parent", "children")
     none = F.lit(0).cast("long").alias("children")
-    leaf = leaves.select(F.get(structs, F.lit(depth + 1)).alias("geounit"))
+    leaf = leaves.select(structs[-1].alias("geounit"))
     lowest = leaf.select("geounit.level", "geounit.geocode", "geounit.parent", none)
     if depth < 0:
         return lowest
     above = leaf.groupBy(F.col("geounit.parent").alias("geocode")).agg(F.count(F.lit(1)).alias("children"))
-    each = above.select(F.explode(F.slice(structs, 1, depth + 1)).alias("geounit")).select("geounit.*").distinct()
+    each = above.select(F.explode(F.array(*structs[:-1])).alias("geounit")).select("geounit.*").distinct()
     children = (
         each.groupBy((F.col("depth") - 1).alias("depth"), F.col("parent").alias("geocode"))
         .agg(F.count(F.lit(1)).alias("children"))
@@ -114,10 +115,10 @@ def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
     return joined.select(*columns).unionAll(lowest)
 
 
-def level_structs(spine: Spine) -> Column:
-    """An array column: for the leaf geocode of a row, (level, depth, geocode, parent) at every level of the spine.
+def level_structs(spine: Spine) -> list[Column]:
+    """For the leaf geocode of a row, (level, depth, geocode, parent) at every level of the spine.
 
-    The array, root first; depth is 0 and parent empty at the root.
+    Root first; depth is 0 and parent empty at the root.
     """
     geocodes = [F.lit("0") if level.length == 0 else F.substring("geocode", 1, level.length) for level in spine.levels]
     structs = []
@@ -131,7 +132,7 @@ def level_structs(spine: Spine) -> Column:
                 parent.alias("parent"),
             )
         )
-    return F.array(*structs)
+    return structs
 
 
 def _gather(cells: DataFrame, *keys: str) -> DataFrame:
@@ -189,7 +190,7 @@ def conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
                 names=["geocode", "unit_class"],
             )
 
-    return leaves.mapInArrow(without_values(find), "geocode string, unit_class int")
+    return in_tasks(leaves, find, "geocode string, unit_class int")
 
 
 def resolve_conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
@@ -206,7 +207,7 @@ def resolve_conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
             columns["units"] = list_array(units.ravel(), offsets, pa.int64())
             yield pa.RecordBatch.from_pydict(columns)
 
-    return leaves.mapInArrow(without_values(change), tables.LEAVES)
+    return in_tasks(leaves, change, tables.LEAVES)
 
 
 def some_without_units(leaves: DataFrame, number: int) -> list[str]:
@@ -217,7 +218,7 @@ def some_without_units(leaves: DataFrame, number: int) -> list[str]:
 def some_uncounted(leaves: DataFrame, number: int) -> list[str]:
     """Geocodes of some leaves whose units of the first class are not as many as are counted."""
     counted = list_total("counts") == F.col("units").getItem(0)
-    odd = leaves.where(~counted).select("geocode").orderBy("geocode").limit(number)
+    odd = settled(leaves).where(~counted).select("geocode").orderBy("geocode").limit(number)
     return [row["geocode"] for row in odd.collect()]
 
 

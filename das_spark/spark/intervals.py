@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.core.linear import UNION, whole_intervals
-from das_spark.errors import without_values
 from das_spark.geography import BLOCK
 from das_spark.io.table_files import GEOCODE
 from das_spark.spark.census import census_geocode
+from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.lists import cut, flat_lists, together
 from das_spark.spark.tables import UNION_MOMENTS
 from das_spark.spark.tabulate import read_files
@@ -85,7 +85,7 @@ def intervals(moments: DataFrame, table: Table, first: int, level: float, *more:
     """Intervals of one table; `more` names text columns that are kept, in front."""
     schema = pa.schema([*(pa.field(name, pa.string(), False) for name in more), *interval_schema(table)])
     chosen = moments.select(*more, GEOCODE, "estimates", "variances")
-    return chosen.mapInArrow(without_values(IntervalTask(first, schema, level)), from_arrow_schema(schema))
+    return in_tasks(chosen, IntervalTask(first, schema, level), from_arrow_schema(schema))
 
 
 def read_intervals(
@@ -119,8 +119,8 @@ def summed_moments(moments: DataFrame) -> DataFrame:
                 found[column] = [[fsum(each) for each in values.T]]  # exact, so that no order of the rows matters
             yield pa.RecordBatch.from_pydict(found, schema=declared.UNION_MOMENTS.schema)
 
-    sorted_ones = moments.repartition(GEOCODE).sortWithinPartitions(GEOCODE)
-    return sorted_ones.mapInArrow(without_values(added), UNION_MOMENTS)
+    sorted_ones = moments.repartition(GEOCODE)
+    return in_sorted_tasks(sorted_ones, [GEOCODE], added, UNION_MOMENTS)
 
 
 def of_unions(members: DataFrame) -> DataFrame:

@@ -40,11 +40,12 @@ from das_spark.core import (
     saved_family,
 )
 from das_spark.core.linear import Moments, Statistics, downward
-from das_spark.errors import error_text_withheld, without_values
+from das_spark.errors import error_text_withheld
 from das_spark.estimation import FamilyPlan, FamilyResult, FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.histogram import Histogram
 from das_spark.privacy import geounit_key
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.family_rows import (
     FamilySpread,
     FamilyTable,
@@ -575,7 +576,7 @@ def shared_addresses(geounits: Rows, number: int) -> list[tuple[str, int]]:
             keys = [geounit_key(geocode) for geocode in codes.to_pylist()]
             yield pa.RecordBatch.from_pydict({"geocode": codes, "address": pa.array(keys, pa.binary())})
 
-    keyed = geounits.select("geocode").mapInArrow(without_values(encoded), "geocode string, address binary")
+    keyed = in_tasks(geounits.select("geocode"), encoded, "geocode string, address binary")
     counted = keyed.groupBy("address").agg(F.min("geocode").alias("geocode"), F.count(F.lit(1)).alias("geounits"))
     some = first_rows(counted.where("geounits > 1"), number, "geocode")
     return [(row["geocode"], row["geounits"]) for row in some]

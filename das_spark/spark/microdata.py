@@ -15,9 +15,9 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from das_spark.errors import without_values
 from das_spark.io.microdata_digest import DIGEST, FAULT, FILE, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT
+from das_spark.spark.engine import by_number, in_sorted_tasks, in_tasks, scan, write_parquet
 from das_spark.spark.lists import list_total
 from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
 from das_spark.store import FileRecord, discard, disk_errors, part_files
@@ -68,11 +68,9 @@ def _run(
     slices = _slices(leaves, task)
     count = slices.column("slice").to_numpy()[-1] + 1
     sliced = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
-    sorted_rows = sliced.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
     columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units", DIVIDED)
-    report = sorted_rows.select(*columns).mapInArrow(
-        without_values(replace(task, attempt=_attempt)), from_arrow_schema(REPORT)
-    )
+    by_slice = by_number(sliced.select(*columns), int(count), F.col("slice"))
+    report = in_sorted_tasks(by_slice, ("slice", "geocode"), replace(task, attempt=_attempt), from_arrow_schema(REPORT))
     reports: list[dict[str, Any]] = report.toArrow().to_pylist()
     return reports
 
@@ -165,14 +163,13 @@ def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: Microdat
     )
     with disk_errors(folder):
         places = spark.range(0, len(parts), 1, max(len(parts), 1))
-        reduced = places.mapInArrow(without_values(DigestTask(absolute, codes)), rows)
-        reduced.write.partitionBy("record").parquet(str(folder))
-    reader = spark.read.schema(rows).option("basePath", str(folder))
+        reduced = in_tasks(places, DigestTask(absolute, codes), rows)
+        write_parquet(reduced, folder, by="record")
     persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
     return Digest(
         codes.record,
-        reader.parquet(str(persons)).select("format", "geocode", "codes", "kind", "count"),
-        reader.parquet(str(units)).select("format", "geocode", "kind", "count", "people", "odd"),
+        scan(spark, rows, [persons], folder).select("format", "geocode", "codes", "kind", "count"),
+        scan(spark, rows, [units], folder).select("format", "geocode", "kind", "count", "people", "odd"),
         _few(_made(folder, PART), "format", "count", "people", "low", "high", "first", "geocode"),
         _few(_made(folder, FAULT), "format", "rule", "geocode"),
         tuple(

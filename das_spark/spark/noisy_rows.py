@@ -19,10 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from das_spark.constraints import Sense
-from das_spark.errors import without_values
 from das_spark.histogram import DETAILED, SEPARATOR
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, ROWS, RowFile, rows_of_file, written_schema
 from das_spark.spark.arranged import write_levels
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.tables import first_rows, union
 from das_spark.store.parquet import ParquetTables, TableFolder
 
@@ -413,4 +413,4 @@ def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequenc
             for row in batch.to_pylist():
                 yield from rows_of_file(row, columns, size)
 
-    return frame.mapInArrow(without_values(read), schema)
+    return in_tasks(frame, read, schema)

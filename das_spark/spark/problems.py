@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, OutputError
+from das_spark.spark.input_rows import POSITION
 from das_spark.store import is_disk_full, no_room
 
 if TYPE_CHECKING:
@@ -114,9 +115,6 @@ FAULTS: Final = "faults"
 MOST_CHECKS: Final = 62
 """Checks whose bits one column of `FAULTS` holds."""
 
-POSITION: Final = ("row_file", "row_block", "row_id")
-"""Columns that say where in its file a row lies."""
-
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
@@ -144,12 +142,6 @@ def faults(checks: Sequence[RowCheck]) -> Column:
     """The column `FAULTS` (long) of some checks."""
     bits = [F.when(check.fails, F.lit(1 << bit)).otherwise(F.lit(0)).cast("long") for bit, check in enumerate(checks)]
     return reduce(add, bits, F.lit(0).cast("long")).alias(FAULTS)
-
-
-def with_position(frame: DataFrame) -> DataFrame:
-    """Add where in its file a row lies; must be called on a frame that comes straight from a file."""
-    file, block = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
-    return frame.withColumns(dict(zip(POSITION, (file, block, F.monotonically_increasing_id()), strict=True)))
 
 
 #: Of each file, its blocks: where the block starts, the least row identity in it, and how many rows it has.

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.core import GROUP_TOTAL
-from das_spark.errors import without_values
 from das_spark.spark.census import census_geocode
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.lists import flat_lists
 
@@ -96,7 +96,7 @@ def contradictions(
                 columns = {key: chosen.column(key).filter(pa.array(bad)) for key in _FOUND.names}
                 yield pa.RecordBatch.from_pydict(columns, schema=_FOUND)
 
-    found = rows.mapInArrow(without_values(failing), "level string, geocode string, name string")
+    found = in_tasks(rows, failing, "level string, geocode string, name string")
     members = bounds.where(F.col("name") == GROUP_TOTAL)
     if "total" not in answers or not held.of.is_partition:
         return found

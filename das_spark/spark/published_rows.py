@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-from das_spark.errors import without_values
 from das_spark.io.table_files import GEOCODE, PARQUET
+from das_spark.spark.engine import cores, in_tasks
 from das_spark.store.filesystem import system_of
 
 if TYPE_CHECKING:
@@ -107,10 +107,10 @@ def published_rows(
         value that is none, have `MISSING`; CSV is read by the order of its columns, and its first line is skipped.
     """
     listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
-    tasks = min(len(files), _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
+    tasks = min(len(files), _TASKS_A_CORE * cores(spark))
     frame = spark.createDataFrame(listed, _FILE).repartition(tasks)
     pairs = "packed binary" if packed else f"pairs {PAIRS}"
-    return frame.mapInArrow(without_values(_Rows(dict(columns), numbers, packed)), f"{_ROWS}, {pairs}")
+    return in_tasks(frame, _Rows(dict(columns), numbers, packed), f"{_ROWS}, {pairs}")
 
 
 def pairs_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.ListArray:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 #: Modules whose functions tasks carry out, with all that these import.
-_OF_TASKS: Final = (
+OF_TASKS: Final = (
     "pandas",
     "das_spark.spark.level_pass",
     "das_spark.spark.ingest",
@@ -44,7 +44,7 @@ def leave_archives() -> None:
 def main() -> None:
     """Import what tasks import, then wait for Spark to ask for workers."""
     leave_archives()
-    for name in _OF_TASKS:
+    for name in OF_TASKS:
         import_module(name)
     gc.collect()
     gc.freeze()  # workers collect after every task: what is imported is never garbage

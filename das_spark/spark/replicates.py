@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from das_spark.errors import without_values
 from das_spark.evaluation import ErrorOffsets, count_intervals, error_classes, error_offsets
 from das_spark.io.table_files import GEOCODE
+from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.lists import cut, flat_lists, slices, together
 from das_spark.spark.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, read_table, union
 from das_spark.spark.tabulate import read_files, tabulated
@@ -69,7 +69,7 @@ def replicate_errors(estimates: DataFrame, again: DataFrame, tables: Sequence[Ta
     repeated = again.select("level", GEOCODE, *(F.col(name).alias(f"{_AGAIN}{name}") for name in _HISTOGRAM))
     joined = estimates.select("level", GEOCODE, *_HISTOGRAM).join(repeated, ["level", GEOCODE])
     task = _Errors(incidence(tables), tuple(len(table.names) for table in tables))
-    tallied = joined.mapInArrow(without_values(task), REPLICATE_ERRORS)
+    tallied = in_tasks(joined, task, REPLICATE_ERRORS)
     return tallied.groupBy("level", "column", "class", "difference").agg(F.sum("cases").alias("cases"))
 
 
@@ -133,7 +133,7 @@ def replicate_offsets(errors: DataFrame, level: float) -> DataFrame:
             yield pa.RecordBatch.from_arrays([*same, *map(pa.array, numbers)], REPLICATE_OFFSETS.names)
 
     keyed = errors.withColumn(_PLACE, F.concat_ws("/", *_KEY))
-    return keyed.repartition(_PLACE).sortWithinPartitions(_PLACE).mapInArrow(without_values(made), REPLICATE_OFFSETS)
+    return in_sorted_tasks(keyed.repartition(_PLACE), [_PLACE], made, REPLICATE_OFFSETS)
 
 
 _KEY: Final = ("level", "column")
@@ -156,7 +156,7 @@ def intervals_of_counts(estimates: DataFrame, table: Table, offsets: OffsetsOf) 
     own = {key: each for key, each in offsets.items() if key[1] in table.names}
     schema = pa.schema([pa.field("level", pa.string(), False), *replicate_schema(table)])
     task = _CountIntervals(table.names, own, schema)
-    return tabulated(estimates, [table], "level").mapInArrow(without_values(task), from_arrow_schema(schema))
+    return in_tasks(tabulated(estimates, [table], "level"), task, from_arrow_schema(schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.census import census_geocode
+from das_spark.spark.engine import scan, write_parquet
 from das_spark.spark.tables import LEVEL_TABLES, levels_together, read_table, with_level
 from das_spark.store import (
     discard,
@@ -132,12 +133,13 @@ class LevelTables:
             written = None
             if restricted:
                 columns = ["level", *[each.name for each in schema.fields]]
-                frame.select(*columns).write.partitionBy("level").parquet(str(staging))
+                write_parquet(frame.select(*columns), staging, by="level")
             else:
                 written = self._write_arranged(table, frame, staging, names, leaves)
             if check is not None:
                 try:
-                    check(self.spark.read.schema(with_level(schema)).parquet(str(staging)))
+                    folders = [folder for name in names if (folder := staging / level_folder(name)).is_dir()]
+                    check(scan(self.spark, with_level(schema), folders, staging))
                 except DasError:
                     discard(staging)
                     raise
@@ -186,5 +188,5 @@ def write_and_read(frame: DataFrame, folder: Path) -> DataFrame:
     """Write a frame in the place of what is there, and read it back: it is used more than once."""
     discard(folder)
     with disk_errors(folder):
-        frame.write.parquet(str(folder))
-    return frame.sparkSession.read.schema(frame.schema).parquet(str(folder))
+        write_parquet(frame, folder)
+    return scan(frame.sparkSession, frame.schema, [folder])

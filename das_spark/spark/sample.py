@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError, without_values
+from das_spark.errors import InputError
 from das_spark.evaluation import (
     Draw,
     Frequencies,
@@ -34,6 +34,7 @@ from das_spark.evaluation import (
     residuals,
 )
 from das_spark.geography import ROOT_GEOCODE
+from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import flat_lists, list_total, text_column, together
 
 if TYPE_CHECKING:
@@ -174,11 +175,7 @@ def _sampled(leaves: DataFrame, spine: Spine, middle: int, strata: Query, draws:
     persons = _persons(totals.column("people").to_numpy().astype(np.int64), draws)
     by_geocode = dict(zip(totals.column(_MIDDLE).to_pylist(), persons.T, strict=True))
     task = _SampleTask(draws, strata, spine.levels, middle, by_geocode)
-    rows = (
-        grouped.repartition(F.col(_MIDDLE))
-        .sortWithinPartitions(_MIDDLE, "geocode")
-        .mapInArrow(without_values(task), _ROWS)
-    )
+    rows = in_sorted_tasks(grouped.repartition(F.col(_MIDDLE)), (_MIDDLE, "geocode"), task, _ROWS)
     return rows.groupBy(*_KEYS).agg(F.sum("amount").alias("amount")).toArrow()
 
 

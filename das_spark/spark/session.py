@@ -16,12 +16,18 @@ from pyspark.sql import SparkSession
 
 from das_spark.config import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError, without_values
+from das_spark.spark import local_engine
+from das_spark.spark.engine import is_sail
 from das_spark.spark.java import usable_java
 
+#: Chooses the engine: spark, sail, or auto, which takes Sail for small runs on this machine where it can be used.
+ENGINE = "DAS_SPARK_ENGINE"
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 #: All cores, and a second attempt for a task whose worker died: local mode counts failures here and reads no property.
 LOCAL_MASTER = "local[*,2]"
+_AUTO, _SPARK, _SAIL = _ENGINES = ("auto", "spark", "sail")
+_LOCAL_DIR = "spark.local.dir"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -48,11 +54,45 @@ _WRONG_PROPERTY = re.compile(r"\b\w*(IllegalArgument|NumberFormat)Exception\b")
 _STOPPED = "on a running MetricsSystem"
 
 
-def session(name: str) -> SparkSession:
-    """The active session (of spark-submit or of the caller), or a new one with the properties of `conf/spark`."""
-    active = SparkSession.getActiveSession()
+def session(name: str, *, small: bool = False) -> SparkSession:
+    """The active session (of spark-submit or of the caller), or a new one.
+
+    That is one of Spark with the properties of `conf/spark`, or of Sail: where DAS_SPARK_ENGINE names it, or nobody has
+    asked for a Spark of his own and what there is to do is small.
+
+    Args:
+        name: What Spark calls it in its displays.
+        small: Whether one machine has the memory for all that is to be done.
+
+    Raises:
+        EnvironmentProblemError: There is no such engine, or it cannot be started.
+        SessionError: It could not be started now.
+    """
+    active = local_engine.active() or SparkSession.getActiveSession()
     if active is not None:
         return active
+    sail = _sail(name, small=small)
+    return _spark(name) if sail is None else sail
+
+
+def _sail(name: str, *, small: bool) -> SparkSession | None:
+    """A new session of Sail; None where Spark is to do the work."""
+    engine = os.environ.get(ENGINE, _AUTO)
+    if engine not in _ENGINES:
+        message = f"{ENGINE} is {engine!r}, and no engine is called so"
+        raise EnvironmentProblemError(message, hint=f"known: {', '.join(_ENGINES)}")
+    asked = any(variable in os.environ for variable in ("PYSPARK_GATEWAY_PORT", "SPARK_MASTER", ENVIRONMENT_VARIABLE))
+    if engine == _SPARK or (engine == _AUTO and (asked or not small)):
+        return None
+    sail = local_engine.sail_session(name)
+    if sail is None and engine == _SAIL:
+        message = "Sail cannot be used here: it needs the package pysail, and a network of its own (user namespaces)"
+        raise EnvironmentProblemError(message, hint=f"leave {ENGINE} out: Spark does it")
+    return sail
+
+
+def _spark(name: str) -> SparkSession:
+    """A new session of Spark."""
     # Workers run this interpreter, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -139,13 +179,18 @@ def _with_properties(builder: SparkSession.Builder, file: Path) -> SparkSession.
 
 @contextmanager
 def fitted(spark: SparkSession, *, entries: int, small: bool) -> Iterator[None]:
-    """Let Spark plan for the size of a run; then as before. What was set since the session began stays as it is.
+    """Let Spark plan for the size of a run; then as before. Sail needs it not.
+
+    What was set since the session began stays as it is.
 
     Args:
         spark: The session.
         entries: Most answers or cells that a row of a geounit can have.
         small: Whether all tables of the run have few rows.
     """
+    if is_sail(spark):
+        yield
+        return
     chosen = dict(_SMALL) if small else {}
     # For every row that joins a batch Spark sums up the bytes of all its columns, which were a third of the JVM's work
     # for a nation of blocks. Where even the largest rows fill no batch, there is nothing to look for.
@@ -163,9 +208,8 @@ def fitted(spark: SparkSession, *, entries: int, small: bool) -> Iterator[None]:
 @contextmanager
 def adaptive(spark: SparkSession) -> Iterator[None]:
     """Let Spark size shuffles by what flows through them, for plans of many small tables; then as before."""
-    if (
-        spark.conf.get(_SHUFFLE_PARTITIONS) == "1"
-    ):  # there is nothing to size, and looking costs a plan for every shuffle
+    # Where there is nothing to size, looking costs a plan for every shuffle.
+    if is_sail(spark) or spark.conf.get(_SHUFFLE_PARTITIONS) == "1":
         yield
         return
     with temporary_properties(spark, {_ADAPTIVE: "true"}):
@@ -175,6 +219,9 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
 @contextmanager
 def temporary_properties(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Set properties of Spark SQL for a while."""
+    if is_sail(spark):
+        yield
+        return
     before = {key: spark.conf.get(key, None) for key in values}
     for key, value in values.items():
         spark.conf.set(key, value)
@@ -190,6 +237,8 @@ def temporary_properties(spark: SparkSession, values: Mapping[str, str]) -> Iter
 
 def entries_of_one_task(spark: SparkSession) -> int:
     """How many children times cells a level may have that is not worth dividing, by the session's properties."""
+    if is_sail(spark):
+        return _USUAL_ENTRIES
     text = str(spark.conf.get(ONE_TASK, str(_USUAL_ENTRIES)))
     if not text.isdecimal():
         message = f"{ONE_TASK} is {text!r}, and must be a whole number of children times cells"
@@ -197,8 +246,30 @@ def entries_of_one_task(spark: SparkSession) -> int:
     return int(text)
 
 
-def application_of(context: SparkContext) -> tuple[str, str]:
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """What Spark tells of its work and of its properties; None of Sail, which has neither."""
+    return None if is_sail(spark) else spark.sparkContext
+
+
+def master_of(spark: SparkSession) -> str:
+    """Where a session does its work, as Spark calls it, or the other engine's name."""
+    context = context_of(spark)
+    return _SAIL if context is None else str(context.master)
+
+
+def scratch_of(spark: SparkSession) -> Path | None:
+    """The folder of this machine for what fits in no memory; None where it is elsewhere, or there is none."""
+    context = context_of(spark)
+    if context is None or not in_local_mode(context):
+        return None
+    folders = dict(context.getConf().getAll()).get(_LOCAL_DIR, "/tmp")  # noqa: S108 - Spark's own default
+    return Path(str(folders).split(",", maxsplit=1)[0])
+
+
+def application_of(context: SparkContext | None) -> tuple[str, str]:
     """Id of the application, and number of its attempt, which YARN alone counts."""
+    if context is None:
+        return "", ""
     with suppress(Exception):
         return str(context.applicationId), str(context._jsc.sc().applicationAttemptId().get())
     return str(context.applicationId), ""
@@ -211,7 +282,8 @@ def in_local_mode(context: SparkContext) -> bool:
 
 def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
     """Refuse to draw under a real key where Spark would let key or confidential data reach a disk or wire in clear."""
-    if insecure:
+    # Sail writes nothing to disks that is not a result, and nobody else is connected to it.
+    if insecure or is_sail(spark):
         return
     conf = spark.sparkContext.getConf()
     needed = ["spark.io.encryption.enabled"]

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from das_spark.errors import GeographyError, InputError, without_values
+from das_spark.errors import GeographyError, InputError
 from das_spark.geography import (
     BLOCK,
     ENTITY_COLUMNS,
@@ -46,6 +46,7 @@ from das_spark.geography import (
 )
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import unknown_blocks
+from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import cut, text_column, together
 from das_spark.spark.problems import MOST_EXAMPLES, Problem, reading, refuse
 from das_spark.store.parquet import ParquetTables, TableFolder
@@ -73,18 +74,22 @@ PATHS: Final = StructType(
 )
 
 
+#: How the blocks of a county come to whoever works on them.
+_IN_COUNTIES: Final = (COUNTY, "geocode")
+
+
 def by_county(blocks: DataFrame) -> DataFrame:
-    """Rows brought together by county in one shuffle, and sorted by county and geocode.
+    """Rows brought together by county in one shuffle.
 
     The same rows, with the county in front.
     """
     county = F.substring("geocode", 1, _COUNTY_DIGITS).alias(COUNTY)
-    return blocks.select(county, "*").repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
+    return blocks.select(county, "*").repartition(F.col(COUNTY))
 
 
 def of_counties(held: DataFrame, task: Callable[[pa.Table], Sequence[str]]) -> list[str]:
     """What a task finds in every county, as texts on the driver; what fails comes as a row, and is said once."""
-    rows = held.mapInArrow(without_values(partial(_found, task)), _FOUND).collect()
+    rows = in_sorted_tasks(held, _IN_COUNTIES, partial(_found, task), _FOUND).collect()
     rows.sort(key=lambda row: str(row[COUNTY]))
     failed = [row for row in rows if row["error"] is not None]
     if failed:
@@ -229,7 +234,7 @@ def build_spine(
     except BaseException:
         held.unpersist()
         raise
-    paths = held.mapInArrow(without_values(partial(_path_batches, task, national)), PATHS)
+    paths = in_sorted_tasks(held, _IN_COUNTIES, partial(_path_batches, task, national), PATHS)
     return BuiltSpine(national, settings, shares, framework, paths, tuple(notes), held)
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
+from das_spark.spark.engine import scan
 from das_spark.store import tables as declared
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def with_level(schema: StructType) -> StructType:
 
 def read_table(spark: SparkSession, table: str, folder: Path) -> DataFrame:
     """The rows of a table, or of one level of it, in a folder."""
-    return spark.read.schema(from_arrow_schema(declared.TABLES[table].schema)).parquet(str(folder))
+    return scan(spark, from_arrow_schema(declared.TABLES[table].schema), [folder])
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:
@@ -85,7 +86,7 @@ def read_folders(spark: SparkSession, table: str, base: Path, folders: Sequence[
     schema = with_level(LEVEL_TABLES[table])
     if not folders:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("basePath", str(base)).parquet(*map(str, folders))
+    return scan(spark, schema, folders, base)
 
 
 def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:

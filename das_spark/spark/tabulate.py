@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-from das_spark.errors import without_values
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
 from das_spark.spark.arranged import FILE, file_starts, level_files, written_files
+from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks, scan
 from das_spark.spark.lists import cut, flat_lists, slices
 from das_spark.spark.published_rows import TableFile
 from das_spark.spark.tables import with_level
@@ -63,7 +63,7 @@ def tabulated(estimates: DataFrame, tables: Sequence[TableShell], *more: str) ->
     """Make the columns of tables of histograms."""
     chosen = estimates.select(*more, GEOCODE, "cells", "counts")
     task = TabulateTask(Tabulation.of(tables), (*more, GEOCODE))
-    return chosen.mapInArrow(without_values(task), table_schema(tables, *more))
+    return in_tasks(chosen, task, table_schema(tables, *more))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,9 +149,8 @@ def read_files(
     spark: SparkSession, layout: TablesLayout, name: str, format: str, levels: Sequence[str], schema: StructType
 ) -> DataFrame:
     """Levels of a table as its files hold them: the columns of the schema, and the level."""
-    folders = [str(layout.level(name, format, level)) for level in levels]
-    reader = spark.read.schema(with_level(schema)).option("basePath", str(layout.table(name, format)))
-    frame = reader.parquet(*folders) if format == PARQUET else reader.option("header", "true").csv(folders)
+    folders, base = [layout.level(name, format, level) for level in levels], layout.table(name, format)
+    frame = scan(spark, with_level(schema), folders, base, csv=format != PARQUET)
     return frame.select(F.col("level"), *schema.names)
 
 
@@ -185,15 +184,8 @@ def write_tables(
     rows = estimates.where(F.col("level").isin(*task.of_levels)).select("level", GEOCODE, "cells", "counts")
     file = level_files(starts, F.col("level"), F.col(GEOCODE))
     files = sum(len(starts[level]) + 1 for level in task.of_levels)
-    together = min(
-        files * len(tables), max(files, _FILES_A_CORE * estimates.sparkSession.sparkContext.defaultParallelism)
-    )
-    arranged = (
-        rows.mapInArrow(without_values(task), _ROWS)
-        .withColumn(FILE, file)
-        .repartition(together, _TABLE, FILE)
-        .sortWithinPartitions(_TABLE, FILE, GEOCODE)
-    )
+    together = min(files * len(tables), max(files, _FILES_A_CORE * cores(estimates.sparkSession)))
+    arranged = in_tasks(rows, task, _ROWS).withColumn(FILE, file).repartition(together, _TABLE, FILE)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shells = {table.name: table for table in tables}
@@ -206,7 +198,7 @@ def write_tables(
         for _, of_table in groupby(parts, itemgetter(0)):
             yield from writer(of_table)
 
-    return written_files(arranged.mapInArrow(without_values(work), REPORT), writer)
+    return written_files(in_sorted_tasks(arranged, (_TABLE, FILE, GEOCODE), work, REPORT), writer)
 
 
 #: Rows of several tables: the values of the columns in order, those of medians in tenths.

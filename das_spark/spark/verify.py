@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.core import GROUP_TOTAL
-from das_spark.errors import VerificationError, without_values
+from das_spark.errors import VerificationError
 from das_spark.spark.cells import answer_of, exploded_cells, selected
 from das_spark.spark.checks import RELAXED, Finding, Key, Rule, findings
+from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import group_starts, list_total, whole_groups
 from das_spark.spark.tables import union
 
@@ -276,8 +277,8 @@ def children_sum_to_parents(tables: RunTables) -> Rule:
             below, F.col("geocode").alias("family"), *no_arrays, F.lit(0).alias("sign")
         ),
     ]
-    together = union(sides).repartition("level", "family").sortWithinPartitions("level", "family")
-    summed = together.mapInArrow(without_values(_families_summed), _FAMILIES)
+    together = union(sides).repartition("level", "family")
+    summed = in_sorted_tasks(together, ("level", "family"), _families_summed, _FAMILIES)
     bad = F.col("differs")
     for level, exempt in tables.relaxed.items():
         bad &= ~((F.col("level") == level) & F.col("geocode").isin(*exempt))

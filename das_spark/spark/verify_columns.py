@@ -30,6 +30,7 @@ from das_spark.core.linear import UNKNOWN
 from das_spark.estimation import FamilyStatus
 from das_spark.spark.cells import answer_of
 from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.engine import settled
 from das_spark.spark.noisy_rows import by_level, parent_of
 from das_spark.spark.verify import RunTables, present
 
@@ -143,7 +144,9 @@ def rule_name(table: str) -> str:
 
 def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], checked: int | Column = 1) -> DataFrame:
     """Findings that name a geocode and the first of its columns that is wrong; null is wrong, too."""
-    column = F.coalesce(*[F.when(F.coalesce(bad, F.lit(True)), F.lit(name)) for name, bad in wrong.items()])
+    column: Any = F
+    for name, bad in wrong.items():
+        column = column.when(F.coalesce(bad, F.lit(True)), name)
     named = frame.withColumn("wrong", column).withColumn(
         "geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), "wrong")
     )
@@ -248,12 +251,12 @@ def invariant_columns(
         F.lit(0).alias("expected"),
         F.lit(1).alias("found"),
         _odd_parent(spine).cast("int").alias("parent"),
-        F.coalesce(~possible, F.lit(True)).cast("int").alias("impossible"),
+        F.when(possible, 0).otherwise(1).alias("impossible"),
         F.when(same & (F.col("name") == "total"), first).when(same & (F.col("name") == "units"), -first).alias("twice"),
     )
     none = F.lit(0)
     rows = geounits.select("level", "geocode", "name", F.lit(1), none, none, none, none.cast("bigint"))
-    each = found.unionAll(rows).groupBy("level", "geocode", "name")
+    each = settled(found.unionAll(rows)).groupBy("level", "geocode", "name")
     sums = ("expected", "found", "twice")
     counted = each.agg(*[F.sum(x).alias(x) for x in sums], *[F.max(x).alias(x) for x in ("parent", "impossible")])
     # A geounit of which nobody said how many vacant units it has declares none.
@@ -326,7 +329,7 @@ def measurement_columns(
     }
     key, there = F.lit(secrets.randbits(63)), F.col("rows") > 0
     hashes = [F.when(there, F.xxhash64(key, *columns)).alias(f"of_{name}") for name, columns in own.items()]
-    both = expected.withColumn("odd", F.lit(0)).unionAll(found)
+    both = settled(expected.withColumn("odd", F.lit(0)).unionAll(found))
     of_side = [F.when(F.col("side") == side, F.col("rows")) for side in (0, 1)]
     summed = (
         both.select("level", "geocode", "side", "rows", "odd", *hashes)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.errors import without_values
 from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class _Ends:
 
 def _ends(published: PublishedIntervals, reach: float, number: int) -> DataFrame:
     task = _Ends(published.table.names, reach)
-    judged = published.frame.mapInArrow(without_values(task), "level string, geocode string, good boolean")
+    judged = in_tasks(published.frame, task, "level string, geocode string, good boolean")
     return judged.select("level", "geocode", "good", F.lit(1).alias("rows"), F.lit(number).alias("number"))
 
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.errors import without_values
 from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.engine import each_field, in_tasks
 from das_spark.spark.lists import flat_lists, slices
 from das_spark.spark.published_rows import PAIRS, TableFile, pairs_of, published_rows, tenths_of
 
@@ -120,7 +120,7 @@ def _expected(published: Sequence[PublishedMedians], items: Mapping[str, int], t
         F.arrays_zip("cells", "counts"),
         lambda pair: (pair["cells"] >= 0) & (pair["cells"] < schema.size) & (pair["counts"] > 0),
     )
-    cells, counts = possible.getField("cells").alias("cells"), possible.getField("counts").alias("counts")
+    cells, counts = (each_field(possible, name).alias(name) for name in ("cells", "counts"))
     columns = {
         level: tuple(
             (items[each.table.name] + 2 + place, schema.axis(each.table.attribute), column)
@@ -130,7 +130,7 @@ def _expected(published: Sequence[PublishedMedians], items: Mapping[str, int], t
         for level, own in there.items()
     }
     estimates = tables.estimates.where(F.col("level").isin(*there)).select("level", "geocode", cells, counts)
-    medians = estimates.mapInArrow(without_values(_Medians(schema, columns)), _ROWS)
+    medians = in_tasks(estimates, _Medians(schema, columns), _ROWS)
     return [frame.select(F.lit("").alias("format"), "level", "geocode", "pairs") for frame in (geounits, medians)]
 
 

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from scipy.special import stdtrit
 
-from das_spark.errors import without_values
 from das_spark.evaluation import COUNT_CLASSES, TOTAL_CLASSES
 from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _offsets(published: PublishedReplicates) -> DataFrame:
         )
     )
     name = F.concat_ws(" ", "column", "first").alias("geocode")
-    judged = summed.select("level", name, *_JUDGED).mapInArrow(without_values(_Offsets(published.level)), _VERDICTS)
+    judged = in_tasks(summed.select("level", name, *_JUDGED), _Offsets(published.level), _VERDICTS)
     return judged.select("level", "geocode", "bad", "checked")
 
 
@@ -174,7 +174,7 @@ def _collected(offsets: DataFrame) -> _OffsetsOf:
 
 def _counts(offsets: _OffsetsOf, table: Table, frame: DataFrame) -> DataFrame:
     own = {key: each for key, each in offsets.items() if key[1] in table.names}
-    judged = frame.mapInArrow(without_values(_Counts(table.names, own)), _VERDICTS)
+    judged = in_tasks(frame, _Counts(table.names, own), _VERDICTS)
     return judged.select("level", "geocode", "bad", "checked")
 
 

@@ -49,7 +49,7 @@ def block_columns(blocks: DataFrame, spine: Spine) -> Rule:
     """Every block ends its path, on which each geocode begins the next one; shares are one for each geounit."""
     leaf, depth = F.element_at("path", -1), len(spine.names)
     path = blocks.select(F.lit(spine.leaf.name).alias("level"), leaf.alias("geocode"), "block", "path", "shares")
-    way = F.transform(level_structs(spine), lambda at: at["geocode"])
+    way = F.array(*[at.getField("geocode") for at in level_structs(spine)])
     wrong = {
         "block": F.col("block") != F.right("geocode", F.lit(BLOCK)),
         "path": F.col("path") != way,
@@ -108,13 +108,13 @@ def _census(read: RunTables, published: RunTables, census: Spine) -> Rule:
     """Every geounit of the census has in every cell the sum of its blocks, and every block its own."""
     leaf = read.estimates.where(F.col("level") == read.levels[-1])
     blocks = exploded_cells(leaf).select(census_geocode(), "cell", "count")
-    summed = blocks.select(F.explode(level_structs(census)).alias("at"), "cell", "count").select(
+    summed = blocks.select(F.explode(F.array(*level_structs(census))).alias("at"), "cell", "count").select(
         "at.level", "at.geocode", "cell", F.col("count").alias("difference"), F.lit(0).alias("checked")
     )
     own = exploded_cells(published.estimates).select("level", "geocode", "cell", -F.col("count"), F.lit(1))
     # Geounits where nobody lives are looked at, too: each must be there once.
     there = published.estimates.select("level", "geocode", F.lit(-1), F.lit(-1), F.lit(1))
-    places = leaf.select(census_geocode()).select(F.explode(level_structs(census)).alias("at")).distinct()
+    places = leaf.select(census_geocode()).select(F.explode(F.array(*level_structs(census))).alias("at")).distinct()
     expected = places.select("at.level", "at.geocode", F.lit(-1), F.lit(1), F.lit(0))
     whole = reduce(DataFrame.unionAll, [summed, own, there, expected]).groupBy("level", "geocode", "cell")
     counted = whole.agg(F.sum("difference").alias("difference"), F.sum("checked").alias("checked"))

@@ -21,9 +21,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
+from das_spark.spark.engine import each_field, in_sorted_tasks, in_tasks
 from das_spark.spark.lists import cut, flat_lists, group_starts, slices, whole_groups
 from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, packed_of, published_rows, unpacked
 
@@ -122,9 +122,9 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     held = {
         format: _held([each.table.name for each in published if each.format == format], items) for format in formats
     }
-    together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode").sortWithinPartitions("level", "geocode")
+    together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode")
     compare = _Comparison(formats, tuple(items.values), tuple(held.values()))
-    compared = together.mapInArrow(without_values(compare), compare.schema)
+    compared = in_sorted_tasks(together, ("level", "geocode"), compare, compare.schema)
     item = F.col("item")
     totals = [first + 1 for first in items.first.values()]
     rule = F.when(F.array_contains(_constants(totals, "int"), item), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
@@ -200,10 +200,9 @@ def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataF
         F.arrays_zip("cells", "counts"),
         lambda pair: (pair["cells"] >= 0) & (pair["cells"] < schema.size) & pair["counts"].isNotNull(),
     )
-    cells, counts = possible.getField("cells").alias("cells"), possible.getField("counts").alias("counts")
-    sums = estimates.select("level", "geocode", cells, counts).mapInArrow(
-        without_values(_ColumnSums(schema, items.columns, {level: items.at(level) for level in items.levels})), _SUMS
-    )
+    columns = [each_field(possible, name).alias(name) for name in ("cells", "counts")]
+    task = _ColumnSums(schema, items.columns, {level: items.at(level) for level in items.levels})
+    sums = in_tasks(estimates.select("level", "geocode", *columns), task, _SUMS)
     return _totals(estimates, items), _packed_side(sums.withColumn("format", F.lit("")))
 
 

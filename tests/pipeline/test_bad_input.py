@@ -72,7 +72,7 @@ class TestConfiguration:
     @pytest.fixture(autouse=True)
     def no_spark(self, monkeypatch):
         monkeypatch.setattr(session_module, "session", lambda *_: pytest.fail("Spark was asked for"))
-        monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was asked for"))
+        monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
 
     @pytest.mark.parametrize(
         ("change", "needles"),
@@ -139,7 +139,7 @@ class TestBeginnings:
 
     @pytest.fixture(autouse=True)
     def no_spark(self, monkeypatch):
-        monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was asked for"))
+        monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
 
     @pytest.fixture
     def not_begun(self, dry_workshop, capsys):

@@ -95,7 +95,7 @@ def test_what_the_ledger_forbids_is_found_before_spark_is_started_and_is_not_the
         dry_workshop.ledger_file.write_text("no ledger\n")
     if broken == "input":
         dry_workshop.census.rename(dry_workshop.folder / "away")
-    monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("Spark was started"))
     error = InputError if broken == "input" else PrivacyGuardError
     with (
         pytest.raises(error) as caught,
@@ -104,7 +104,7 @@ def test_what_the_ledger_forbids_is_found_before_spark_is_started_and_is_not_the
         pytest.fail("at work")
     assert caught.value.exit_code == (1 if broken == "input" else 3)
     assert not (dry_workshop.root / "latest").is_symlink()
-    monkeypatch.setattr(driver, "session", lambda *_: SPARK)
+    monkeypatch.setattr(driver, "session", lambda *_, **__: SPARK)
     if broken == "ledger":
         dry_workshop.ledger_file.unlink()
     if broken == "input":

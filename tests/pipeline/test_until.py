@@ -177,7 +177,7 @@ def test_steps_of_a_run_are_all_under_one_kind_of_key(workshop, calm, monkeypatc
 
 
 def test_an_unknown_stage_is_refused_before_a_folder_is_made(dry_workshop, monkeypatch):
-    monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was asked for"))
+    monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
     with pytest.raises(ConfigurationError, match="ingest; measure State"):
         go(dry_workshop, "measure Block")
     assert not dry_workshop.root.exists()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chispa import assert_df_equality
-from dataframes import assert_rows
+from dataframes import assert_frames, assert_rows
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import tables
@@ -42,8 +41,8 @@ def leaves(spark, codes):
 
 def test_leaves_go_to_the_spine_and_come_back(spark, paths):
     own = leaves(spark, {block: block for block in BLOCKS})
-    assert_df_equality(on_spine(own, paths), leaves(spark, {block: PATH[block][-1] for block in BLOCKS}), **ANY_ORDER)
-    assert_df_equality(on_census(on_spine(own, paths)), own, **ANY_ORDER)
+    assert_frames(on_spine(own, paths), leaves(spark, {block: PATH[block][-1] for block in BLOCKS}), **ANY_ORDER)
+    assert_frames(on_census(on_spine(own, paths)), own, **ANY_ORDER)
 
 
 def test_blocks_that_the_spine_does_not_know_are_found(spark, paths):

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from chispa import assert_df_equality
-from dataframes import assert_rows
+from dataframes import assert_frames, assert_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,7 +36,7 @@ def test_geounits_are_named_with_the_class_that_breaks_a_bound(leaves):
 def test_resolved_units_are_the_nearest_that_people_allow_and_nothing_else_changes(leaves):
     nearest = {"01": [1, 0, 0], "02": [2, 0, 0], "03": [0, 1, 0], "04": [0, 0, 1], "05": [0, 0, 3]}
     assert_rows(resolve_conflicts(leaves, RULE).select("geocode", "units"), nearest.items())
-    assert_df_equality(resolve_conflicts(leaves, RULE).drop("units"), leaves.drop("units"), ignore_row_order=True)
+    assert_frames(resolve_conflicts(leaves, RULE).drop("units"), leaves.drop("units"), ignore_row_order=True)
     assert conflicts(resolve_conflicts(leaves, RULE), RULE).count() == 0
 
 

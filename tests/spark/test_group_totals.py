@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chispa import assert_df_equality
 from collected import collected, writing
-from dataframes import assert_rows
+from dataframes import assert_frames, assert_rows
 
 from das_spark.constraints import Invariants, UnitBounds
 from das_spark.core import GROUP_TOTAL, LevelPlan, MeasuredFamily, TopDown, saved_family
@@ -89,7 +88,7 @@ def test_a_part_declares_the_total_of_its_state_and_a_whole_state_its_own(parts)
 def test_bounds_and_flows_of_the_nation_are_those_of_whole_states(parts, whole):
     for name in ("total", "class", "flow"):
         both = [each["bounds"].where(f"level = 'National' and name = '{name}'") for each in (parts, whole)]
-        assert_df_equality(*both, ignore_row_order=True)
+        assert_frames(*both, ignore_row_order=True)
     assert {member for _, member in at(parts["bounds"], "name = 'flow'")} == {"01", "02"}
 
 

@@ -1,6 +1,5 @@
 import pytest
-from chispa import assert_df_equality
-from dataframes import assert_rows
+from dataframes import assert_frames, assert_rows
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import ingest, tables
@@ -33,7 +32,7 @@ def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
         ],
         tables.LEAVES,
     )
-    assert_df_equality(leaves, expected, ignore_row_order=True, ignore_nullable=True)
+    assert_frames(leaves, expected, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_vacant_units_may_be_counted_in_the_first_class_and_are_then_not_told_apart(spark):
@@ -61,7 +60,7 @@ def test_every_level_is_the_sum_of_its_leaves(spark, leaves):
         ],
         "level string, geocode string, parent string, cells array<int>, counts array<long>",
     )
-    assert_df_equality(ingest.all_levels(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
+    assert_frames(ingest.all_levels(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_geounits_are_those_of_the_declared_geography_with_their_children(spark, leaves):
@@ -77,7 +76,7 @@ def test_geounits_are_those_of_the_declared_geography_with_their_children(spark,
         ],
         "level string, geocode string, parent string, children long",
     )
-    assert_df_equality(ingest.all_geounits(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
+    assert_frames(ingest.all_geounits(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_counts_beyond_32_bits_are_kept(spark):

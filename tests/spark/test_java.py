@@ -40,6 +40,7 @@ def wrong_homes(folder: Path) -> dict[str, tuple[Path, str]]:
     }
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("kind", ["missing", "old", "another program", "not executable"])
 @pytest.mark.slow
 class TestAWrongJavaHome:

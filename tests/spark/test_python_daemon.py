@@ -37,6 +37,7 @@ def test_archives_of_a_spark_of_its_own_stay(monkeypatch, installed, tmp_path):
     assert sys.path == [of_a_cluster, str(site)]
 
 
+@pytest.mark.jvm
 @pytest.mark.spark
 def test_workers_have_what_tasks_import_and_leave_it_to_no_collector(spark):
     def told(batches):
@@ -44,7 +45,7 @@ def test_workers_have_what_tasks_import_and_leave_it_to_no_collector(spark):
         import sys
 
         list(batches)
-        missing = [name for name in python_daemon._OF_TASKS if name not in sys.modules]
+        missing = [name for name in python_daemon.OF_TASKS if name not in sys.modules]
         zipped = [folder for folder in sys.path if folder.endswith("pyspark.zip")]
         yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()], "odd": [missing + zipped]})
 
@@ -57,7 +58,7 @@ def test_it_imports_nothing_of_the_driver():
     """Workers need neither the command line nor pydantic: both would be imported on every machine of a cluster."""
     code = (
         "import sys; from importlib import import_module; from das_spark.spark import python_daemon as d; "
-        "[import_module(name) for name in d._OF_TASKS]; "
+        "[import_module(name) for name in d.OF_TASKS]; "
         "print([name for name in ('pydantic', 'typer', 'matplotlib', 'das_spark.config') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 import pytest
-from chispa import assert_df_equality
+from dataframes import assert_frames
 
 from das_spark.errors import GeographyError
 from das_spark.geography import (
@@ -117,7 +117,7 @@ def test_partitioning_and_order_change_nothing(spark):
     rows = made_rows(made_counties())
     one = build_spine(frame_of(spark, rows, 1), PL94_PERSON, SHARES, "zcdp").blocks
     other = build_spine(frame_of(spark, rows[::-1], 7), PL94_PERSON, SHARES, "zcdp").blocks
-    assert_df_equality(other, one, ignore_row_order=True)
+    assert_frames(other, one, ignore_row_order=True)
 
 
 def test_blocks_without_a_column_of_quarters_have_none(spark):
@@ -125,7 +125,7 @@ def test_blocks_without_a_column_of_quarters_have_none(spark):
     without = build_spine(frame_of(spark, rows), PL94_PERSON, SHARES, "zcdp").blocks
     nulls = [(*row, None) for row in rows]
     found = build_spine(frame_of(spark, nulls), PL94_PERSON, SHARES, "zcdp").blocks
-    assert_df_equality(found, without, ignore_row_order=True)
+    assert_frames(found, without, ignore_row_order=True)
 
 
 def test_a_crosswalk_decides_on_primitive_geounits(spark):

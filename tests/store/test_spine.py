@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 
 import pytest
-from chispa import assert_df_equality
+from dataframes import assert_frames
 
 from das_spark.errors import InputError, OutputError
 from das_spark.geography import PL94_PERSON, CountySummary, FanOut, LevelShares, SpineSettings, join_counties
@@ -95,7 +95,7 @@ def folder(blocks, record, tmp_path):
 def test_a_written_spine_is_read_back(spark, folder, blocks, record):
     stored = read_spine(spark, folder)
     assert replace(stored.record, files=()) == record
-    assert_df_equality(stored.blocks, blocks, ignore_row_order=True)
+    assert_frames(stored.blocks, blocks, ignore_row_order=True)
     assert {path.name for path in folder.iterdir()} == {"_SUCCESS", "blocks", RECORD}
     assert [path.name for path in folder.parent.iterdir()] == ["spine"]
 

@@ -13,10 +13,10 @@ from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 from das_spark.io.cef import DELIMITER
 from das_spark.io.input_files import data_files, first_line, require_path
+from das_spark.spark.input_rows import POSITION, text_lines
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
-    POSITION,
     Problem,
     RowCheck,
     faults,
@@ -26,7 +26,6 @@ from das_spark.spark.problems import (
     refuse,
     row_numbers,
     some_geounits,
-    with_position,
 )
 from das_spark.spark.readers.base import EntityBlocks
 
@@ -71,12 +70,12 @@ class Delimited:
         for path in paths:
             require_path(path)
         with reading(file):
-            lines = spark.read.text(list(paths))
+            lines = text_lines(spark, paths)
             first = lines.head()
         if first is None:
             raise InputError(f"{file}: the file is empty, so no geounit exists")
         header = str(first[0])
-        return cls(file, with_position(lines), header, _names(header, wanted, file=file, kind=kind))
+        return cls(file, lines, header, _names(header, wanted, file=file, kind=kind))
 
     @staticmethod
     def look(paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from das_spark.io.input_files import is_folder
-from das_spark.spark.problems import RowCheck, with_position
+from das_spark.spark.input_rows import text_lines
+from das_spark.spark.problems import RowCheck
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +25,7 @@ LINE: Final = "line"
 
 def lines_of(spark: SparkSession, path: str, parts: Sequence[str]) -> DataFrame:
     """The lines of a file, or of the files in a folder whose names have one of some patterns, with their positions."""
-    lines = spark.read.text(path, pathGlobFilter=f"{{{','.join(parts)}}}" if is_folder(path) else None)
-    return with_position(lines).withColumnRenamed("value", LINE)
+    return text_lines(spark, [path], patterns=parts).withColumnRenamed("value", LINE)
 
 
 def text(record: Record, name: str) -> Column:
@@ -36,6 +37,12 @@ def text(record: Record, name: str) -> Column:
 def number(record: Record, name: str) -> Column:
     """The number in a field (long; null where there is none)."""
     return F.trim(text(record, name)).try_cast("long")
+
+
+def is_right(record: Record) -> Column:
+    """Whether a line has the length of a record, and each of its fields holds what it may."""
+    numbers = [text(record, each.name).rlike(f"^{each.pattern}$") for each in record.fields if each.is_any_number]
+    return reduce(and_, numbers, F.col(LINE).rlike(record.pattern))
 
 
 def field_checks(file: str, record: Record, length: str, of: Column) -> list[RowCheck]:

@@ -15,6 +15,7 @@ from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.input_files import columns_in, data_files, format_of, has_rows
+from das_spark.spark.input_rows import MALFORMED, csv_rows, parquet_rows, with_position
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -26,7 +27,6 @@ from das_spark.spark.problems import (
     problems_of,
     reading,
     some_geounits,
-    with_position,
 )
 from das_spark.spark.readers._units import UNITS, VACANT, zero_if_null
 from das_spark.spark.readers.base import Target, level_of, sixteen
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from das_spark.products import CodedField
 
 
-_MALFORMED: Final = "row_malformed"
-"""Column of a CSV table: the text of a row that has not as many fields as the header; null for others. RESTRICTED."""
-
 _LARGEST: Final = 2**63 - 1
 """The largest count that an int64 can hold."""
 
@@ -51,25 +48,12 @@ Found = tuple["DataFrame", list[Problem]]
 
 
 def read_table(spark: SparkSession, path: str) -> DataFrame:
-    """Open a table with named columns.
-
-    Rows of CSV that do not have as many fields as the header are kept, for the checks to count: Spark would otherwise
-    write such a row, which is confidential, into its logs. :func:`row_checks` finds them.
-    """
+    """Open a table with named columns; rows of CSV that are not whole are found by :func:`row_checks`."""
     columns_in(path)
     with reading(path):
         if format_of(path) == "parquet":
-            return spark.read.parquet(path)
-        columns = spark.read.csv(path, header=True, inferSchema=False).schema
-        # Whole rows are parsed: with fewer columns Spark would not notice a field too many.
-        return spark.read.option("columnPruning", value=False).csv(
-            path,
-            header=True,
-            schema=columns.add(_MALFORMED, StringType()),
-            enforceSchema=False,
-            mode="PERMISSIVE",
-            columnNameOfCorruptRecord=_MALFORMED,
-        )
+            return parquet_rows(spark, path)
+        return csv_rows(spark, path)
 
 
 def names_of(frame: DataFrame) -> list[str]:
@@ -79,10 +63,10 @@ def names_of(frame: DataFrame) -> list[str]:
 
 def row_checks(file: str, frame: DataFrame) -> list[RowCheck]:
     """Of a table, what every row must fulfil as a whole."""
-    if _MALFORMED not in frame.columns:
+    if MALFORMED not in frame.columns:
         return []
     expected = f"{len(names_of(frame))} fields, as in the header"
-    return [RowCheck(file, "row", expected, F.col(_MALFORMED).isNotNull())]
+    return [RowCheck(file, "row", expected, F.col(MALFORMED).isNotNull())]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.input_files import is_remote
+from das_spark.spark.input_rows import POSITION
 from das_spark.spark.problems import (
     GEOCODE,
-    POSITION,
     Problem,
     RowCheck,
     faults,

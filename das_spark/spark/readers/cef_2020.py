@@ -70,7 +70,7 @@ from das_spark.spark.problems import (
     row_problems,
     some_geounits,
 )
-from das_spark.spark.readers._records import LINE, field_checks, lines_of, number, text
+from das_spark.spark.readers._records import LINE, field_checks, is_right, lines_of, number, text
 from das_spark.spark.readers._units import further_kinds, units_by_kind, zero_if_null
 from das_spark.spark.readers.base import IngestedTables, Target, level_in_cell, level_of, released_if_refused
 from das_spark.spark.readers.grfc import KEY, GeographicReference, block_key, look_at_geography, open_geography
@@ -165,7 +165,7 @@ def _form(record: Record) -> str:
 def _open(spark: SparkSession, file: str, record: Record, target: Target) -> _RecordLines:
     require_path(file)
     rules = _rules(record, target)
-    good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
+    good = F.coalesce(is_right(record), F.lit(False))
     across = tuple(RowCheck(file, field, expected, good & fails) for field, expected, fails in rules)
     with reading(file):
         delimited = F.contains(LINE, F.lit(DELIMITER))

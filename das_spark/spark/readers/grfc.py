@@ -140,4 +140,4 @@ def _ambiguous_keys(file: str, rows: DataFrame, expected: str) -> list[Problem]:
 
 def block_key(column: Column) -> Column:
     """The number of a block as text without spaces and leading zeros: 22 digits are more than a long holds."""
-    return F.regexp_replace(F.trim(column), "^0+(?=.)", "")
+    return F.regexp_replace(F.trim(column), "^0+(.)", "$1")

@@ -28,7 +28,7 @@ from das_spark.spark.problems import (
     refuse,
     row_numbers,
 )
-from das_spark.spark.readers._records import LINE, field_checks, lines_of, number, text
+from das_spark.spark.readers._records import LINE, field_checks, is_right, lines_of, number, text
 from das_spark.spark.readers._units import further_kinds, units_by_kind
 from das_spark.spark.readers.base import IngestedTables, Target, level_of, released_if_refused
 
@@ -78,9 +78,7 @@ class Ipums1940:
             lines = lines_of(spark, file, _PARTS)
             checks = _checks(file)
             # Most lines match one expression, and need no other look.
-            good = (_is(HOUSEHOLD) & F.col(LINE).rlike(HOUSEHOLD.pattern)) | (
-                _is(PERSON) & F.col(LINE).rlike(PERSON.pattern)
-            )
+            good = (_is(HOUSEHOLD) & is_right(HOUSEHOLD)) | (_is(PERSON) & is_right(PERSON))
             checked = lines.withColumn(FAULTS, F.when(good, F.lit(0)).otherwise(faults(checks)))
             counted = _count(checked, target).persist()
             with released_if_refused(counted):

@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError, without_values
+from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.input_files import data_files, first_line, is_folder, is_remote, require_path, required
 from das_spark.io.pl94_tables import (
@@ -45,6 +45,8 @@ from das_spark.io.pl94_tables import (
     contradictions,
     person_codes,
 )
+from das_spark.spark.engine import in_tasks
+from das_spark.spark.input_rows import text_lines
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -55,7 +57,6 @@ from das_spark.spark.problems import (
     reading,
     refuse,
     some_geounits,
-    with_position,
 )
 from das_spark.spark.readers._areas import NOTHING, STATUS_NOTE, STATUS_OF, AreaRows, checked, filled, status_of
 from das_spark.spark.readers._units import (
@@ -124,7 +125,7 @@ _KINDS: Final = (_GEO, *_SEGMENTS)
 
 def _open(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The lines of files, their parts, and where they lie."""
-    lines = with_position(spark.read.option("encoding", "ISO-8859-1").text(list(paths)))
+    lines = text_lines(spark, paths, encoding="ISO-8859-1")
     return lines.withColumn("parts", F.split("value", r"\|", -1))
 
 
@@ -304,8 +305,8 @@ class Pl94Summary:
         folder = self._folder(settings, target)
         frames = _checked_frames(spark, folder)
         with reading(folder):
-            tabulate = without_values(partial(_tabulate, recodes=_BlockRecodes.of(target)))
-            blocks = _joined_blocks(frames).mapInArrow(tabulate, f"{BLOCK_ROWS}, broken int").persist()
+            tabulate = partial(_tabulate, recodes=_BlockRecodes.of(target))
+            blocks = in_tasks(_joined_blocks(frames), tabulate, f"{BLOCK_ROWS}, broken int").persist()
             with released_if_refused(blocks):
                 refuse(_block_problems(blocks, folder))
                 sums = tuple(_sum_problems(frames, folder))

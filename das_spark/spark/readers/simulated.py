@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from das_spark.errors import ConfigurationError, without_values
+from das_spark.errors import ConfigurationError
 from das_spark.products import CodedField, FileRecodes
 from das_spark.simulation import LIKES, PopulationKind, parts_of, share_of
+from das_spark.spark.engine import cores, in_tasks
 from das_spark.spark.readers._units import BLOCK_ROWS, block_batch, counts_of_blocks, housing_counts
 from das_spark.spark.readers.base import IngestedTables, Target
 
@@ -67,9 +68,9 @@ class Simulated:
         like, seed, share = _settings(settings)
         target = self._target(LIKES[like], product, spine)
         parts = parts_of(like, share)
-        numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * spark.sparkContext.defaultParallelism))
-        make = without_values(partial(_make, like=like, seed=seed, share=share, cells=_cells(LIKES[like], target)))
-        made = numbers.mapInArrow(make, BLOCK_ROWS).persist()
+        numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * cores(spark)))
+        make = partial(_make, like=like, seed=seed, share=share, cells=_cells(LIKES[like], target))
+        made = in_tasks(numbers, make, BLOCK_ROWS).persist()
         geounits = made.select("geocode", "units", "vacant")
         if target.counts_units:
             counts = housing_counts(geounits, target, "OCCUPIED", occupied=1, vacant=0)

@@ -34,10 +34,10 @@ from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
 from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
 from das_spark.products import CodedField, FileRecodes
+from das_spark.spark.input_rows import POSITION, with_position
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
-    POSITION,
     Problem,
     RowCheck,
     faults,
@@ -46,7 +46,6 @@ from das_spark.spark.problems import (
     refuse,
     row_numbers,
     row_problems,
-    with_position,
 )
 from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeated_blocks
 from das_spark.spark.readers._tables import (
