@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Bytes of an input of records that are some tens of thousands at most.
 _TINY_INPUT = 1 << 20
 #: Bytes of an input that one machine holds in memory, with all that is made of it.
-_ONE_MACHINE = 8 << 20
+_ONE_MACHINE = 16 << 20
 
 
 @contextmanager

@@ -66,8 +66,8 @@ def in_sorted_tasks(rows: DataFrame, order: Sequence[str], work: Work, schema: S
 def settled(rows: DataFrame) -> DataFrame:
     """The same rows, which Sail has before it plans what is made of them.
 
-    It refuses some plans of its own: of sums of rows put together, in which a value is missing on one side alone, and of
-    conditions on the elements of a list that lies in a file.
+    It refuses some plans of its own: of sums of rows put together, in which a value is missing on one side alone, and
+    of conditions on the elements of a list that lies in a file.
     """
     return rows.mapInArrow(without_values(iter), _nullable(rows.schema)) if is_sail(rows) else rows
 

@@ -80,7 +80,7 @@ def main(place: str, workers: str) -> None:
     from das_spark.spark.python_daemon import OF_TASKS  # noqa: PLC0415 - as above
     from das_spark.spark.worker_pool import WorkerPool  # noqa: PLC0415 - as above
 
-    _POOL.append(WorkerPool(OF_TASKS))
+    _POOL.append(WorkerPool(int(workers), OF_TASKS))
     _POOL[0].warm(int(workers))
     from pysail.spark import SparkConnectServer  # type: ignore[import-untyped] # noqa: PLC0415 - as above, and no types
 

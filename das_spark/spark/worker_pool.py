@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import heapq
 import os
 import pickle
 import signal
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
 from typing import Final
@@ -162,17 +163,60 @@ class _Server:
         self._process.wait()
 
 
-class WorkerPool:
-    """Processes of this machine that carry out functions of tasks, as many as there are tasks at work at once.
+class _Turns:
+    """Lets so many tasks compute at once, those first that began first: they end, and hold no memory any more."""
 
-    Workers have the folder and the environment that this process had when the first of them was started. They end with
-    this process, however it ends.
+    def __init__(self, at_once: int) -> None:
+        self._free = at_once
+        self._waiting: list[int] = []
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def had(self, number: int) -> Iterator[None]:
+        """Wait for a turn of the task with a number, and have it."""
+        self._take(number)
+        try:
+            yield
+        finally:
+            self._give()
+
+    @contextmanager
+    def left(self, number: int) -> Iterator[None]:
+        """Let another task have the turn for a while."""
+        self._give()
+        try:
+            yield
+        finally:
+            self._take(number)
+
+    def _take(self, number: int) -> None:
+        with self._changed:
+            heapq.heappush(self._waiting, number)
+            self._changed.wait_for(lambda: self._free and self._waiting[0] == number)
+            heapq.heappop(self._waiting)
+            self._free -= 1
+            self._changed.notify_all()
+
+    def _give(self) -> None:
+        with self._changed:
+            self._free += 1
+            self._changed.notify_all()
+
+
+class WorkerPool:
+    """Processes of this machine that carry out functions of tasks.
+
+    There may be any number of tasks, which wait for each other's batches, and each that has begun has a worker of its
+    own; but only so many compute at once as are asked for. Workers have the folder and the environment that this
+    process had when the first of them was started. They end with this process, however it ends.
 
     Args:
+        at_once: How many workers compute at once.
         modules: What is imported once, before the first worker is forked.
     """
 
-    def __init__(self, modules: Sequence[str] = ()) -> None:  # noqa: D107 - Args stand with the class.
+    def __init__(self, at_once: int, modules: Sequence[str] = ()) -> None:  # noqa: D107 - Args stand with the class.
+        self._turns, self._tasks = _Turns(at_once), count()
         self._modules = tuple(modules)
         self._lock = threading.Lock()
         self._idle: list[_Channel] = []
@@ -204,24 +248,37 @@ class WorkerPool:
             SessionError: The worker ended, or none can be started.
             Exception: What the function raised; a TaskError that names its type, if it cannot be pickled.
         """
-        worker = self._taken()
-        done = False
-        try:
+        number, failure = next(self._tasks), None
+        # A task has a turn while its worker computes, and none while it waits for what it is given, which may be what
+        # another task makes, nor while what it has made is taken.
+        with self._at_work(number) as worker:
             worker.send(_WORK, work)
             while (kind := worker.receive()) in (_NEXT, _BATCH):
                 if kind == _BATCH:
-                    yield worker.batch()
+                    batch = worker.batch()
+                    with self._turns.left(number):
+                        yield batch
+                        del batch
                 else:
-                    _answer(worker, batches)
-            failure = _read_failure(worker.payload()) if kind == _FAILED else None
-            done = True
-        finally:
-            if done:
-                self._idle.append(worker)
-            else:  # in the middle of its function, or gone
-                self._end(worker)
+                    with self._turns.left(number):
+                        given = next(batches, None)
+                    _answer(worker, given)
+            if kind == _FAILED:
+                failure = _read_failure(worker.payload())
         if failure is not None:
             raise failure
+
+    @contextmanager
+    def _at_work(self, number: int) -> Iterator[_Channel]:
+        """A worker for a task that has its turn; it is ended where the task is left in the middle, or it is gone."""
+        with self._turns.had(number):
+            worker = self._taken()
+            try:
+                yield worker
+            except BaseException:
+                self._end(worker)
+                raise
+            self._idle.append(worker)
 
     def close(self) -> None:
         """End all workers, those at work too; again, it does nothing."""
@@ -262,8 +319,7 @@ class WorkerPool:
                 self._server.kill(worker.number)
 
 
-def _answer(worker: _Channel, batches: Iterator[pa.RecordBatch]) -> None:
-    batch = next(batches, None)
+def _answer(worker: _Channel, batch: pa.RecordBatch | None) -> None:
     if batch is None:
         worker.send(_END)
     else:

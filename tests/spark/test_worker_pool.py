@@ -29,7 +29,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 @pytest.fixture(scope="module")
 def pool():
-    made = WorkerPool(["das_spark.errors"])
+    made = WorkerPool(8, ["das_spark.errors"])
     made.warm(2)
     yield made
     made.close()
@@ -238,7 +238,7 @@ def test_no_value_gets_out_by_an_error_that_cannot_be_pickled(capfd):
 
         return function
 
-    pool = WorkerPool()
+    pool = WorkerPool(8)
     before = process_of(pool)
     cases = [(NotPickledError, ["31337"]), (NotReadError, ["31337", 1]), (NoLongerAnError, ["31337"])]
     for kind, values in cases:
@@ -373,7 +373,7 @@ def test_modules_are_imported_once_before_the_first_worker_is_forked(tmp_path, m
         module = sys.modules["of_the_pool"]  # imported by nobody here
         yield told([*before, module.process, os.getppid(), os.getpid(), gc.get_freeze_count()])
 
-    pool = WorkerPool(["of_the_pool"])
+    pool = WorkerPool(8, ["of_the_pool"])
     try:
         inner = pool.carry_out(cloudpickle.dumps(processes), iter(()))
         imported, server, one, _, imported_of_other, server_of_other, other, frozen = only(
@@ -387,7 +387,7 @@ def test_modules_are_imported_once_before_the_first_worker_is_forked(tmp_path, m
 
 
 def test_closing_ends_all_workers_and_what_they_do():
-    pool = WorkerPool()
+    pool = WorkerPool(8)
     pool.warm(3)
     results = pool.carry_out(cloudpickle.dumps(endless), iter(()))
     at_work, idle = only([next(results)]), process_of(pool)
@@ -404,7 +404,7 @@ def test_closing_ends_all_workers_and_what_they_do():
 def test_closing_does_not_wait_for_imports(tmp_path, monkeypatch):
     (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(60)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    pool = WorkerPool(["slow_to_import"])
+    pool = WorkerPool(8, ["slow_to_import"])
     began = time.monotonic()
     pool.warm(2)
     pool.close()
@@ -412,7 +412,7 @@ def test_closing_does_not_wait_for_imports(tmp_path, monkeypatch):
 
 
 def test_a_server_that_ended_is_started_again():
-    pool = WorkerPool()
+    pool = WorkerPool(8)
     try:
         server, worker = only(carried_out(pool, lambda _: [told([os.getppid(), os.getpid()])]))
         os.kill(server, signal.SIGKILL)
@@ -441,7 +441,7 @@ def test_workers_end_with_the_process_that_started_them_whose_program_they_do_no
                 yield batch
                 while True:
                     pass
-        pool = WorkerPool()
+        pool = WorkerPool(8)
         pool.warm(2)
         inner = pool.carry_out(cloudpickle.dumps(endless), iter(()))
         print(next(inner)["process"][0], flush=True)
@@ -460,7 +460,7 @@ def test_workers_end_with_the_process_that_started_them_whose_program_they_do_no
 
 def test_a_pool_that_is_not_closed_ends_with_the_program():
     program = (
-        "from das_spark.spark.worker_pool import WorkerPool; pool = WorkerPool(); pool.warm(2); "
+        "from das_spark.spark.worker_pool import WorkerPool; pool = WorkerPool(8); pool.warm(2); "
         "import pyarrow as pa; from pyspark import cloudpickle; "
         "print(list(pool.carry_out(cloudpickle.dumps(lambda b: b), iter([pa.record_batch({'n': [1]})]))))"
     )
