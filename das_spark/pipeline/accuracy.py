@@ -17,6 +17,7 @@ from das_spark.evaluation import (
     study_of,
 )
 from das_spark.io.area_files import require_areas
+from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
 from das_spark.report import page
@@ -147,7 +148,7 @@ def report_runs(
     if areas is not None:
         areas = areas.absolute()
         require_areas(areas)
-    spark = session("das_spark evaluate")
+    spark = session("das_spark evaluate", small=runs_fit(*(run.folder for run in runs)))
     return tuple(_report(spark, run, areas, truth) for run in runs)
 
 

@@ -10,6 +10,7 @@ from das_spark.config import held_counts, plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
+from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.sources import imported_tables
@@ -87,7 +88,7 @@ def verify_run(run_folder: Path, spark: SparkSession | None = None) -> Verificat
     """
     public = open_public(run_folder)
     PublicManifest.load(public.manifest)  # before Spark is started for nothing
-    return verify_public(spark or session(f"das_spark verify {run_folder.name}"), public)
+    return verify_public(spark or session(f"das_spark verify {run_folder.name}", small=runs_fit(run_folder)), public)
 
 
 def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | None = None) -> VerificationReport:

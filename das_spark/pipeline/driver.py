@@ -11,6 +11,7 @@ from das_spark.config import JointPlan, names_until, part_of, plan_to_config
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
+from das_spark.pipeline.memory import input_fits
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import context_of, entries_of_one_task, fitted, require_safe_session, session
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 #: Bytes of an input of records that are some tens of thousands at most.
 _TINY_INPUT = 1 << 20
-#: Bytes of an input that one machine holds in memory, with all that is made of it.
-_ONE_MACHINE = 16 << 20
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def driver_attempt(
                 plan, layout, progress, insecure=insecure, nonce=chosen.nonce, together=chosen.together
             )
         files = () if ledger is None else ledger.files
-        started = spark or session(f"das_spark {layout.run_id}", small=_is_small(plan, files))
+        started = spark or session(f"das_spark {layout.run_id}", small=input_fits(plan, files))
         log_application(progress, started)
         # A wrong property is found here, and not in the first stage that asks for it.
         executor_timeout(context_of(started))
@@ -96,13 +95,6 @@ def driver_attempt(
                 yield context
         finally:
             set_times(layout.public.path, datetime.fromisoformat(began))
-
-
-def _is_small(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
-    """Whether one machine has the memory for a run; of what is not known it is not said."""
-    if plan.input.is_simulated:
-        return plan.input.population.like == "quickstart"
-    return 0 < sum(int(str(each["bytes"])) for each in files) <= _ONE_MACHINE
 
 
 def _is_tiny(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:

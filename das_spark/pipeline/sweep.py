@@ -26,6 +26,7 @@ from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.charge import is_charged, spending_against_caps
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
+from das_spark.pipeline.memory import input_fits
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
@@ -89,7 +90,8 @@ def run_sweep(
     """
 
     def started() -> SparkSession:
-        return spark or session(f"das_spark sweep {plan.base.name}")
+        small = input_fits(plan.base, fingerprint(plan.base.input)[1])
+        return spark or session(f"das_spark sweep {plan.base.name}", small=small)
 
     layout = SweepLayout(folder)
     runs = carry_out(plan, layout, test_key=test_key, session=started, progress=progress)

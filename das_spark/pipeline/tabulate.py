@@ -14,6 +14,7 @@ from das_spark.config import StageKind, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
+from das_spark.pipeline.memory import runs_fit
 from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
@@ -169,7 +170,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="finish the run first")
     target = public.tables if out is None else TablesLayout(out.absolute())
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
-    started = spark or session(f"das_spark tabulate {run_folder.name}")
+    started = spark or session(f"das_spark tabulate {run_folder.name}", small=runs_fit(run_folder))
     formats = plan.output.tables or FORMATS
     writing = TablesWriting(target, Staging(target.staging), census, formats, facts)
     tables = product.every_table_on(spine)

@@ -30,7 +30,7 @@ FOUND = [
 
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch):
-    monkeypatch.setattr(session_module, "session", lambda *_: pytest.fail("Spark was asked for"))
+    monkeypatch.setattr(session_module, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
 
 
 @pytest.mark.parametrize(

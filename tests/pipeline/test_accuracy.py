@@ -113,7 +113,7 @@ def test_a_run_without_its_confidential_histograms_is_not_evaluated(tmp_path):
 def test_no_session_that_shuffles_in_the_clear_reads_the_truth(tmp_path, monkeypatch):
     layout, _, _ = finished_run(tmp_path / "runs", "a", 1)
     plain = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", getConf=lambda: {}))
-    monkeypatch.setattr(accuracy, "session", lambda *_: plain)
+    monkeypatch.setattr(accuracy, "session", lambda *_, **__: plain)
     with pytest.raises(PrivacyGuardError, match=r"spark\.io\.encryption\.enabled"):
         evaluate_runs([layout.folder])
 

@@ -71,7 +71,7 @@ class TestConfiguration:
 
     @pytest.fixture(autouse=True)
     def no_spark(self, monkeypatch):
-        monkeypatch.setattr(session_module, "session", lambda *_: pytest.fail("Spark was asked for"))
+        monkeypatch.setattr(session_module, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
         monkeypatch.setattr(driver, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
 
     @pytest.mark.parametrize(

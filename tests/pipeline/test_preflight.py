@@ -60,7 +60,7 @@ FORMS = ("parts", "concatenate", "single")
 @pytest.fixture(autouse=True)
 def without_spark(monkeypatch):
     for module in (session_module, driver):
-        monkeypatch.setattr(module, "session", lambda *_: pytest.fail("Spark was asked for"))
+        monkeypatch.setattr(module, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
 
 
 def planned(name: str, **sections: dict[str, Any]) -> RunPlan:

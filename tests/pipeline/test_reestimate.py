@@ -132,8 +132,8 @@ class TestOptions:
 
     @pytest.fixture(autouse=True)
     def no_spark(self, monkeypatch):
-        monkeypatch.setattr(session_module, "session", lambda *_: pytest.fail("Spark was asked for"))
-        monkeypatch.setattr(reestimate, "session", lambda *_: pytest.fail("Spark was asked for"))
+        monkeypatch.setattr(session_module, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
+        monkeypatch.setattr(reestimate, "session", lambda *_, **__: pytest.fail("Spark was asked for"))
 
     def test_settings_of_estimation_are_taken_and_part_of_the_run(self, measured):
         same = open_source(None, measured.folder / "nmf").plan

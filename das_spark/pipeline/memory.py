@@ -1,0 +1,54 @@
+"""Whether this machine has the memory for what is to be done: then Sail may do it, without a JVM (`spark.session`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from das_spark.io.input_files import is_remote
+
+if TYPE_CHECKING:
+    from das_spark.config import RunPlan
+
+_MEMORY: Final = Path("/proc/meminfo")
+#: Bytes of memory for a byte of the input of a run: 13 MB of counts of a tenth of a nation took 10 GB. Text takes less.
+_OF_INPUT: Final = 1_000
+#: The same for a byte of the tables of a run that has ended: those of that run have 2 GB.
+_OF_TABLES: Final = 8
+#: What is read through, and not held.
+_STREAMED: Final = "microdata"
+
+
+def input_fits(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
+    """Whether there is memory for a run with these files of input; of an input whose size is not known it is not said.
+
+    Args:
+        plan: The run.
+        files: What is known of each file: its path (file) and its size (bytes).
+    """
+    if plan.input.is_simulated:
+        return plan.input.population.like == "quickstart"
+    known = [(str(each["file"]), int(str(each["bytes"]))) for each in files]
+    size = sum(size for _, size in known)
+    return size > 0 and not any(is_remote(file) for file, _ in known) and size * _OF_INPUT <= _available()
+
+
+def runs_fit(*folders: Path) -> bool:
+    """Whether there is memory for the tables of runs that have ended, in these folders."""
+    sizes = (path.stat().st_size for folder in folders for path in folder.rglob("*.parquet") if not _is_streamed(path))
+    return sum(sizes) * _OF_TABLES <= _available()
+
+
+def _is_streamed(path: Path) -> bool:
+    return _STREAMED in path.parts
+
+
+def _available() -> int:
+    """Bytes of memory that programs can have without swapping; 0 where the system does not tell."""
+    with suppress(OSError):
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", _MEMORY.read_text(encoding="ascii"), re.MULTILINE)
+        return int(found[1]) * 1024 if found else 0
+    return 0
