@@ -203,7 +203,7 @@ def doctor() -> None:
     """
     rows = [("python", platform.python_version(), "ok"), _java(), *(_package(name) for name in PACKAGES)]
     if all(row[2] == "ok" for row in rows):
-        rows += [_solver_packages(), _toy()]
+        rows += [_solver_packages(), _toy(), _sail()]
     console().print(table("das-spark doctor", ("what", "found", "result"), rows, left=3))
     if any(row[2] != "ok" for row in rows):
         raise typer.Exit(2)
@@ -230,9 +230,28 @@ def _solver_packages() -> tuple[str, str, str]:
     return "solvers", ", ".join(SOLVERS), "ok"
 
 
+def _sail() -> tuple[str, str, str]:
+    """Whether small runs can be done without a JVM; where they cannot, Spark does them."""
+    from das_spark.spark.local_engine import Sail  # noqa: PLC0415 - after pyspark was found
+
+    started = Sail.started()
+    if started is None:
+        return "small runs", "by Spark: Sail is for Linux, and needs the package pysail", "ok"
+    alone = started.is_alone()
+    started.stop()
+    if alone:
+        return "small runs", f"by Sail {version('pysail')}, in a network of its own", "ok"
+    return "small runs", "by Spark: this system grants Sail no network of its own (user namespaces)", "ok"
+
+
 def _toy() -> tuple[str, str, str]:
     """Send rows through the JVM and a Python worker, as a stage does."""
-    from das_spark.spark.session import require_safe_session, session  # noqa: PLC0415 - after Java was found
+    from das_spark.spark.session import (  # noqa: PLC0415 - after Java was found
+        context_of,
+        master_of,
+        require_safe_session,
+        session,
+    )
 
     def same(batches: Iterator[Any]) -> Iterator[Any]:
         yield from batches
@@ -244,8 +263,9 @@ def _toy() -> tuple[str, str, str]:
         return "toy in Spark", "none", str(error)
     except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
         return "toy in Spark", type(error).__name__, str(error).splitlines()[0]
-    encrypted = spark.sparkContext.getConf().get("spark.io.encryption.enabled", "false")
-    found = f"{spark.version}, {spark.sparkContext.master}, encryption of local files {encrypted}"
+    context = context_of(spark)
+    encrypted = "of nothing" if context is None else context.getConf().get("spark.io.encryption.enabled", "false")
+    found = f"{spark.version}, {master_of(spark)}, encryption of local files {encrypted}"
     try:
         require_safe_session(spark, insecure=False)
     except DasError as error:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -90,6 +91,8 @@ class Sail:
                 return "localhost"
 
         os.environ[_CONNECT] = "1"
+        # Of a window over some thousand families PySpark says that it is slow.
+        warnings.filterwarnings("ignore", "WARN WindowExpression", UserWarning)
         try:
             session: Any = (
                 ConnectSession.builder.channelBuilder(cast("Any", Way(list(_CHANNEL)))).appName(name).create()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import signal
 import socket
@@ -467,3 +468,32 @@ def test_a_pool_that_is_not_closed_ends_with_the_program():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
     assert "n: [1]" in done.stdout
     assert done.stderr == ""
+
+
+def sleeps(batches):
+    """Begins and ends of what is done for each batch."""
+    for _ in batches:
+        began = time.monotonic()
+        time.sleep(0.1)
+        yield pa.record_batch({"began": [began], "ended": [time.monotonic()]})
+
+
+def test_only_so_many_compute_at_once_as_are_asked_for():
+    pool = WorkerPool(1)
+    work = cloudpickle.dumps(sleeps)
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda _: list(pool.carry_out(work, iter([numbers(1)] * 2))), range(3)))
+    pool.close()
+    spans = sorted(
+        (each.column("began")[0].as_py(), each.column("ended")[0].as_py()) for task in found for each in task
+    )
+    assert len(spans) == 6
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+
+
+def test_a_task_that_waits_for_another_lets_it_compute():
+    pool = WorkerPool(1)
+    work = cloudpickle.dumps(doubled)
+    chained = pool.carry_out(work, pool.carry_out(work, pool.carry_out(work, iter([numbers(1), numbers(2)]))))
+    assert [each.column("n").to_pylist() for each in chained] == [[8], [16]]
+    pool.close()
