@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _MEMORY: Final = Path("/proc/meminfo")
 #: Bytes of memory for a byte of the input of a run: 13 MB of counts of a tenth of a nation took 10 GB. Text takes less.
 _OF_INPUT: Final = 1_000
+#: Cells of the product of that nation; what is measured of one with more grows with them, at most.
+_CELLS: Final = 2_016
 #: The same for a byte of the tables of a run that has ended: those of that run have 2 GB.
 _OF_TABLES: Final = 8
 #: What is read through, and not held.
@@ -32,8 +34,8 @@ def input_fits(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
     if plan.input.is_simulated:
         return plan.input.population.like == "quickstart"
     known = [(str(each["file"]), int(str(each["bytes"]))) for each in files]
-    size = sum(size for _, size in known)
-    return size > 0 and not any(is_remote(file) for file, _ in known) and size * _OF_INPUT <= _available()
+    needed = sum(size for _, size in known) * _OF_INPUT * max(1, plan.product.schema.size // _CELLS)
+    return needed > 0 and not any(is_remote(file) for file, _ in known) and needed <= _available()
 
 
 def runs_fit(*folders: Path) -> bool:

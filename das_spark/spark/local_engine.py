@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 #: Lets functions of PySpark make columns for Connect, and not for a JVM.
 _CONNECT: Final = "SPARK_CONNECT_MODE_ENABLED"
+_OF_SAIL: Final = "SAIL_"
+#: Its log may quote rows: what goes wrong comes as an error. And what fits in no memory is an error, and on no disk.
+_SETTINGS: Final = {
+    "RUST_LOG": "off",
+    "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
+    "SAIL_RUNTIME__TEMPORARY_FILES__MAX_SIZE": "0",
+}
 _CHANNEL: Final = (
     # No limit of messages between processes that trust each other.
     ("grpc.max_send_message_length", -1),
@@ -52,8 +59,8 @@ class Sail:
             return None
         place = Path(tempfile.mkdtemp(prefix="das_spark-")) / "sail"  # its owner alone may enter
         workers = str(_cores())
-        # Its log may quote rows; what goes wrong comes as an error. As many tasks at once as there are cores.
-        environment = os.environ | {"RUST_LOG": "off", "SAIL_EXECUTION__DEFAULT_PARALLELISM": workers}
+        others = {name: value for name, value in os.environ.items() if not name.startswith(_OF_SAIL)}
+        environment = others | _SETTINGS | {"SAIL_EXECUTION__DEFAULT_PARALLELISM": workers}
         process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of ours
             [sys.executable, "-m", sail_server.__name__, str(place), workers],
             env=environment,
@@ -97,6 +104,7 @@ class Sail:
             session: Any = (
                 ConnectSession.builder.channelBuilder(cast("Any", Way(list(_CHANNEL)))).appName(name).create()
             )
+            session.client.set_retry_policies([])  # a process that has ended does not come back
             session.range(1).count()  # the connection is there
         except Exception as error:
             message = f"the local engine could not be started: {type(error).__name__}"

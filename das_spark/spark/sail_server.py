@@ -17,6 +17,7 @@ import struct
 import sys
 import threading
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def main(place: str, workers: str) -> None:
     while os.read(0, 1):
         pass
     _POOL[0].close()
+    rmtree(Path(place).parent, ignore_errors=True)  # also where the process that made it was killed
     os._exit(0)  # the threads of Sail end with it
 
 

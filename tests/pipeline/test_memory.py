@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from das_spark.config import load_plan
@@ -38,6 +40,14 @@ def test_an_input_fits_with_what_is_made_of_it(machine, plan):
     machine(8_000_000)
     assert memory.input_fits(plan, files(3 * MEGABYTE, 4 * MEGABYTE))
     assert not memory.input_fits(plan, files(3 * MEGABYTE, 6 * MEGABYTE))
+
+
+def test_a_product_of_many_cells_needs_more(machine, plan):
+    machine(8_000_000)
+    product = SimpleNamespace(schema=SimpleNamespace(size=10 * 2_016))
+    many = SimpleNamespace(input=plan.input, product=product)
+    assert not memory.input_fits(many, files(MEGABYTE))
+    assert memory.input_fits(many, files(MEGABYTE // 2))
 
 
 def test_of_what_is_not_known_it_is_not_said_that_it_fits(machine, plan, monkeypatch):

@@ -67,7 +67,7 @@ def test_where_sail_cannot_be_used_spark_does_it_or_the_reason_is_said(chosen, m
 
 
 @pytest.fixture
-def sail():
+def sail(sail_usable):
     started = Sail.started()
     assert started is not None
     yield started
@@ -109,6 +109,7 @@ def test_without_a_network_of_its_own_nothing_is_opened(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("sail_usable")
 def test_a_session_of_sail_does_what_tasks_ask_of_it(tmp_path):
     """In a process of its own: a process has DataFrames of one engine."""
     program = """

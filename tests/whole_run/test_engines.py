@@ -49,12 +49,14 @@ def assert_same(tmp_path: Path, *arguments: str) -> None:
 
 @pytest.mark.whole_run
 @pytest.mark.spark
+@pytest.mark.usefixtures("sail_usable")
 def test_a_run_of_persons_and_units_has_the_same_bytes(tmp_path):
     assert_same(tmp_path, "conf/quickstart.toml")
 
 
 @pytest.mark.whole_run
 @pytest.mark.spark
+@pytest.mark.usefixtures("sail_usable")
 @pytest.mark.real_data
 @pytest.mark.slow
 def test_a_state_to_the_tract_has_the_same_bytes(tmp_path, census_data):
