@@ -1,4 +1,4 @@
-"""Whole runs by Spark and by Sail, one after the other: seconds of the command, and of CPU of all its processes.
+"""Whole runs by Spark and by Sail, one after the other: seconds of the command.
 
     DAS_SPARK_DATA=FOLDER python tests/benchmarks/benchmark_engines.py [NAME ...] [--repeat 1]
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -38,10 +37,10 @@ def runs(data: Path, folder: Path) -> Mapping[str, list[str]]:
     }
 
 
-def measured(arguments: list[str], engine: str, folder: Path) -> tuple[float, float]:
-    """Seconds, and seconds of CPU, of a run that is verified."""
+def measured(arguments: list[str], engine: str, folder: Path) -> float:
+    """Seconds of a run that is verified."""
     command = [str(PROGRAM), "run", *arguments, f"--set=output.root={folder / 'runs'}", "--run-id", "run"]
-    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.monotonic()
     subprocess.run(
         [*command, "--test-key", "benchmark"],
         env=os.environ | {"DAS_SPARK_ENGINE": engine, "OMP_NUM_THREADS": "1"},
@@ -51,9 +50,9 @@ def measured(arguments: list[str], engine: str, folder: Path) -> tuple[float, fl
         stderr=subprocess.DEVNULL,
         check=True,
     )
-    seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = time.monotonic() - began
     shutil.rmtree(folder / "runs")
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds
 
 
 def main() -> None:
@@ -68,12 +67,11 @@ def main() -> None:
         chosen = options.names or list(known)
         if "1940" in chosen:
             subprocess.run([PROGRAM, "simulate", "--like", "1940", "--out", folder / "1940"], check=True, cwd=ROOT)
-        print("| run | Spark, s (of CPU) | Sail, s (of CPU) | ratio |\n|---|---|---|---|")
+        print("| run | Spark, s | Sail, s | ratio |\n|---|---|---|---|")
         for name in chosen:
             for _ in range(options.repeat):
-                (spark, of_spark), (sail, of_sail) = (measured(known[name], engine, folder) for engine in ENGINES)
-                row = f"{spark:.0f} ({of_spark:.0f}) | {sail:.0f} ({of_sail:.0f}) | {spark / sail:.1f}"
-                print(f"| {name} | {row} |", flush=True)
+                spark, sail = (measured(known[name], engine, folder) for engine in ENGINES)
+                print(f"| {name} | {spark:.0f} | {sail:.0f} | {spark / sail:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -73,9 +73,8 @@ class TestAWrongJavaHome:
         home, reason = wrong_homes(tmp_path)[kind]
         program = str(Path(sys.executable).with_name("das-spark"))
         command = [program, "run", "quickstart", "--set", f"output.root={tmp_path}/runs"]
-        done = subprocess.run(
-            command, env={**os.environ, "JAVA_HOME": str(home)}, capture_output=True, text=True, check=False
-        )
+        environment = os.environ | {"JAVA_HOME": str(home), "DAS_SPARK_ENGINE": "spark"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
         assert line.startswith("das-spark: error: [DAS600]")
