@@ -66,13 +66,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def sail_usable() -> None:
     """Leaves tests of Sail out where the system grants it no network of its own, as in most containers."""
-    from das_spark.spark.local_engine import Sail
+    from das_spark.spark.local_engine import is_usable
 
-    started = Sail.started()
-    alone = started is not None and started.is_alone()
-    if started is not None:
-        started.stop()
-    if not alone:
+    if not is_usable():
         pytest.skip("this system grants Sail no network namespace, so that it is not used")
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from das_spark.cli.options import console
-from das_spark.errors import DasError, without_values
+from das_spark.errors import DasError
 from das_spark.report import table
 from das_spark.spark.java import usable_java
 
@@ -232,20 +232,16 @@ def _solver_packages() -> tuple[str, str, str]:
 
 def _sail() -> tuple[str, str, str]:
     """Whether small runs can be done without a JVM; where they cannot, Spark does them."""
-    from das_spark.spark.local_engine import Sail  # noqa: PLC0415 - after pyspark was found
+    from das_spark.spark.local_engine import NEEDS, is_usable  # noqa: PLC0415 - after pyspark was found
 
-    started = Sail.started()
-    if started is None:
-        return "small runs", "by Spark: Sail is for Linux, and needs the package pysail", "ok"
-    alone = started.is_alone()
-    started.stop()
-    if alone:
+    if is_usable():
         return "small runs", f"by Sail {version('pysail')}, in a network of its own", "ok"
-    return "small runs", "by Spark: this system grants Sail no network of its own (user namespaces)", "ok"
+    return "small runs", f"by Spark: Sail needs {NEEDS}", "ok"
 
 
 def _toy() -> tuple[str, str, str]:
     """Send rows through the JVM and a Python worker, as a stage does."""
+    from das_spark.spark.engine import in_tasks  # noqa: PLC0415 - the same
     from das_spark.spark.session import (  # noqa: PLC0415 - after Java was found
         context_of,
         master_of,
@@ -258,7 +254,7 @@ def _toy() -> tuple[str, str, str]:
 
     try:
         spark = session("das-spark doctor")
-        rows = spark.range(_TOY_ROWS).mapInArrow(without_values(same), "id long").count()
+        rows = in_tasks(spark.range(_TOY_ROWS), same, "id long").count()
     except DasError as error:
         return "toy in Spark", "none", str(error)
     except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding

@@ -18,7 +18,7 @@ _MEMORY: Final = Path("/proc/meminfo")
 _OF_INPUT: Final = 1_000
 #: Cells of the product of that nation; what is measured of one with more grows with them, at most.
 _CELLS: Final = 2_016
-#: The same for a byte of the tables of a run that has ended: those of that run have 2 GB.
+#: Bytes of memory for a byte of the tables of a run that has ended: those of that tenth have 2 GB.
 _OF_TABLES: Final = 8
 #: What is read through, and not held.
 _STREAMED: Final = "microdata"
@@ -40,12 +40,8 @@ def input_fits(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
 
 def runs_fit(*folders: Path) -> bool:
     """Whether there is memory for the tables of runs that have ended, in these folders."""
-    sizes = (path.stat().st_size for folder in folders for path in folder.rglob("*.parquet") if not _is_streamed(path))
-    return sum(sizes) * _OF_TABLES <= _available()
-
-
-def _is_streamed(path: Path) -> bool:
-    return _STREAMED in path.parts
+    files = (path for folder in folders for path in folder.rglob("*.parquet") if _STREAMED not in path.parts)
+    return sum(path.stat().st_size for path in files) * _OF_TABLES <= _available()
 
 
 def _available() -> int:

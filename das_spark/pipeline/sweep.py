@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -89,6 +90,7 @@ def run_sweep(
         DasError: See `carry_out`; or what the runs or the folder hold cannot be read.
     """
 
+    @cache  # the input is looked at once, and not before every run
     def started() -> SparkSession:
         small = input_fits(plan.base, fingerprint(plan.base.input)[1])
         return spark or session(f"das_spark sweep {plan.base.name}", small=small)

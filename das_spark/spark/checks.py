@@ -135,7 +135,7 @@ def _column(value: str | int | Column) -> Column:
 
 
 def judge(rules: Sequence[Rule]) -> list[Check]:
-    """Turn rules into checks: by two jobs of Spark at once, and another one where anything is bad.
+    """Turn rules into checks: by two jobs of Spark at once, and another one for each rule that anything breaks.
 
     An expected check for which nothing was looked at is no success.
     """
@@ -157,10 +157,8 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
         checked[key] = checked.get(key, 0) + row["checked"]
     bad = sorted({row["number"] for row in rows if row["bad"]})
     failing: dict[Key, set[str]] = {}
-    for some in [[number] for number in bad] if is_sail(spark) else [bad]:
-        failing |= _failing([numbered[number] for number in some])
-    for rule in rules:
-        for key, names in rule.failing.items():
+    for found in (*(_failing(rules[number].frame) for number in bad), *(rule.failing for rule in rules)):
+        for key, names in found.items():
             failing.setdefault(key, set()).update(names)
     expected = [key for rule in rules for key in rule.expected]
     levels = [level for _, level, _ in expected]
@@ -177,11 +175,9 @@ def _counted(frames: Sequence[DataFrame]) -> list[Row]:
     return counts.agg(F.sum("checked").alias("checked"), F.max("bad").alias("bad")).collect()
 
 
-def _failing(frames: Sequence[DataFrame]) -> dict[Key, set[str]]:
-    """The first failing geounits of each rule and level; at most `NAMED` each are collected."""
-    if not frames:
-        return {}
-    bad = settled(reduce(DataFrame.unionAll, frames)).where("bad").select(*_KEYS, "geocode").distinct()
+def _failing(frame: DataFrame) -> dict[Key, set[str]]:
+    """The first geounits that break a rule, by level and note; at most `NAMED` each are collected."""
+    bad = settled(frame).where("bad").select(*_KEYS, "geocode").distinct()
     first = F.row_number().over(Window.partitionBy(*_KEYS).orderBy("geocode")) <= NAMED
     named: dict[Key, set[str]] = {}
     for row in bad.withColumn("first", first).where("first").collect():

@@ -6,7 +6,6 @@ the same rows, and name the same ones when something is wrong with them. The fil
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import EnvironmentProblemError
-from das_spark.io.input_files import data_files, is_folder, is_remote
+from das_spark.io.input_files import data_files, first_line, is_folder, is_remote
 from das_spark.spark.engine import in_tasks, is_sail
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def csv_rows(spark: SparkSession, path: str) -> DataFrame:
         )
         return with_position(rows)
     files = _files(spark, [path], ())
-    names = _names(data_files(path)[0])
+    names = _names(data_files(path))
     schema = pa.schema([*((name, pa.string()) for name in (*names, MALFORMED)), *zip(POSITION, _TYPES, strict=True)])
     columns = StructType([StructField(each.name, each.dataType) for each in from_arrow_schema(schema).fields])
     return in_tasks(files, _Table(names, schema), columns)
@@ -123,15 +122,15 @@ def _files(spark: SparkSession, paths: Sequence[str], patterns: Sequence[str]) -
     return spark.createDataFrame([(file,) for file in files], "path string").repartition(max(len(files), 1), "path")
 
 
-def _bytes(file: str) -> bytes:
-    with gzip.open(file) if file.endswith(".gz") else open(file, "rb") as opened:
-        return opened.read()
+def _text(file: str, encoding: str = _UTF8) -> str:
+    """A text file, plain or compressed as its name says, without a mark of the order of its bytes."""
+    with pa.input_stream(file, compression="detect") as stream:
+        return str(stream.read().decode(encoding, "replace")).removeprefix("\ufeff")
 
 
-def _names(file: str) -> tuple[str, ...]:
-    """The names in the first line of a CSV file, those that stand twice as Spark calls them."""
-    text = _bytes(file).decode(_UTF8, "replace").removeprefix("\ufeff")
-    first = next((line for line in re.split("\r\n|\n|\r", text) if line.strip()), "")
+def _names(files: Sequence[str]) -> tuple[str, ...]:
+    """The names in the first line of CSV files, those that stand twice as Spark calls them."""
+    first = next(filter(None, map(first_line, files)), "")
     unnamed = csv.ReadOptions(autogenerate_column_names=True)
     table = csv.read_csv(io.BytesIO(f"{first}\n".encode()), read_options=unnamed)
     found = [str(column[0].as_py() or "") for column in table.columns] if first else []
@@ -157,8 +156,7 @@ class _Lines:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file in batch.column("path").to_pylist():
-                text = _bytes(file).decode(self.encoding, "replace")
-                lines = re.split("\r\n|\n|\r", text)
+                lines = re.split("\r\n|\n|\r", _text(file, self.encoding))
                 if lines[-1] == "":
                     lines.pop()
                 ids = np.arange(len(lines), dtype=np.int64)
@@ -180,7 +178,9 @@ class _Table:
                 yield from self._rows(file)
 
     def _rows(self, file: str) -> Iterator[pa.RecordBatch]:
-        text = _bytes(file).decode(_UTF8, "replace").removeprefix("\ufeff").encode()
+        text = _text(file)
+        if not text:
+            return
         odd: list[tuple[int, str]] = []
 
         def keep(row: csv.InvalidRow) -> str:
@@ -188,7 +188,7 @@ class _Table:
             return "skip"
 
         table = csv.read_csv(
-            io.BytesIO(text),
+            io.BytesIO(text.encode()),
             read_options=csv.ReadOptions(column_names=list(self.names), skip_rows=1, use_threads=False),
             parse_options=csv.ParseOptions(invalid_row_handler=keep, escape_char="\\"),
             convert_options=csv.ConvertOptions(

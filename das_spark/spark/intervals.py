@@ -119,8 +119,7 @@ def summed_moments(moments: DataFrame) -> DataFrame:
                 found[column] = [[fsum(each) for each in values.T]]  # exact, so that no order of the rows matters
             yield pa.RecordBatch.from_pydict(found, schema=declared.UNION_MOMENTS.schema)
 
-    sorted_ones = moments.repartition(GEOCODE)
-    return in_sorted_tasks(sorted_ones, [GEOCODE], added, UNION_MOMENTS)
+    return in_sorted_tasks(moments.repartition(GEOCODE), [GEOCODE], added, UNION_MOMENTS)
 
 
 def of_unions(members: DataFrame) -> DataFrame:

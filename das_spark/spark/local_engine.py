@@ -34,6 +34,8 @@ _SETTINGS: Final = {
     "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
     "SAIL_RUNTIME__TEMPORARY_FILES__MAX_SIZE": "0",
 }
+#: What must be there.
+NEEDS: Final = "Linux, the package pysail, and a network of its own (user namespaces)"
 _CHANNEL: Final = (
     # No limit of messages between processes that trust each other.
     ("grpc.max_send_message_length", -1),
@@ -145,11 +147,23 @@ def sail_session(name: str) -> SparkSession | None:
     Raises:
         SessionError: It does not answer.
     """
-    sail = Sail.started()
-    if sail is None:
-        return None
-    if not sail.is_alone():
+    sail = _started_alone()
+    if sail is not None:
+        _SESSIONS.append(sail.connected(name))
+    return active()
+
+
+def is_usable() -> bool:
+    """Whether the engine can be used here: it is started to see."""
+    sail = _started_alone()
+    if sail is not None:
         sail.stop()
-        return None
-    _SESSIONS.append(sail.connected(name))
-    return _SESSIONS[0]
+    return sail is not None
+
+
+def _started_alone() -> Sail | None:
+    sail = Sail.started()
+    if sail is None or sail.is_alone():
+        return sail
+    sail.stop()
+    return None

@@ -15,9 +15,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from das_spark.config import FOLDER
-from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError, without_values
+from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 from das_spark.spark import local_engine
-from das_spark.spark.engine import is_sail
+from das_spark.spark.engine import in_tasks, is_sail
 from das_spark.spark.java import usable_java
 
 #: Chooses the engine: spark, sail, or auto, which takes Sail for small runs on this machine where it can be used.
@@ -86,7 +86,7 @@ def _sail(name: str, *, small: bool) -> SparkSession | None:
         return None
     sail = local_engine.sail_session(name)
     if sail is None and engine == _SAIL:
-        message = "Sail cannot be used here: it needs the package pysail, and a network of its own (user namespaces)"
+        message = f"Sail cannot be used here: it needs {local_engine.NEEDS}"
         raise EnvironmentProblemError(message, hint=f"leave {ENGINE} out: Spark does it")
     return sail
 
@@ -120,7 +120,7 @@ def _spark(name: str) -> SparkSession:
 
 def _let_workers_begin(spark: SparkSession) -> None:
     """Let Spark start the process that forks its workers, which imports for seconds, while the first job is planned."""
-    row = spark.range(0, 1, 1, 1).mapInArrow(without_values(iter), "id long")
+    row = in_tasks(spark.range(0, 1, 1, 1), iter, "id long")
     row._jdf.toJavaRDD().countAsync()
 
 

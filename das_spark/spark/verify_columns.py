@@ -144,9 +144,7 @@ def rule_name(table: str) -> str:
 
 def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], checked: int | Column = 1) -> DataFrame:
     """Findings that name a geocode and the first of its columns that is wrong; null is wrong, too."""
-    column: Any = F
-    for name, bad in wrong.items():
-        column = column.when(F.coalesce(bad, F.lit(True)), name)
+    column = F.coalesce(*[F.when(F.coalesce(bad, F.lit(True)), F.lit(name)) for name, bad in wrong.items()])
     named = frame.withColumn("wrong", column).withColumn(
         "geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), "wrong")
     )
