@@ -21,7 +21,7 @@ LOST = {
     "while it estimates": (levels, "estimates", lambda run: run.public.level("estimates", "State")),
     "while it assigns persons to units": (
         microdata,
-        "without_values",
+        "in_sorted_tasks",
         lambda run: run.public.microdata("person", "parquet"),
     ),
     "while it sums up": (publish, "public_files", lambda run: run.public.manifest),
