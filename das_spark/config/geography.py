@@ -28,10 +28,17 @@ AREA_READERS: Final[Mapping[str, str]] = MappingProxyType(
 )
 #: Reader of the input -> who finds the areas of blocks in the same files, and under which key of [input].
 _OWN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
-    {"cef_2020": ("grfc", ("geography", "path")), "pl94_summary": ("pl94_header", ("path",))}
+    {
+        "cef_2020": ("grfc", ("geography", "path")),
+        "pl94_summary": ("pl94_header", ("path",)),
+        "tidy_counts": ("tidy", ("path",)),
+        "tidy_records": ("tidy", ("path",)),
+    }
 )
-#: File of a folder of CEF files that is the geographic reference file.
-_GRFC: Final = "geography.txt"
+#: Reader of the input -> file of its folder that holds the areas; the folder itself is read where none is named.
+_FILE_OF_AREAS: Final[Mapping[str, str]] = MappingProxyType(
+    {"cef_2020": "geography.txt", "tidy_counts": "areas.parquet", "tidy_records": "areas.parquet"}
+)
 #: Levels between county and block groups on a spine with primitive geounits; their geocodes are given when it is built.
 _DHC: Final = (Geolevel("Prim", 6), Geolevel("Tract_Subset_Group", 7), Geolevel("Tract_Subset", 8))
 #: The level that is divided on every spine but that of the census, and where its digits stand in a geocode (S-3).
@@ -166,5 +173,6 @@ def _own_path(given: InputSettings, keys: Sequence[str]) -> str | None:
     for key in keys:
         value = getattr(given, key)
         if value is not None:
-            return str(Path(value) / _GRFC) if given.reader == "cef_2020" and key == "path" else str(value)
+            file = _FILE_OF_AREAS.get(given.reader, "")
+            return str(Path(value) / file) if key == "path" else str(value)
     return None

@@ -13,7 +13,7 @@ import numpy as np
 
 from das_spark.io.record_text import BLANK, Bytes, Field, Homes, Integers, Record, RecordText, homes
 from das_spark.products import HOUSEHOLD_TYPES
-from das_spark.simulation.entities_2020 import entities
+from das_spark.simulation import entities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

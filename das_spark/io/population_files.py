@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from das_spark.config import near
 from das_spark.errors import ConfigurationError, OutputError
+from das_spark.geography import BLOCK
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
 from das_spark.io.cef_people import people_lines
@@ -31,6 +32,7 @@ from das_spark.simulation import (
     Population,
     PopulationKind,
     class_cells,
+    entities,
     parts_of,
     person_cells,
 )
@@ -55,8 +57,8 @@ DHC: Final = "dhc_2020"
 """Family of products for which a population has relationships and households."""
 
 _NATION: Final = "2020"
-_OF_DHC: Final = (_NATION, "2020-state")
-"""Populations that can be made for it, in the layouts tidy and cef."""
+_OF_2020: Final = (_NATION, "2020-state")
+"""Populations that can be made for it, in the layouts tidy and cef, and that have housing units to be counted."""
 
 _BLOCK: Final = "Block"
 LOWEST: Final = {"County": 5, "Tract": 11, "Block_Group": 12, _BLOCK: 16}
@@ -143,8 +145,8 @@ def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str
         raise ConfigurationError(f"the layout {layout!r} is that of {fitting}, not of a population like {like!r}")
     if product not in ("", DHC):
         raise ConfigurationError(f"there is no population made for a product {product!r}", hint=f"known: {DHC}")
-    if product and like not in _OF_DHC:
-        raise ConfigurationError(f"people of {product!r} are made like {' and '.join(_OF_DHC)} alone")
+    if product and like not in _OF_2020:
+        raise ConfigurationError(f"people of {product!r} are made like {' and '.join(_OF_2020)} alone")
     if lowest not in LOWEST:
         raise ConfigurationError(
             f"there is no geolevel {lowest!r} that tables can end at", hint=f"known: {', '.join(LOWEST)}"
@@ -244,6 +246,8 @@ def _write_counts(
             write(f"{_REDISTRICTING}/persons", of_classes)
             for name in ("units", f"{_REDISTRICTING}/units"):
                 write(name, _unit_table(made.geocodes, made.units, made.vacant))
+            if lowest == _BLOCK:
+                write("areas", _area_table(made.geocodes))
             tally += (made.persons, made.units.sum(), made.vacant.sum(), len(made.geocodes), len(made.cell))
     return cast("_Tally", tuple(int(each) for each in tally))
 
@@ -256,6 +260,10 @@ def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Popul
             at = population.geocodes[population.geounit]
             write_table("persons", _cell_table(at, population.cell, population.count, kind.attributes))
             write_table("units", _unit_table(population.geocodes, population.units, population.vacant))
+            if kind.name in _OF_2020:
+                write_table("housing_units", _housing_table(population))
+            if kind.geocode_length == BLOCK:
+                write_table("areas", _area_table(population.geocodes))
             made = population.households
             if made is not None:  # and units by the detailed type of facilities
                 at = population.geocodes[made.geounit]
@@ -291,6 +299,21 @@ def _cell_table(
     for (name, _), code in zip(attributes, codes, strict=True):
         columns[name] = pa.array(code.astype(np.int8))
     return pa.table({**columns, "count": pa.array(count)})
+
+
+def _housing_table(population: Population) -> pa.Table:
+    """A row for the vacant housing units of a geounit, and one for the occupied ones, where there are any."""
+    counts = np.stack([population.vacant, population.units[:, 0]], axis=1)
+    at, cell = np.nonzero(counts)
+    return _cell_table(population.geocodes[at], cell, counts[at, cell], (("h1", 2),))
+
+
+def _area_table(geocodes: NDArray[np.str_]) -> pa.Table:
+    """A row for every block: the areas that it lies in."""
+    columns = {"geocode": pa.array(geocodes.tolist(), pa.string())}
+    for name, codes in entities(geocodes).items():
+        columns[name.lower()] = pa.array(codes.tolist(), pa.string())
+    return pa.table(columns)
 
 
 def _unit_table(geocodes: NDArray[np.str_], units: Counts, vacant: Counts) -> pa.Table:
@@ -368,7 +391,9 @@ _TABLES = {
 `persons.parquet` has a row for every occupied cell, its codes counted from 0. `units.parquet` has a row for every
 geounit, empty ones too: `units_0`, `units_1`, ... are occupied units by class, `vacant` are vacant housing units.
 `households.parquet` and `living_quarters.parquet`, where they are there, are the same of households: `units_0` are
-occupied housing units, and `units_1`, ... facilities of each detailed type.""",
+occupied housing units, and `units_1`, ... facilities of each detailed type. `housing_units.parquet` counts housing
+units, vacant (`h1` 0) and occupied (1). `areas.parquet` has the tribal area, county subdivision, place and school
+districts of every block, in the codes of the geographic reference file.""",
     "ipums": """\
 One file in the layout of the IPUMS extract: H and P lines of 159 and 273 characters; fields that das_spark does not
 read hold zeros.""",

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from das_spark.simulation.census_1940 import CENSUS_1940, state_of_1940
 from das_spark.simulation.census_2020 import CENSUS_2020, STATE_2020
 from das_spark.simulation.demonstration_2010 import DEMONSTRATION_2010
+from das_spark.simulation.entities_2020 import entities
 from das_spark.simulation.household_fields import household_fields
 from das_spark.simulation.people_2020 import PERSON_ATTRIBUTES, People2020, Records, class_cells, person_cells
 from das_spark.simulation.population import Population, PopulationKind, generator, share_of
@@ -33,6 +34,7 @@ __all__ = [
     "PopulationKind",
     "Records",
     "class_cells",
+    "entities",
     "generator",
     "household_fields",
     "parts_of",

@@ -4,8 +4,8 @@ Column names and code bases come from the settings. `TidyCounts` reads a row for
 one field for every attribute of the product's schema, ``count``; and a table of units or geounits
 (:func:`~das_spark.spark.readers._tables.read_units`). In a folder they are called ``persons`` and ``units``, and those
 of a product of households ``households`` and ``living_quarters`` (or ``units``): housing units, occupied (``units_0``)
-and ``vacant``, and the facilities of each type. A table without ``geocode`` may have ``block``, the 15 digits
-of a census block, where the lowest level is the block.
+and ``vacant``, and the facilities of each type. A product that counts housing units finds these in ``housing_units``.
+A table without ``geocode`` may have ``block``, the 15 digits of a census block, where the lowest level is the block.
 
 `TidyRecords` reads a row for every person and a row for every housing unit or facility. Fields of units: ``unit`` (its
 identity), ``geocode``, the class attribute (such as ``hhgq``), and perhaps ``vacant`` (0 or 1). Fields of persons: the
@@ -22,7 +22,7 @@ that say which blocks have group quarters, and a crosswalk to primitive geounits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
-    from das_spark.products import Product
+    from das_spark.products.base import Product, Record
 
 
 _COUNT: Final = "count"
@@ -122,20 +122,21 @@ class _Places:
     geography: str
 
 
-#: Where households are counted: what their table is called in a folder, and that of units by the type of facility,
-#: so that it may stand beside those of a product of persons.
-_HOUSEHOLDS, _LIVING_QUARTERS = "households", "living_quarters"
+#: What the table of what is counted is called in a folder.
+_RECORDS: Final[Mapping[Record, str]] = {"person": "persons", "household": "households", "unit": "housing_units"}
+#: Where households are counted, the table of units by the type of facility, so that it may stand beside those of a
+#: product of persons.
+_LIVING_QUARTERS: Final = "living_quarters"
 
 
 def _locate(settings: InputSettings, reader: str, product: Product) -> _Places:
     """Find the tables: by the paths of the settings, or by their names in the folder `input.path`."""
-    households = product.record == "household"
-    name = _HOUSEHOLDS if households else "persons"
+    name = _RECORDS[product.record]
     persons, units, geography = settings.persons, settings.units, settings.geography
     if settings.path:
         require_path(settings.path)
         persons = persons or companion(settings.path, name) or f"{settings.path.rstrip('/')}/{name}.parquet"
-        of_households = companion(settings.path, _LIVING_QUARTERS) if households else None
+        of_households = companion(settings.path, _LIVING_QUARTERS) if product.record == "household" else None
         units = units or of_households or companion(settings.path, "units")
         if not is_remote(settings.path):
             geography = geography or companion(settings.path, "geography")
