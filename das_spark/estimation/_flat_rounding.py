@@ -31,6 +31,7 @@ def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
     open_to: Booleans,
     levels: Integers,
     totals_first: bool,
+    exact: Integers,
     wanted: Booleans,
     counts: Integers,
     gap: Floats,
@@ -46,12 +47,13 @@ def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
         open_to: Whether a child can hold people in a cell, like `x`.
         levels: Group of each cell in each query that the last pass rounds, shape ``(Q, N)``.
         totals_first: Whether a pass before it rounds the children's totals alone (E-53).
+        exact: People of each child where all children of a family have an exact total, otherwise -1, shape ``(C,)``.
         wanted: Whether a family is to be rounded, shape ``(F,)``.
         counts: Whole people, like `x`.
         gap: How far a rounding may be from the best, relative to its distance; 0 where that is proved, shape ``(F,)``.
         status: How each ended.
     """
-    done = 0
+    done, child = 0, 0
     for family in range(children.size):
         one, two, number = first[family], first[family + 1], children[family]
         part = slice(done, done + number * (two - one))
@@ -63,9 +65,11 @@ def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
                 open_to[part].reshape(shape),
                 levels[:, one:two],
                 totals_first,
+                exact[child : child + number],
                 counts[part].reshape(shape),
             )
         done = part.stop
+        child += number
 
 
 @compiled
@@ -168,6 +172,7 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     open_to: Booleans,
     levels: Integers,
     totals_first: bool,
+    exact: Integers,
     counts: Integers,
 ) -> tuple[float, int]:
     """One family: gap, and how it ended."""
@@ -202,15 +207,19 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     missing = needed.sum()
     if not missing:
         return 0.0, ROUNDED if (needed == 0).all() else REFUSED
-    totals = np.zeros(number, dtype=np.int64)
-    if totals_first:
+    totals, own_totals = np.zeros(number, dtype=np.int64), totals_first or exact[0] >= 0
+    if exact[0] >= 0:
+        totals[:] = exact - counts.sum(axis=1)
+        if (totals < 0).any() or totals.sum() != missing:
+            return 0.0, REFUSED
+    elif totals_first:
         for child in range(number):
             targets[child] = _snapped(targets[child])
         if not _best_totals(targets, missing, totals):
             return 0.0, REFUSED
     # Nodes: cells, then the ground or the children, then the sums of each child that have a fraction.
     ground = cells
-    nodes = cells + (number if totals_first else 1)
+    nodes = cells + (number if own_totals else 1)
     node = np.full((number, width), _NONE, dtype=np.int64)
     for child in range(number):
         for group in range(width):
@@ -220,7 +229,7 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     supply = np.zeros(nodes, dtype=np.int64)
     for cell in range(cells):
         supply[cell] = -needed[cell]
-    if totals_first:
+    if own_totals:
         supply[ground : ground + number] = totals
     else:
         supply[ground] = missing
@@ -231,7 +240,7 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     # Arcs into the sums: up to the floor of the target, one step more, and beyond.
     above = np.empty(width, dtype=np.int64)
     for child in range(number):
-        root = ground + child if totals_first else ground
+        root = ground + child if own_totals else ground
         above[:] = _NONE
         for cell in range(cells):
             over = root
@@ -260,7 +269,7 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     begin, listed = arcs, arcs
     for whole in (False, True):
         for child in range(number):
-            root = ground + child if totals_first else ground
+            root = ground + child if own_totals else ground
             for cell in range(cells):
                 rest = fraction[child, cell]
                 if (rest == 0) != whole or not open_to[child, cell]:

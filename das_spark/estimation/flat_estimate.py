@@ -241,6 +241,7 @@ class _Estimation:
                 open_to,
                 levels,
                 len(rounding) > 1,
+                self._exact_totals(),
                 self.served,
                 counts,
                 gap,
@@ -248,6 +249,16 @@ class _Estimation:
             )
         self.served &= status == ROUNDED
         return counts, gap
+
+    def _exact_totals(self) -> Integers:
+        """People of each child where those of all children of a family are known, otherwise -1, shape ``(C,)``."""
+        families = self.families
+        found = np.full(len(families.family_of_child), -1, dtype=np.int64)
+        for each in self.bounds:
+            if each.rows.query.rows == 1 and each.rows.query.is_partition and each.rows.keys is None:
+                inexact = np.bincount(families.family_of_child, each.lower != each.upper, len(self.problems)) > 0
+                found = np.where(inexact[families.family_of_child], found, each.lower.astype(np.int64))
+        return found
 
     def _check(self, counts: Integers) -> None:
         """Leave out families whose whole numbers break a rule, in exact integers (E-28)."""
