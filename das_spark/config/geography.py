@@ -155,9 +155,9 @@ def _areas(
     section: GeographySection, given: InputSettings, problems: Problems, *, files: bool
 ) -> tuple[str | None, str | None]:
     """Who reads the areas of blocks, and what: as said, or from the files of the input."""
-    own, keys = _OWN.get(given.reader, (None, ()))
+    own, own_path = _own_areas(given)
     reader = section.reader or own
-    path = section.path or (_own_path(given, keys) if reader == own else None)
+    path = section.path or (own_path if reader == own else None)
     if reader is None:
         problems.add("geography.reader", f"is missing: who reads in which areas blocks lie; {', '.join(AREA_READERS)}")
     elif reader not in AREA_READERS:
@@ -169,10 +169,12 @@ def _areas(
     return reader, path
 
 
-def _own_path(given: InputSettings, keys: Sequence[str]) -> str | None:
+def _own_areas(given: InputSettings) -> tuple[str | None, str | None]:
+    """Who finds areas in the files of the input, and where; nobody where these are not named."""
+    reader, keys = _OWN.get(given.reader, (None, ()))
     for key in keys:
         value = getattr(given, key)
         if value is not None:
-            file = _FILE_OF_AREAS.get(given.reader, "")
-            return str(Path(value) / file) if key == "path" else str(value)
-    return None
+            file = _FILE_OF_AREAS.get(given.reader, "") if key == "path" else ""
+            return reader, str(Path(value) / file)
+    return None, None

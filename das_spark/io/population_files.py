@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from das_spark.config import near
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.geography import BLOCK
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
 from das_spark.io.cef_people import people_lines
@@ -58,7 +57,7 @@ DHC: Final = "dhc_2020"
 
 _NATION: Final = "2020"
 _OF_2020: Final = (_NATION, "2020-state")
-"""Populations that can be made for it, in the layouts tidy and cef, and that have housing units to be counted."""
+"""Populations that can be made for it, in the layouts tidy and cef, and whose blocks have housing units and areas."""
 
 _BLOCK: Final = "Block"
 LOWEST: Final = {"County": 5, "Tract": 11, "Block_Group": 12, _BLOCK: 16}
@@ -262,7 +261,6 @@ def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Popul
             write_table("units", _unit_table(population.geocodes, population.units, population.vacant))
             if kind.name in _OF_2020:
                 write_table("housing_units", _housing_table(population))
-            if kind.geocode_length == BLOCK:
                 write_table("areas", _area_table(population.geocodes))
             made = population.households
             if made is not None:  # and units by the detailed type of facilities

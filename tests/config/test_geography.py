@@ -81,6 +81,7 @@ def test_the_spine_of_primitive_geounits_needs_shares_of_its_own_levels():
         ("pl94_2020_person.toml", "input.path=files", "pl94_header", "files"),
         ("pl94_2020_simulated.toml", "input.path=population", "grfc", "population/geography.txt"),
         ("pl94_2020_simulated.toml", "input.geography=areas.txt", "grfc", "areas.txt"),
+        ("pl94_2020_nation_simulated.toml", "input.path=nation", "tidy", "nation/areas.parquet"),
     ],
 )
 def test_files_of_the_input_that_hold_areas_are_read_again(conf, given, reader, path):

@@ -123,7 +123,8 @@ def test_records_of_2020_give_the_histograms_of_the_population_they_were_written
         InputSettings(reader="simulated", simulate=SimulateSettings(like="2020-state", seed=5, share=share)),
     ]
     found = []
-    for each, name in [*((each, "pl94_2020_person") for each in settings), (settings[1], "pl94_2020_unit")]:
+    persons, units = "pl94_2020_person", "pl94_2020_unit"
+    for each, name in [*((each, persons) for each in settings), *((each, units) for each in settings[:2])]:
         product = PRODUCTS[name]
         tables = READERS[each.reader].read(spark, each, product, product.spine())
         assert tables.problems == ()
@@ -132,6 +133,7 @@ def test_records_of_2020_give_the_histograms_of_the_population_they_were_written
         found.append(({tuple(row) for row in counts}, {(row[0], tuple(row[1]), row[2]) for row in units}))
     assert found[0] == found[1] == found[2]
     assert sum(count for _, _, count in found[0][0]) == summary.persons
+    assert found[3] == found[4]
     counted, units = found[3]
     assert units == found[0][1]
     assert counted == {(code, cell, n) for code, each, n0 in units for cell, n in ((0, n0), (1, each[0])) if n}

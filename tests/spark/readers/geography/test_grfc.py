@@ -92,8 +92,13 @@ def test_a_file_of_names_alone_has_no_block(spark, tmp_path, grfc):
         GEOGRAPHY_READERS["grfc"].read(spark, str(tmp_path / "geography.txt"))
 
 
-def test_the_file_of_a_simulated_population_is_read(spark, tmp_path):
-    summary = simulate(tmp_path / "population", "2020", Fraction(1, 20_000), "cef")
-    found = GEOGRAPHY_READERS["grfc"].read(spark, str(tmp_path / "population" / "geography.txt")).blocks
-    assert found.count() == summary.geounits
-    assert found.where("placefp != '99999'").count() > 0
+@pytest.mark.parametrize("product", ["", "dhc_2020"])
+def test_the_file_of_a_simulated_population_is_read_and_so_is_its_table(spark, tmp_path, contents, product):
+    share = Fraction(1, 20_000)
+    summary = simulate(tmp_path / "population", "2020", share, "cef", product=product)
+    simulate(tmp_path / "tidy", "2020", share, "tidy", product=product)
+    found = GEOGRAPHY_READERS["grfc"].read(spark, str(tmp_path / "population" / "geography.txt"))
+    blocks = contents(found)
+    assert len(blocks) == summary.geounits
+    assert any(block["placefp"] != "99999" for block in blocks.values())
+    assert contents(GEOGRAPHY_READERS["tidy"].read(spark, str(tmp_path / "tidy" / "areas.parquet"))) == blocks
