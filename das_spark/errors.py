@@ -10,8 +10,9 @@ import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import ClassVar, Generic, TypeVar
 
 
@@ -98,6 +99,56 @@ class TaskError(DasError, RuntimeError):
     """A library failed in a task on confidential data; the text of its error is kept back: it may quote values."""
 
     code = "DAS310"
+
+
+@dataclass(slots=True)
+class Problems:
+    """Problems of one file that somebody wrote, each with the path of its key."""
+
+    source: str  # the file, for the message
+    # pairs of key path and sentence, in the order of finding
+    found: list[tuple[str, str]] = field(default_factory=list)
+    # key paths that are known to be wrong already: what follows from that is not said again
+    muted: set[str] = field(default_factory=set)
+    met: int = 0  # problems met so far, those included that were not said
+
+    def add(self, key: str, sentence: str) -> None:
+        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said."""
+        self.met += 1
+        muted = any(f"{key}.".startswith(f"{path}.") for path in self.muted)
+        if not muted and (key, sentence) not in self.found:
+            self.found.append((key, sentence))
+
+    def at(self, key: str) -> _At:
+        """Turn a configuration error of a `with` block into a problem of a key."""
+        return _At(self, key)
+
+    def raise_if_any(self) -> None:
+        """Raise all problems as one error."""
+        if not self.found:
+            return
+        lines = [f"{key}: {sentence}" if key else sentence for key, sentence in self.found]
+        if len(lines) == 1:
+            raise ConfigurationError(f"{self.source}: {lines[0]}")
+        raise ConfigurationError("\n  - ".join([f"{self.source}: {len(lines)} problems", *lines]))
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    problems: Problems
+    key: str
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """Note a configuration error and go on; let any other pass."""
+        if not isinstance(error, ConfigurationError):
+            return False
+        self.problems.add(self.key, f"{error.message}; {error.hint}" if error.hint else error.message)
+        return True
 
 
 @contextmanager

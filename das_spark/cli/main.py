@@ -57,6 +57,7 @@ _OWN: Final = {
     "evaluate": ("evaluate", "evaluate", "Compare estimates with the confidential histograms."),
     "audit": ("audit", "audit", "Prove lower bounds on the privacy loss of a run file."),
     "list": ("catalogue", "list_registry", "List products, strategies, readers, writers, solvers, or the run files."),
+    "product": ("product", "app", "Write, check and show products: what is counted, and how a budget is spent."),
     "simulate": ("catalogue", "simulate", "Write a synthetic population."),
     "doctor": ("catalogue", "doctor", "Print the versions that matter, and send a toy through Spark."),
     "spine": ("spine", "app", "Make and examine geographic spines."),

@@ -48,6 +48,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
+from das_spark.config.product_files import find_product
 from das_spark.config.published import held_counts, held_sentence
 from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries
@@ -103,6 +104,7 @@ __all__ = [
     "estimation_plan",
     "expected_errors",
     "extent_of_loss",
+    "find_product",
     "geounit_sentences",
     "held_counts",
     "held_sentence",

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.inputs import READER_NEEDS
-from das_spark.config.load import Problems, nearest
+from das_spark.config.load import nearest
+from das_spark.errors import Problems
 from das_spark.privacy import attribute_losses, within_geolevel_losses
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config.load import Problems, nearest
+from das_spark.config.load import nearest
 from das_spark.config.plan import GeographySettings
-from das_spark.geography import BLOCK, DHC, Geolevel, Spine, SpineSettings
+from das_spark.errors import Problems
+from das_spark.geography import BLOCK, DHC, PRIMITIVE_LEVELS, Geolevel, Spine, SpineSettings
 
 if TYPE_CHECKING:
     from das_spark.config.model import GeographySection, InputSettings, RunFile
@@ -39,8 +40,6 @@ _OWN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
 _FILE_OF_AREAS: Final[Mapping[str, str]] = MappingProxyType(
     {"cef_2020": "geography.txt", "tidy_counts": "areas.parquet", "tidy_records": "areas.parquet"}
 )
-#: Levels between county and block groups on a spine with primitive geounits; their geocodes are given when it is built.
-_DHC: Final = (Geolevel("Prim", 6), Geolevel("Tract_Subset_Group", 7), Geolevel("Tract_Subset", 8))
 #: The level that is divided on every spine but that of the census, and where its digits stand in a geocode (S-3).
 STATE: Final = "State"
 STATE_DIGITS: Final = (2, 2)
@@ -65,7 +64,7 @@ def known_levels(product: Product, kind: str) -> tuple[Geolevel, ...]:
     names = [level.name for level in product.geolevels]
     above = names.index("County") + 1 if "County" in names else 0
     below = [level for level in product.geolevels if level.name in ("Block_Group", "Block")]
-    return (*levels[:above], *_DHC, *below)
+    return (*levels[:above], *PRIMITIVE_LEVELS, *below)
 
 
 def spine_of(levels: Sequence[Geolevel], kind: str) -> Spine:

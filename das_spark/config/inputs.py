@@ -11,9 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config.load import Problems, nearest
+from das_spark.config.load import nearest
 from das_spark.config.model import SIMULATED
 from das_spark.config.published import held_counts
+from das_spark.errors import Problems
 
 if TYPE_CHECKING:
     from das_spark.config.model import InputSettings

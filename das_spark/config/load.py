@@ -11,70 +11,18 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from das_spark.config.model import CONFIG_VERSION, PATH_KEYS, ROOTS, RunFile, Section
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, Problems
 
 _Tables = TypeVar("_Tables", bound=Section)
-
-
-@dataclass(slots=True)
-class Problems:
-    """Problems of one run file, each with the path of its key."""
-
-    source: str  # the file, for the message
-    # pairs of key path and sentence, in the order of finding
-    found: list[tuple[str, str]] = field(default_factory=list)
-    # key paths that are known to be wrong already: what follows from that is not said again
-    muted: set[str] = field(default_factory=set)
-    met: int = 0  # problems met so far, those included that were not said
-
-    def add(self, key: str, sentence: str) -> None:
-        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said."""
-        self.met += 1
-        muted = any(f"{key}.".startswith(f"{path}.") for path in self.muted)
-        if not muted and (key, sentence) not in self.found:
-            self.found.append((key, sentence))
-
-    def at(self, key: str) -> _At:
-        """Turn a configuration error of a `with` block into a problem of a key."""
-        return _At(self, key)
-
-    def raise_if_any(self) -> None:
-        """Raise all problems as one error."""
-        if not self.found:
-            return
-        lines = [f"{key}: {sentence}" if key else sentence for key, sentence in self.found]
-        if len(lines) == 1:
-            raise ConfigurationError(f"{self.source}: {lines[0]}")
-        raise ConfigurationError("\n  - ".join([f"{self.source}: {len(lines)} problems", *lines]))
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    problems: Problems
-    key: str
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        """Note a configuration error and go on; let any other pass."""
-        if not isinstance(error, ConfigurationError):
-            return False
-        self.problems.add(self.key, f"{error.message}; {error.hint}" if error.hint else error.message)
-        return True
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -272,14 +220,16 @@ def _remove(data: dict[str, Any], place: Sequence[str | int]) -> None:
 
 #: Tables of shares are one statement each: an overlay replaces them as a whole.
 _WHOLE_TABLES = {("budget", "geolevels"), ("budget", "queries"), ("budget", "level_queries")}
+#: A product that is named by a file: of plain data, or of Python with a name in it.
+_PRODUCT_FILE: Final = re.compile(r"\.toml$|\.py:")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def read_tables(path: str | Path, overlays: Sequence[str | Path] = (), settings: Sequence[str] = ()) -> dict[str, Any]:
     """Read the tables of a run file with its overlays and settings, without asking what they mean."""
-    data = _read_toml(run_file_path(path))
+    data = _read_run_file(path)
     for overlay in overlays:
-        data = merged(data, _read_toml(run_file_path(overlay)))
+        data = merged(data, _read_run_file(overlay))
     for setting in settings:
         apply_setting(data, setting)
     return data
@@ -348,9 +298,19 @@ def _setting_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
     return value if isinstance(value, bool | int | str | list | dict) else text
 
 
+def _read_run_file(path: str | Path) -> dict[str, Any]:
+    """The tables of one file; a product file that it names lies where it says, seen from the file itself."""
+    place = run_file_path(path)
+    data = _read_toml(place)
+    run = data.get("run")
+    if isinstance(run, dict) and isinstance(named := run.get("product"), str) and _PRODUCT_FILE.search(named):
+        run["product"] = str(place.absolute().parent / named)
+    return data
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(_text_of(path))
+        return tomllib.loads(text_of(path))
     except FileNotFoundError as error:
         raise ConfigurationError(f"{path}: no such run file", hint=_meant(path)) from error
     except IsADirectoryError as error:
@@ -361,8 +321,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path}: is not TOML: {error}") from error
 
 
-def _text_of(path: Path) -> str:
-    """The text of a run file, without the byte order mark that some editors of Windows put before it."""
+def text_of(path: Path) -> str:
+    """The text of a TOML file, without the byte order mark that some editors of Windows put before it."""
     content, hint = path.read_bytes(), "save it again with the encoding UTF-8"
     if b"\0" in content:  # as half of every sign has it there
         raise ConfigurationError(f"{path}: is UTF-16 or UTF-32 text, and TOML is UTF-8", hint=hint)

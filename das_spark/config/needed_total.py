@@ -8,10 +8,10 @@ from das_spark.config.geography import CENSUS, known_levels, spine_of
 from das_spark.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from das_spark.config.load import Problems
     from das_spark.config.model import BudgetSection
     from das_spark.config.plan import RunPlan
     from das_spark.constraints import Invariants
+    from das_spark.errors import Problems
     from das_spark.geography import Spine
     from das_spark.products import Product, Strategy
 

@@ -19,6 +19,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from das_spark.config.model import CONFIG_VERSION, DEFAULT_ESTIMATOR, PATH_KEYS, ROOTS, SOURCES
+from das_spark.config.product_files import product_to_config
 
 if TYPE_CHECKING:
     from das_spark.config.model import (
@@ -333,6 +334,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
     config: dict[str, Any] = {
         "config_version": CONFIG_VERSION,
         "run": {"name": public.name, "product": public.product.name},
+        **product_to_config(public.product),
         "input": _input_to_config(public.input),
         "output": {
             "microdata": list(public.output.microdata),
@@ -422,6 +424,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
 #: dataset is a name for the ledger, and runs on the same people may have it or, under a test key, not.
 _DECISIVE: Final = (
     "run.product",
+    "product",
     "input.published",
     "geography.levels",
     "geography.spine",
@@ -448,7 +451,7 @@ def _decisive(plan: RunPlan) -> dict[str, Any]:
     found = {}
     for path in _DECISIVE:
         section, _, key = path.partition(".")
-        found[path] = config[section].get(key) if key else config[section]
+        found[path] = config[section].get(key) if key else config.get(section)
     return found
 
 

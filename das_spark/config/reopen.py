@@ -16,7 +16,7 @@ from pydantic import Strict
 
 from das_spark.config.acknowledgements import given_up
 from das_spark.config.geography import known_levels, spine_of
-from das_spark.config.load import Problems, absolute_places, apply_setting, validated
+from das_spark.config.load import absolute_places, apply_setting, validated
 from das_spark.config.model import (
     ConfigVersion,
     ConstraintSection,
@@ -43,6 +43,7 @@ from das_spark.config.plan import (
     plan_to_config,
     public_plan,
 )
+from das_spark.config.product_files import product_from_config
 from das_spark.config.resolve import (
     added_constraint,
     check_estimation,
@@ -57,12 +58,12 @@ from das_spark.config.resolve import (
 )
 from das_spark.constraints import Invariants
 from das_spark.core import ESTIMATORS
-from das_spark.errors import ConfigurationError, DasError
+from das_spark.errors import ConfigurationError, DasError, Problems
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.geography import Spine, SpineSettings
 from das_spark.histogram import Query
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare
-from das_spark.products import PRODUCTS, Product
+from das_spark.products import Product
 
 #: Sections, and keys, that a run on given measurements may set.
 _OPEN: Final = ("estimation", "output", "run.name")
@@ -208,9 +209,7 @@ class _ReadTables(Section):
 
 def _read(config: Mapping[str, Any]) -> RunPlan:
     run, place, passes = (config[key] for key in ("run", "geography", "estimation"))
-    if run["product"] not in PRODUCTS:
-        raise ConfigurationError(f"there is no product {run['product']!r}")
-    of = PRODUCTS[run["product"]]
+    of = product_from_config(config)
     known = Spine(known_levels(of, place["spine"]))
     budget, queries = _budget(config["budget"], of)
     data = {key: config[key] for key in _ReadTables.model_fields}

@@ -13,7 +13,6 @@ from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
-    Problems,
     absolute_places,
     nearest,
 )
@@ -27,14 +26,15 @@ from das_spark.config.plan import (
     ReplicateSettings,
     RunPlan,
 )
+from das_spark.config.product_files import find_product
 from das_spark.config.sites import too_many_sites
 from das_spark.constraints import AddedConstraint, Invariants, Sense
 from das_spark.core import ESTIMATORS
 from das_spark.core.linear import MOST_SITES
-from das_spark.errors import BudgetError, QueryError
+from das_spark.errors import BudgetError, Problems, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
-from das_spark.products import PRODUCTS, Product
+from das_spark.products import Product
 
 if TYPE_CHECKING:
     from das_spark.config.model import (
@@ -71,7 +71,9 @@ def resolve(
     """Look everything up and check it together; `earlier` has the parts before it in a joint run: product -> record."""
     run_file = absolute_places(run_file, problems)
     section = run_file.estimation
-    product = PRODUCTS.get(run_file.run.product)
+    product = None
+    with problems.at("run.product"):
+        product = find_product(run_file.run.product)
     spine = resolve_spine(run_file, product, problems) if product else None
     levels = spine.names if spine else ()
     invariants = _invariants(run_file, product, levels, problems)
@@ -82,9 +84,6 @@ def resolve(
         check_dataset(run_file.input.reader, run_file.input.dataset, problems)
     ledger = resolve_ledger(run_file.ledger, problems)
     if product is None:
-        problems.add(
-            "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
-        )
         return None
     part = earlier.get(product.published.product, "") if product.published is not None else ""
     # What the part of a joint run is held to is published by that run, whatever it names to be run by itself.

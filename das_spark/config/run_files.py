@@ -21,9 +21,9 @@ from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up
 from das_spark.config.load import merged, read_tables, run_file_of, run_file_path, sentence_of
 from das_spark.config.model import ConfigVersion, Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
+from das_spark.config.product_files import find_product
 from das_spark.config.resolve import NO_PARTS, resolve
 from das_spark.errors import ConfigurationError
-from das_spark.products import PRODUCTS
 
 #: Key of `[run]` that makes a file that of a joint run.
 PARTS: Final = "parts"
@@ -166,9 +166,12 @@ def _shared_acknowledgement(data: dict[str, Any]) -> list[str] | None:
 def _acknowledging(tables: dict[str, Any], shared: Sequence[str], source: str) -> dict[str, Any]:
     """The tables of a part with those names of the joint file's acknowledgement that this part needs."""
     run_file, _ = run_file_of(deepcopy(tables), source)
-    product = None if run_file is None else PRODUCTS.get(run_file.run.product)
-    if run_file is None or product is None:
+    if run_file is None:
         return tables  # is refused with all that is wrong
+    try:
+        product = find_product(run_file.run.product)
+    except ConfigurationError:
+        return tables
     needed = given_up(run_file.input, product, units_invariant=run_file.invariants.units)
     return {**tables, "privacy": {**tables["privacy"], "acknowledge": [name for name in shared if name in needed]}}
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark.config.load import apply_setting, nearest, read_tables
 from das_spark.config.needed_total import require_undivided, strategy_of
 from das_spark.config.plan import JointPlan
+from das_spark.config.product_files import find_product
 from das_spark.config.run_files import load_run
 from das_spark.errors import ConfigurationError
 from das_spark.geography import DHC, DHC_SHARES, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
 from das_spark.privacy import Framework, exact
-from das_spark.products import product
 
 if TYPE_CHECKING:
     from das_spark.privacy import Budget
@@ -123,7 +123,7 @@ def _budget(
             return table, {"shares": str(shares)}, None
         table, needed = _of_file(shares)
         return table, {"shares": shares.name}, needed
-    found = product(str(name))
+    found = find_product(str(name))
     if strategy is not None and strategy not in found.strategies:
         raise ConfigurationError(f"--strategy {strategy}: {nearest(strategy, found.strategies)}")
     chosen = found.strategies[strategy] if strategy else next(iter(found.strategies.values()))

@@ -13,11 +13,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from das_spark.config.load import Problems, read_tables, run_file_of
+from das_spark.config.load import read_tables, run_file_of
 from das_spark.config.plan import RunPlan
 from das_spark.config.resolve import resolve
 from das_spark.config.run_files import plan_of, refuse_parts
-from das_spark.errors import BudgetError, ConfigurationError
+from das_spark.errors import BudgetError, ConfigurationError, Problems
 from das_spark.evaluation import SHARES
 from das_spark.privacy import Framework, exact
 

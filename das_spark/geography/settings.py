@@ -12,7 +12,7 @@ from typing import Final
 from das_spark.errors import GeographyError
 from das_spark.geography.blocks import PRODUCTION_AIAN, check_aian_selection
 from das_spark.geography.grouping import GROUP_TYPES, MERGERS
-from das_spark.geography.spine import BLOCK
+from das_spark.geography.spine import BLOCK, Geolevel
 
 #: Kinds of spines: plain; plain with the AIAN branch; optimized as for P.L. 94-171; with primitive geounits as for DHC.
 SPINE_KINDS: Final = ("census", "aian", "optimised", "dhc")
@@ -22,6 +22,9 @@ COUNTY: Final = "County"
 
 #: Levels that a plain spine may have between the county and the block.
 PLAIN_LEVELS: Final = ("Tract_Group", "Tract", "Block_Group")
+
+#: Levels between county and block groups on a spine with primitive geounits; their geocodes are given when it is built.
+PRIMITIVE_LEVELS: Final = (Geolevel("Prim", 6), Geolevel("Tract_Subset_Group", 7), Geolevel("Tract_Subset", 8))
 
 #: Level of a plain spine -> digits of its geocodes, which are prefixes of a block's.
 PREFIXES: Final[Mapping[str, int]] = {

@@ -149,20 +149,20 @@ def open_measurements(path: Path, settings: Sequence[str]) -> MeasurementsSource
     layout = NoisyLayout(path)
     record = _load(layout)
     check_records(path, record.files)
-    product = PRODUCTS.get(record.product)
-    if product is None:
+    if "product" not in record.config and record.product not in PRODUCTS:
         raise InputError(
             f"{path}: is of product {record.product!r}, which does not exist here", hint=f"known: {', '.join(PRODUCTS)}"
         )
+    where = str(layout.record)
+    measured = plan_from_config(record.config, source=where)
+    product = measured.product
     try:
         same = same_schema(product.schema, record.schema)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{layout.record}: its schema cannot be read ({type(error).__name__})") from error
     if not same:
         raise InputError(f"{path}: its schema is not that of product {record.product} ({product.schema.name})")
-    where = str(layout.record)
     entry, digest = entry_of(record.ledger, where), record_of(layout.record).sha256
-    measured = plan_from_config(record.config, source=where)
     _check_record(where, record, measured, entry)
     origin = MeasurementOrigin(
         OriginKind.MEASUREMENTS, record.run_id, record.created, digest, entry.run_id, measured.origin

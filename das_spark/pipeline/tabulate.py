@@ -15,7 +15,6 @@ from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
 from das_spark.pipeline.memory import runs_fit
-from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels
@@ -160,10 +159,10 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     """
     public = open_public(run_folder)
     manifest = PublicManifest.load(public.manifest)
-    product = product_of(manifest.product)
+    plan = plan_from_config(manifest.config, source=str(public.manifest))
+    product = plan.product
     if not product.every_table:
         raise ConfigurationError(f"product {product.name!r} has no tables")
-    plan = plan_from_config(manifest.config, source=str(public.manifest))
     spine = plan.spine
     census, estimates = product.census(spine), published_estimates(spine)
     if missing := [level for level in census.names if not finished(public.level(estimates, level))]:

@@ -29,6 +29,7 @@ from das_spark.products._microdata_codes import (
     column_rule,
     microdata_codes,
 )
+from das_spark.products._to_data import product_data
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, Strategy
 from das_spark.tabulation.household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
 from das_spark.tabulation.household_types import TYPES as HOUSEHOLD_TYPES
@@ -61,6 +62,7 @@ __all__ = [
     "column_rule",
     "microdata_codes",
     "product",
+    "product_data",
     "product_from",
     "register",
 ]

@@ -10,156 +10,290 @@ texts, such as "1/4"; strategies are lists of
 and published tables lists of name, title, universe, prefix, perhaps digits and the lowest geolevel, and lines (depth,
 label, levels, and perhaps `tallied`: selections among these levels, each of which counts by itself). Tables of medians
 are a list of the same, `medians`, with the attribute that they are of.
+
+Of the attributes of a product only `name`, `attributes`, `geolevels` and `strategies` must be given. Without more, all
+geolevels are those of a run, nothing is bounded, no total is exact, and microdata have the geocode and a column an
+attribute, which holds the numbers of the levels.
 """
 
 from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from das_spark.errors import ConfigurationError
+from das_spark.errors import Problems
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel
-from das_spark.histogram import Attribute, Schema
+from das_spark.histogram import DETAILED, Attribute, Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
-from das_spark.products.base import Product, Strategy, by_name
+from das_spark.products._consistency import inconsistencies
+from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, Strategy, by_name
 from das_spark.tabulation import Line, MedianTable, Table
 
 _PASSES: Final = Mapping[str, tuple[OuterPass, ...]]
+_WRONG: Final = object()
+"""In place of a value that could not be made; what it is a part of is not made either."""
 
 
-def product_from(data: Mapping[str, Any]) -> Product:
+def product_from(data: Mapping[str, Any], source: str = "") -> Product:
     """Make a product from plain data.
 
     Args:
         data: As the text of this module says.
+        source: The file that they are from, for messages.
 
     Raises:
-        ConfigurationError: A key is unknown or missing, or a value is not of its kind; the path of the key is given.
-        DasError: What the data describe contradicts itself, as the classes of this package find it.
+        ConfigurationError: All at once, by the path of the key: keys that are unknown or missing, values that are not
+            of their kind, and what contradicts itself.
     """
-    name = str(data.get("name", ""))
-    where = f"product {name!r}"
-    rest = dict(data)
-    schema_name = str(rest.pop("schema", name))
-    schema = Schema(
-        schema_name, _decode(tuple[Attribute, ...], _taken(rest, "attributes", where), f"{where}.attributes")
-    )
-    strategies = [_strategy(each, f"{where}.strategies") for each in _taken(rest, "strategies", where)]
-    tables = tuple(_table(each, schema, f"{where}.tables") for each in rest.pop("tables", ()))
-    medians = tuple(_median_table(each, schema, f"{where}.medians") for each in rest.pop("medians", ()))
-    made = {"schema": schema, "strategies": by_name(strategies), "tables": tables, "medians": medians}
-    product: Product = _made(Product, rest, where, made)
-    return product
+    problems = Problems(source or f"product {str(data.get('name', ''))!r}")
+    product = _Decoding(problems).product(data)
+    if product is not _WRONG and not problems.found:
+        for key, sentence in inconsistencies(product):
+            problems.add(key, sentence)
+    problems.raise_if_any()
+    found: Product = product
+    return found
 
 
-def _strategy(data: Mapping[str, Any], where: str) -> Strategy:
-    rest = dict(data)
-    name = str(_taken(rest, "name", where))
-    where = f"{where}.{name}"
-    title, framework = str(rest.pop("title", name)), str(_taken(rest, "framework", where))
-    if framework not in [str(each) for each in Framework]:
-        raise ConfigurationError(f"{where}.framework: {framework!r} is none of {', '.join(map(str, Framework))}")
-    total, shares = _taken(rest, "total", where), _taken(rest, "geolevels", where)
-    queries = _taken(rest, "queries", where)
-    passes = _decode(_PASSES, rest.pop("passes", {}), f"{where}.passes")
-    needs_total_at = str(rest.pop("needs_total_at", ""))
-    _refuse_unknown(rest, (), where)
-    levels = []
-    for level, share in shares.items():
-        of_level = queries.get(level, queries)
-        asked = tuple(QueryShare(query, exact(part, f"{where}: {query}")) for query, part in of_level.items())
-        levels.append(LevelBudget(level, exact(share, f"{where}: {level}"), asked))
-    budget = Budget(Framework(framework), exact(total, f"{where}: total"), tuple(levels))
-    return Strategy(name, budget, title, passes, needs_total_at)
+@dataclass(slots=True)
+class _Decoding:
+    """Values made from plain data; what is wrong is noted with the path of its key, and all others are gone through."""
 
+    problems: Problems
 
-def _median_table(data: Mapping[str, Any], schema: Schema, where: str) -> MedianTable:
-    rest = dict(data)
-    attribute = str(_taken(rest, "attribute", where))
-    return MedianTable.of(_table(rest, schema, where), attribute)
+    def product(self, data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a product, or what says that there is none
+        """The product, or `_WRONG`."""
+        rest = dict(data)
+        name = self.take(rest, "name", str, "")
+        attributes = self.take(rest, "attributes", tuple[Attribute, ...], "")
+        schema_name = self.decode(str, rest.pop("schema", name), "schema")
+        schema: Any = _WRONG
+        if _WRONG not in (attributes, schema_name):
+            with self.problems.at("attributes"):
+                schema = Schema(schema_name, attributes)
+        strategies = self.each("strategies", self.take(rest, "strategies", list, ""), self.strategy)
+        made = {"name": name, "schema": schema, "strategies": strategies}
+        for key, one in (("tables", self.table), ("medians", self.median_table)):
+            listed = self.decode(list, rest.pop(key, []), key)
+            made[key] = _WRONG if schema is _WRONG else self.each(key, listed, partial(one, schema))
+        if _WRONG not in made.values():
+            made["strategies"] = by_name(made["strategies"])
+            made |= {key: value for key, value in self.defaults(rest, schema).items() if key not in rest}
+        return self.made(Product, rest, "", made)
 
-
-def _table(data: Mapping[str, Any], schema: Schema, where: str) -> Table:
-    rest = dict(data)
-    name, title, universe, prefix = (str(_taken(rest, key, where)) for key in ("name", "title", "universe", "prefix"))
-    lines = _decode(tuple[Line, ...], _taken(rest, "lines", where), f"{where}.{name}.lines")
-    digits = _decode(int, rest.pop("digits", 4), f"{where}.{name}.digits")
-    lowest = _decode(Geolevel | None, rest.pop("lowest", None), f"{where}.{name}.lowest")
-    _refuse_unknown(rest, (), where)
-    texts = {"name": name, "title": title, "universe": universe, "prefix": prefix}
-    return Table.of(**texts, schema=schema, lines=lines, digits=digits, lowest=lowest)
-
-
-def _taken(data: dict[str, Any], key: str, where: str) -> Any:  # noqa: ANN401 - what a file holds
-    if key not in data:
-        raise ConfigurationError(f"{where}: {key} is missing")
-    return data.pop(key)
-
-
-def _refuse_unknown(data: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for key in data:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            raise ConfigurationError(f"{where}: unknown key {key!r}", hint=f"did you mean {near[0]!r}?" if near else "")
-
-
-def _made(kind: type[Any], data: Mapping[str, Any], where: str, made: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """A dataclass of this package from the values of its fields."""
-    hints = get_type_hints(kind)
-    _refuse_unknown(data, [each.name for each in fields(kind) if each.init and each.name not in made], where)
-    needed = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
-    missing = [name for name in needed if name not in data and name not in made]
-    if missing:
-        raise ConfigurationError(f"{where}: {', '.join(missing)} missing")
-    given = {name: _decode(hints[name], value, f"{where}.{name}") for name, value in data.items()}
-    return kind(**given, **made)
-
-
-def _decode(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401, PLR0911 - by the type that is wanted
-    """A value of a type, from what a file holds."""
-    origin, of = get_origin(kind), get_args(kind)
-    if origin in {Union, types.UnionType}:
-        return None if value is None else _decode(next(each for each in of if each is not types.NoneType), value, where)
-    if origin is Literal:
-        return _one_of(value, of, where)
-    if kind is Fraction:
-        return exact(value, where)
-    if origin is tuple:
-        return _tuple(of, value, where)
-    if origin is not None and issubclass(origin, Mapping):
+    def defaults(self, data: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+        """What a product has where its data do not say otherwise; geolevels are looked at, not made."""
+        levels = data.get("geolevels", ())
+        named = isinstance(levels, Sequence) and all(isinstance(each, Mapping) for each in levels)
+        names = tuple(str(each.get("name", "")) for each in levels) if named else ()
+        leaf = levels[-1].get("length") if named and levels else 0
+        columns = [MicrodataColumn("GEOCODE", f"geocode[0:{leaf}]", f"CHAR{leaf}")]
+        for attribute in schema.attributes:
+            codes = [str(level) for level in range(attribute.size)]
+            kind = f"INT{len(codes[-1])}"
+            columns.append(MicrodataColumn(attribute.name.upper(), f"recode:{attribute.name}:{','.join(codes)}", kind))
+        person = data.get("record", "person") == "person"
+        layout = MicrodataLayout(schema.name, tuple(columns) if person else (), () if person else tuple(columns))
         return {
-            str(name): _decode(of[1], each, f"{where}.{name}") for name, each in _expect(Mapping, value, where).items()
+            "title": str(data.get("name", schema.name)),
+            "default_levels": names,
+            "unit_classes": ("Unit",),
+            "class_query": "",
+            "strata": DETAILED,
+            "unit_bounds": None,
+            "structural_zeros": (),
+            "microdata": layout,
+            "total_at": "none",
         }
-    if is_dataclass(kind) and isinstance(kind, type):
-        return _made(kind, _expect(Mapping, value, where), where, {})
-    if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-        raise ConfigurationError(f"{where}: expected {kind.__name__}, not {type(value).__name__}")
-    return value
+
+    def strategy(self, data: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
+        """A strategy, or `_WRONG`."""
+        rest = dict(data)
+        name = self.take(rest, "name", str, where)
+        title = self.decode(str, rest.pop("title", name), f"{where}.title")
+        framework = self.take(rest, "framework", str, where)
+        total, shares = self.take(rest, "total", Fraction, where), self.take(rest, "geolevels", dict, where)
+        queries = self.take(rest, "queries", dict, where)
+        passes = self.decode(_PASSES, rest.pop("passes", {}), f"{where}.passes")
+        needs_total_at = self.decode(str, rest.pop("needs_total_at", ""), f"{where}.needs_total_at")
+        self.refuse_unknown(rest, (), where)
+        if framework is not _WRONG and framework not in [str(each) for each in Framework]:
+            self.problems.add(f"{where}.framework", f"{framework!r} is none of {', '.join(map(str, Framework))}")
+            framework = _WRONG
+        levels = [] if _WRONG in (shares, queries) else self.levels(shares, queries, where)
+        known = (name, title, framework, total, shares, queries, passes, needs_total_at)
+        if _WRONG in known or len(levels) < len(shares):
+            return _WRONG
+        with self.problems.at(where):
+            return Strategy(name, Budget(Framework(framework), total, tuple(levels)), title, passes, needs_total_at)
+        return _WRONG
+
+    def levels(self, shares: Mapping[str, Any], queries: Mapping[str, Any], where: str) -> list[LevelBudget]:
+        """The budgets of the geolevels, without those that are wrong."""
+        alike = not any(isinstance(each, Mapping) for each in queries.values())
+        for level in () if alike else [each for each in queries if each not in shares]:
+            self.problems.add(f"{where}.queries.{level}", "the strategy gives this geolevel no share")
+        found = []
+        for level, share in shares.items():
+            part = self.decode(Fraction, share, f"{where}.geolevels.{level}")
+            at = f"{where}.queries" if alike else f"{where}.queries.{level}"
+            if not alike and level not in queries:
+                self.problems.add(at, "is missing: what the share of the geolevel is spent on")
+                continue
+            asked = self.decode(Mapping[str, Fraction], queries if alike else queries[level], at)
+            if _WRONG not in (part, asked):
+                with self.problems.at(at):
+                    found.append(LevelBudget(level, part, tuple(QueryShare(*each) for each in asked.items())))
+                    continue
+            if alike:
+                break  # what is wrong with the queries of one is so with those of all
+        return found
+
+    def median_table(self, schema: Schema, data: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
+        """A table of medians, or `_WRONG`."""
+        rest = dict(data)
+        attribute, table = self.take(rest, "attribute", str, where), self.table(schema, rest, where)
+        if _WRONG not in (attribute, table):
+            with self.problems.at(where):
+                return MedianTable.of(table, attribute)
+        return _WRONG
+
+    def table(self, schema: Schema, data: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
+        """A table of sums, or `_WRONG`."""
+        rest = dict(data)
+        texts = {key: self.take(rest, key, str, where) for key in ("name", "title", "universe", "prefix")}
+        lines = self.take(rest, "lines", tuple[Line, ...], where)
+        digits = self.decode(int, rest.pop("digits", 4), f"{where}.digits")
+        lowest = self.decode(Geolevel | None, rest.pop("lowest", None), f"{where}.lowest")
+        self.refuse_unknown(rest, (), where)
+        if _WRONG not in (*texts.values(), lines, digits, lowest):
+            with self.problems.at(where):
+                return Table.of(**texts, schema=schema, lines=lines, digits=digits, lowest=lowest)
+        return _WRONG
+
+    def each(self, key: str, data: Any, one: Any) -> Any:  # noqa: ANN401
+        """What is made of every table of a list, as a tuple; `_WRONG` where one could not be made."""
+        if data is _WRONG:
+            return _WRONG
+        found = []
+        for place, each in enumerate(data):
+            at = f"{key}[{place}]"
+            known = self.expect(Mapping, each, at)
+            found.append(_WRONG if known is _WRONG else one(known, at))
+        return _WRONG if _WRONG in found else tuple(found)
+
+    def take(self, data: dict[str, Any], key: str, kind: Any, where: str) -> Any:  # noqa: ANN401
+        """The value of a key that must be there, which is taken out."""
+        if key not in data:
+            self.problems.add(where, f"{key} is missing")
+            return _WRONG
+        return self.decode(kind, data.pop(key), _below(where, key))
+
+    def refuse_unknown(self, data: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+        """Note keys that mean nothing."""
+        for key in data:
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                self.problems.add(where, f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+    def made(self, kind: type[Any], data: Mapping[str, Any], where: str, made: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """A dataclass of this package from the values of its fields."""
+        hints = get_type_hints(kind)
+        self.refuse_unknown(data, [each.name for each in fields(kind) if each.init and each.name not in made], where)
+        needed = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+        missing = [name for name in needed if name not in data and name not in made]
+        if missing and _WRONG not in made.values():
+            self.problems.add(where, f"{', '.join(missing)} missing")
+        known = {name: value for name, value in data.items() if name in hints}
+        given = {name: self.decode(hints[name], value, _below(where, name)) for name, value in known.items()}
+        if missing or len(known) < len(data) or _WRONG in (*given.values(), *made.values()):
+            return _WRONG
+        with self.problems.at(where):
+            return kind(**given, **made)
+        return _WRONG
+
+    def decode(self, kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401, PLR0911 - by the type that is wanted
+        """A value of a type, from what a file holds; `_WRONG` where it is none."""
+        origin, of = get_origin(kind), get_args(kind)
+        if value is _WRONG:
+            return _WRONG
+        if origin in {Union, types.UnionType}:
+            wanted = next(each for each in of if each is not types.NoneType)
+            return None if value is None else self.decode(wanted, value, where)
+        if origin is Literal:
+            return self.one_of(value, of, where)
+        if kind is Fraction:
+            with self.problems.at(where):
+                return exact(value, "the number")
+            return _WRONG
+        if origin is tuple:
+            return self.listed(of, value, where)
+        if origin is not None and issubclass(origin, Mapping):
+            return self.mapping(of[1], value, where)
+        if is_dataclass(kind) and isinstance(kind, type):
+            known = self.expect(Mapping, value, where)
+            return _WRONG if known is _WRONG else self.made(kind, known, where, {})
+        if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            self.problems.add(
+                where, f"expected {_KINDS.get(kind, kind.__name__)}, not {_KINDS.get(type(value), 'this')}"
+            )
+            return _WRONG
+        return value
+
+    def mapping(self, of: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+        """A table with values of one type."""
+        known = self.expect(Mapping, value, where)
+        if known is _WRONG:
+            return _WRONG
+        found = {str(name): self.decode(of, each, _below(where, name)) for name, each in known.items()}
+        return _WRONG if _WRONG in found.values() else found
+
+    def listed(self, of: Sequence[Any], value: Any, where: str) -> Any:  # noqa: ANN401
+        """A list; pairs of a name and what it holds are written as a table."""
+        pairs = of[-1] is Ellipsis and isinstance(value, Mapping)
+        values = list(value.items()) if pairs else self.expect(Sequence, value, where)
+        if values is _WRONG:
+            return _WRONG
+        if of[-1] is not Ellipsis and len(values) != len(of):
+            self.problems.add(where, f"expected {len(of)} values, not {len(values)}")
+            return _WRONG
+        kinds = [of[0]] * len(values) if of[-1] is Ellipsis else of
+        at = [f"{where}[{place}]" for place in range(len(values))] if of[-1] is Ellipsis else [where] * len(values)
+        at = [_below(where, name) for name, _ in values] if pairs else at
+        found = tuple(self.decode(*each) for each in zip(kinds, values, at, strict=True))
+        return _WRONG if _WRONG in found else found
+
+    def one_of(self, value: Any, known: tuple[Any, ...], where: str) -> Any:  # noqa: ANN401
+        """One of some values."""
+        if value in known:
+            return value
+        self.problems.add(where, f"{value!r} is none of {', '.join(map(str, known))}")
+        return _WRONG
+
+    def expect(self, kind: type[Any], value: Any, where: str) -> Any:  # noqa: ANN401
+        """A table or a list."""
+        if isinstance(value, kind) and not isinstance(value, str):
+            return value
+        self.problems.add(where, f"expected a {'table' if kind is Mapping else 'list'}")
+        return _WRONG
 
 
-def _tuple(of: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:  # noqa: ANN401
-    if of[-1] is Ellipsis:
-        # Pairs of a name and what it holds are written as a table.
-        values = list(value.items()) if isinstance(value, Mapping) else _expect(Sequence, value, where)
-        return tuple(_decode(of[0], each, f"{where}[{place}]") for place, each in enumerate(values))
-    values = _expect(Sequence, value, where)
-    if len(values) != len(of):
-        raise ConfigurationError(f"{where}: expected {len(of)} values, not {len(values)}")
-    return tuple(_decode(each, item, where) for each, item in zip(of, values, strict=True))
+def _below(where: str, key: str) -> str:
+    """The path of a key below another one."""
+    return f"{where}.{key}" if where else key
 
 
-def _one_of(value: Any, known: tuple[Any, ...], where: str) -> Any:  # noqa: ANN401
-    if value not in known:
-        raise ConfigurationError(f"{where}: {value!r} is none of {', '.join(map(str, known))}")
-    return value
-
-
-def _expect(kind: type[Any], value: Any, where: str) -> Any:  # noqa: ANN401
-    if not isinstance(value, kind) or isinstance(value, str):
-        raise ConfigurationError(f"{where}: expected a {'table' if kind is Mapping else 'list'}")
-    return value
+_KINDS: Final[Mapping[type[Any], str]] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a decimal number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}

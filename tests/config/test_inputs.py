@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config import InputSettings, geounit_sentences, load_plan, plan_to_config, resolve
+from das_spark.config import InputSettings, geounit_sentences, load_plan, plan_to_config, product_files
 from das_spark.constraints import UnitBounds
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS
@@ -68,7 +68,7 @@ def test_units_that_need_several_people_are_not_made_from_people(write_run_file,
     (tmp_path / "places.csv").write_text("geocode\n")
     name = load_plan(path, files=False).product.name
     crowded = UnitBounds(least=(1, 3, *(1,) * 6), most=(9,) * 8, cap_when_total_known=False)
-    monkeypatch.setattr(resolve, "PRODUCTS", {**PRODUCTS} | {name: replace(PRODUCTS[name], unit_bounds=crowded)})
+    monkeypatch.setattr(product_files, "PRODUCTS", {**PRODUCTS} | {name: replace(PRODUCTS[name], unit_bounds=crowded)})
     text = _problems(path, FROM_PEOPLE, f"input.geography={tmp_path / 'places.csv'}")
     assert f"a unit of class '{PRODUCTS[name].unit_classes[1]}' holds 3 people at least" in text
 

@@ -89,7 +89,7 @@ def test_single_shares_can_be_set():
         ({"preset": "pl94"}, "--preset pl94.*pl94_person"),
         ({"product_name": None}, "nothing gives the shares"),
         ({"shares": Path("x.toml")}, "two things give the shares"),
-        ({"product_name": "pl94"}, "no product 'pl94'"),
+        ({"product_name": "pl94"}, "unknown product 'pl94'"),
         ({"strategy": "usa"}, "--strategy usa.*us"),
         ({"settings": ["spine.fanout=3"]}, "spine.fanout: no such setting.*'fanout_cutoff'"),
         ({"settings": ["spine.fanout_cutoff=many"]}, "spine.fanout_cutoff: the value must be of type int, is 'many'"),

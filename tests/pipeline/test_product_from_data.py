@@ -1,9 +1,8 @@
-"""A product that stands in no module: made from a text of TOML, registered, and run from tidy counts to its tables."""
+"""A product that stands in no module: a file that a run file names, run from tidy counts to its tables."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter
 
 import pyarrow as pa
@@ -11,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.config import load_plan
-from das_spark.pipeline import run_stages
-from das_spark.products import _REGISTRY, product_from, register
+from das_spark.pipeline import run_stages, tabulate_run, verify_run
+from das_spark.store import PublicManifest
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
@@ -91,7 +90,7 @@ RUN_FILE = """
 config_version = 1
 [run]
 name = "village"
-product = "village"
+product = "village.toml"
 [input]
 reader = "tidy_counts"
 dataset = "village"
@@ -104,15 +103,6 @@ strategy = "village"
 [evaluation]
 enabled = false
 """
-
-
-@pytest.fixture
-def village(monkeypatch):
-    made = product_from(tomllib.loads(VILLAGE))
-    monkeypatch.setitem(_REGISTRY, made.name, made)  # is taken out again behind the test
-    monkeypatch.delitem(_REGISTRY, made.name)
-    register(made)
-    return made
 
 
 def _write_census(folder):
@@ -133,14 +123,19 @@ def _write_census(folder):
     return sum(count for *_, count in rows)
 
 
-def test_it_is_ingested_protected_and_published(village, tmp_path, spark, tools):
+def test_it_is_ingested_protected_and_published(tmp_path, spark, tools):
     people = _write_census(tmp_path / "census")
-    run_file = tmp_path / "run.toml"
+    run_file, village = tmp_path / "run.toml", tmp_path / "village.toml"
+    village.write_text(VILLAGE)
     run_file.write_text(RUN_FILE.format(census=tmp_path / "census", root=tmp_path / "runs"))
     plan = load_plan(run_file)
-    assert plan.product is village
+    assert plan.product.name == "village"
     public = run_stages(plan, run_id="village", test_key=tools.TEST_KEY, spark=spark).layout.public
     assert json.loads(public.verification.read_text())["passed"]
+    village.unlink()  # a run has the definition of its product in its configuration
+    assert PublicManifest.load(public.manifest).config["product"]["strategies"][0]["name"] == "village"
+    assert verify_run(public.path, spark).passed
+    tabulate_run(public.path, tmp_path / "again", spark)
     invariants = tools.rows_of(public.level("invariants", "County"))
     assert sum(row["values"][0] for row in invariants if row["name"] == "total") == people
     lines = [line for file in public.microdata("person", "text").glob("part-*") for line in file.read_text().split()]

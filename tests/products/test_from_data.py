@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
 import pytest
+import tomli_w
 
 from das_spark.errors import ConfigurationError
-from das_spark.products import _REGISTRY, PRODUCTS, Product, Strategy, product, product_from, register
+from das_spark.products import _REGISTRY, PRODUCTS, Product, Strategy, product, product_data, product_from, register
 from das_spark.tabulation import TableShell
 
 
@@ -82,16 +84,129 @@ def test_every_shipped_product_can_be_told_as_data(name):
     [
         ({"titel": "x"}, r"unknown key 'titel'"),
         ({"default_levels": None}, r"default_levels: expected a list"),
-        ({"title": 3}, r"title: expected str, not int"),
+        ({"title": 3}, r"title: expected a text, not a whole number"),
         ({"record": "family"}, r"record: 'family' is none of person, unit, household"),
         ({"unit_bounds": {"least": [1]}}, r"unit_bounds: most.* missing"),
         ({"attributes": [{"name": "age"}]}, r"attributes\[0\]: levels missing"),
-        ({"strategies": [{"name": "x", "framework": "renyi"}]}, r"strategies.x.framework: 'renyi' is none of"),
+        ({"strategies": [{"name": "x", "framework": "renyi"}]}, r"strategies\[0\].framework: 'renyi' is none of"),
     ],
 )
 def test_what_is_wrong_is_said_by_its_key(change, said):
     with pytest.raises(ConfigurationError, match=said):
         product_from(of_product(PRODUCTS["e2e_1940"]) | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "a b"}, "name: 'a b' is no name"),
+        (
+            {"geolevels": [{"name": "A", "length": 2}, {"name": "B", "length": 2}]},
+            "geolevels: geolevel 'B' has geocodes",
+        ),
+        ({"default_levels": ["National", "Parish"]}, "default_levels: .*Parish"),
+        ({"total_at": "Parish"}, "total_at: 'Parish' is no geolevel"),
+        ({"strategies": []}, "strategies: there is none"),
+        ({"strata": "household * race"}, "strata: query 'household \\* race' leaves out some cells"),
+        ({"class_query": "race"}, "class_query: 'race' has 6 answers, and there are 8 unit_classes"),
+        (
+            {"unit_bounds": {"least": [1], "most": [9], "cap_when_total_known": False}},
+            "unit_bounds: least and most have 1",
+        ),
+        (
+            {"structural_zeros": [{"name": "x", "selection": {"race": [6]}}]},
+            r"structural_zeros\[0\]: attribute 'race' has no level 6",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_said_by_its_key(change, said):
+    with pytest.raises(ConfigurationError, match=said):
+        product_from(of_product(PRODUCTS["e2e_1940"]) | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"geolevels": {"Parish": "1"}, "queries": {"race": "1"}},
+            r"strategies\[0\].geolevels: there is no geolevel 'Parish'",
+        ),
+        ({"geolevels": {"National": "1"}}, r"strategies\[0\].queries.State: the strategy gives this geolevel no share"),
+        ({"queries": {"State": {"race": "1"}}}, r"strategies\[0\].queries.County: is missing"),
+        ({"geolevels": {"National": "1/2", "State": "1/3"}}, r"strategies\[0\]: .*5/6"),
+        ({"queries": {"rase": "1"}}, r"strategies\[0\].queries: query 'rase'.*did you mean 'race'"),
+        ({"queries": {"household": "1"}}, r"strategies\[0\].queries: query 'household' leaves out some cells"),
+        ({"total": 0.25}, r"strategies\[0\].total: .*expected an exact number"),
+        ({"needs_total_at": "Parish"}, r"strategies\[0\].needs_total_at: there is no geolevel 'Parish'"),
+        (
+            {"passes": {"Parish": [], "State": [{"least_squares": [["rase"]], "rounding": [["detailed"]]}]}},
+            r"(?s)strategies\[0\].passes: the strategy has no geolevel 'Parish'.*passes.State: query 'rase'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_strategy_is_said(change, said):
+    data = of_product(PRODUCTS["e2e_1940"])
+    data["strategies"][0] |= change
+    with pytest.raises(ConfigurationError, match=said):
+        product_from(data)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("recode:sex:1,2", "there is no attribute 'sex'"),
+        ("recode:hispanic:1", "1 codes, and 2 are needed"),
+        ("recode:hispanic", "'recode:hispanic' is no source"),
+        ("weather", "'weather' is no source"),
+    ],
+)
+def test_what_is_wrong_with_a_column_is_said(source, said):
+    data = of_product(PRODUCTS["e2e_1940"])
+    data["microdata"]["person"][2] |= {"name": "STATE", "source": source}
+    with pytest.raises(ConfigurationError) as caught:
+        product_from(data)
+    assert f"microdata.person.STATE: {said}" in caught.value.message
+    assert "do not make up the 10 characters of a geocode" in caught.value.message
+
+
+def test_everything_that_is_wrong_is_said_at_once():
+    data = of_product(PRODUCTS["e2e_2018"]) | {"titel": "x", "strata": 3, "record": "family"}
+    data["tables"][0]["lines"][0]["depth"] = "0"
+    data["strategies"][0]["total"] = "a lot"
+    with pytest.raises(ConfigurationError) as caught:
+        product_from(data, "mine.toml")
+    assert caught.value.message.startswith("mine.toml: 5 problems\n")
+    for key in ("titel", "strata", "record", "tables[0].lines[0].depth", "strategies[0].total"):
+        assert key in caught.value.message
+
+
+def test_a_short_definition_has_what_is_usual():
+    data = of_product(PRODUCTS["e2e_1940"])
+    made = product_from(
+        {key: data[key] for key in ("name", "attributes", "geolevels", "strategies")} | {"name": "mine"}
+    )
+    assert (made.title, made.total_at, made.class_query, made.strata) == ("mine", "none", "", "detailed")
+    assert made.default_levels == tuple(level.name for level in PRODUCTS["e2e_1940"].geolevels)
+    assert [column.name for column in made.microdata.person] == ["GEOCODE", "HHGQ", "AGE18PLUS", "HISPANIC", "RACE"]
+    assert made.microdata.person[2].source == "recode:age18plus:0,1"
+    assert made.files(units=True) == ("person",)
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_as_data_is_the_same_product(name):
+    text = tomli_w.dumps(product_data(PRODUCTS[name]))
+    assert product_from(tomllib.loads(text)) == PRODUCTS[name]
+
+
+def test_a_column_that_no_line_makes_is_no_data():
+    made = PRODUCTS["e2e_2018"]
+    table = made.tables[0]
+    union = replace(table.columns[1], where=(table.columns[1].where[0], table.columns[2].where[0]), name="P0010002")
+    odd = replace(table, columns=(table.columns[0], union))
+    with pytest.raises(ConfigurationError, match="P0010002 is a union"):
+        product_data(replace(made, tables=(odd,)))
+    with pytest.raises(ConfigurationError, match="columns are not numbered"):
+        product_data(replace(made, tables=(replace(table, columns=(replace(table.columns[0], name="Total"),)),)))
 
 
 def test_what_is_missing_is_said():

@@ -1,0 +1,177 @@
+"""`product`: a census of one's own, written as a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from das_spark.cli.options import Json, console
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.report import number, table
+
+if TYPE_CHECKING:
+    from das_spark.products import Product
+
+app = typer.Typer(
+    name="product",
+    help="Write, check and show products: what is counted, and how a budget is spent.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_Named = Annotated[
+    str, typer.Argument(metavar="PRODUCT", help="File such as my_census.toml, or the name of a product.")
+]
+
+
+@app.callback()
+def _commands() -> None:
+    """Write, check and show products: what is counted, and how a budget is spent."""
+
+
+@app.command("new")
+def new(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="File to write, such as my_census.toml.")],
+    like: Annotated[
+        str | None, typer.Option("--like", metavar="PRODUCT", help="Begin with a copy of this product.")
+    ] = None,
+) -> None:
+    """Write a product file to begin with.
+
+    Example: das-spark product new my_census.toml
+    """
+    if out.suffix != ".toml":
+        raise ConfigurationError(f"{out}: a product file is called .toml", hint=f"write {out.stem}.toml")
+    text = _TEMPLATE % {"name": out.stem} if like is None else _toml(_found(like), out.stem)
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise OutputError(f"{out}: is there already", hint="choose another name; nothing is overwritten") from error
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror})") from error
+    console().print(f"{out}: a product to begin with. Next: das-spark product check {out}", markup=False)
+
+
+@app.command("check")
+def check(product: _Named) -> None:
+    """Find everything that is wrong with a product, all at once, by the path of the key.
+
+    Example: das-spark product check my_census.toml
+    """
+    found = _found(product)
+    size, strategies = number(found.schema.size), number(len(found.strategies))
+    print_ = console().print
+    print_(f"{product}: fine. {found.name}: {size} cells, strategies: {strategies}.", markup=False, highlight=False)
+
+
+@app.command("show")
+def show(
+    product: _Named,
+    toml: Annotated[bool, typer.Option("--toml", help="Print it as a product file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a product: attributes, recodes, geolevels, strategies and what each of their queries costs.
+
+    Example: das-spark product show e2e_1940 --toml
+    """
+    found = _found(product)
+    if toml or as_json:
+        typer.echo(_toml(found, found.name) if toml else json.dumps(_data(found, found.name), indent=2), nl=as_json)
+        return
+    print_ = console().print
+    print_(f"{found.name}: {found.title}", markup=False, highlight=False)
+    print_(f"counts {found.counted}; one of them is in one cell of one geounit of every level\n", markup=False)
+    attributes = [
+        (each.name, number(each.size), "; ".join(each.levels), ", ".join(recode.name for recode in each.recodes))
+        for each in found.schema.attributes
+    ]
+    print_(
+        table(f"{number(found.schema.size)} cells", ("attribute", "levels", "labels", "recodes"), attributes, left=4)
+    )
+    levels = [(level.name, number(level.length)) for level in found.geolevels]
+    print_(table("Geolevels, root first", ("geolevel", "characters of a geocode"), levels, left=1))
+    for strategy in found.strategies.values():
+        rows = [
+            (level.geolevel, str(level.share), item.query, str(item.share), number(found.schema.query(item.query).rows))
+            for level in strategy.budget.levels
+            for item in level.queries
+        ]
+        title = f"Strategy {strategy.name}: {strategy.budget.total} ({strategy.budget.framework}). {strategy.title}"
+        print_(table(title, ("geolevel", "share", "query", "share of it", "answers"), rows, left=4))
+    print_(_SENSITIVITY, markup=False, highlight=False)
+
+
+def _found(named: str) -> Product:
+    from das_spark.config import find_product  # noqa: PLC0415 - `das-spark product --help` needs no numbers
+
+    return find_product(named)
+
+
+def _data(product: Product, name: str) -> dict[str, Any]:
+    from das_spark.products import product_data  # noqa: PLC0415
+
+    return product_data(product) | {"name": name}
+
+
+def _toml(product: Product, name: str) -> str:
+    import tomli_w  # noqa: PLC0415 - for this command alone
+
+    return tomli_w.dumps(_data(product, name))
+
+
+#: `das_spark.privacy.mechanisms` has the argument; a query that did not count every record once would be refused.
+_SENSITIVITY = """
+Neighbours differ in one record that is another one. It leaves one answer of a query at a geolevel and enters another,
+so that every query has L1 sensitivity 2 and squared L2 sensitivity 2."""
+
+_TEMPLATE = """\
+# A product: what is counted, in which geounits, and on which questions a budget is spent.
+#   das-spark product check %(name)s.toml
+# A run file names it by run.product = "%(name)s.toml". All keys: das_spark/products/README.md
+name = "%(name)s"
+title = "People of a small country"
+
+# Geolevels from the top. A geocode begins with that of the geounit above; `length` is its number of characters.
+geolevels = [
+    {name = "Country", length = 0},     # one geounit, without a geocode
+    {name = "District", length = 3},
+    {name = "Village", length = 6},
+]
+# Where the number of people is published exactly; "none" for nowhere.
+total_at = "Country"
+
+# A cell is a combination of levels. In tables of counts a level has its number, from 0.
+[[attributes]]
+name = "age"
+levels = ["0 to 17", "18 to 64", "65 and over"]
+recodes = [{name = "adult", groups = {"Under 18" = [0], "18 and over" = [1, 2]}}]
+
+[[attributes]]
+name = "sex"
+levels = ["Female", "Male"]
+
+# All shares are exact, and sum to 1. Queries multiply attributes or recodes; "detailed" has every cell, "total" one.
+[[strategies]]
+name = "main"
+framework = "zcdp"                      # total is rho; "pure_dp": total is epsilon
+total = "1/2"
+geolevels = {Country = "1/10", District = "3/10", Village = "6/10"}
+queries = {total = "1/4", "adult * sex" = "1/4", detailed = "1/2"}
+
+# Published tables are sums of cells; a line counts whoever has its levels, and no more than the line it stands under.
+[[tables]]
+name = "T1"
+title = "Sex"
+universe = "Total population"
+prefix = "T001"
+lines = [
+    {depth = 0, label = "Total", levels = {}},
+    {depth = 1, label = "Female", levels = {sex = [0]}},
+    {depth = 1, label = "Male", levels = {sex = [1]}},
+]
+"""

@@ -1,0 +1,126 @@
+"""The product of a run: one that comes with das_spark or with an installed package, or one that stands in a file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Final
+
+from das_spark.config.load import near, text_of
+from das_spark.errors import ConfigurationError, DasError
+from das_spark.products import PRODUCTS, Product, product_data, product_from
+
+#: Entry points of packages that bring products: name -> the product, or a function of nothing that makes it.
+GROUP: Final = "das_spark.products"
+#: Ending of a file of plain data, and what stands between a Python file and the name of the product in it.
+FILE: Final = ".toml"
+_PYTHON: Final = ".py:"
+
+
+def find_product(named: str) -> Product:
+    """The product that a run file names.
+
+    Args:
+        named: A name; the path of a TOML file; or the path of a Python file and a name in it, `my.py:PRODUCT`.
+
+    Raises:
+        ConfigurationError: There is no such product or file, the file has problems, or a product that comes with
+            das_spark has the same name.
+    """
+    if named in PRODUCTS:
+        return PRODUCTS[named]
+    if named.endswith(FILE):
+        return _own(read_product(Path(named)), named)
+    if _PYTHON in named:
+        return _own(_from_python(named), named)
+    brought = {each.name: each for each in entry_points(group=GROUP)}
+    if named in brought:
+        return _own(_called(brought[named].load(), f"entry point {named!r}"), f"entry point {named!r}")
+    known = [*PRODUCTS, *brought]
+    hint = near(named, known) or f"known: {', '.join(known)}; or name a file, such as my_census{FILE}"
+    raise ConfigurationError(f"unknown product '{named}'", hint=hint)
+
+
+def read_product(path: Path) -> Product:
+    """Read a product from a TOML file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigurationError: With all that is wrong, each with the path of its key.
+    """
+    try:
+        data = tomllib.loads(text_of(path))
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"{path}: no such product file") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path}: is not TOML: {error}") from error
+    return product_from(data, str(path))
+
+
+def _from_python(named: str) -> Product:
+    path, _, name = named.rpartition(":")
+    if not Path(path).is_file():
+        raise ConfigurationError(f"{path}: no such Python file")
+    spec = spec_from_file_location(f"das_spark_product_{Path(path).stem}", path)
+    assert spec is not None  # noqa: S101 - the ending is .py
+    assert spec.loader is not None  # noqa: S101
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except DasError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+    if not hasattr(module, name):
+        raise ConfigurationError(f"{path}: has no {name}")
+    return _called(getattr(module, name), named)
+
+
+def _called(found: object, where: str) -> Product:
+    made = found() if callable(found) else found
+    if not isinstance(made, Product):
+        raise ConfigurationError(f"{where}: is a {type(made).__name__}, and no Product")
+    return made
+
+
+def _own(product: Product, where: str) -> Product:
+    """A product whose definition is written into the configuration of its runs, so that it must fit in there."""
+    if product.name in PRODUCTS:
+        raise ConfigurationError(
+            f"{where}: a product that comes with das_spark is called {product.name!r}, too", hint="give it another name"
+        )
+    product_data(product)
+    return product
+
+
+def product_to_config(product: Product) -> dict[str, Any]:
+    """What a configuration says of a product besides its name: nothing where every das_spark knows it."""
+    return {} if product.name in PRODUCTS else {"product": product_data(product)}
+
+
+def product_from_config(config: Mapping[str, Any]) -> Product:
+    """The product of a configuration.
+
+    Raises:
+        ConfigurationError: It is not known here, and not defined there.
+    """
+    if "product" in config:
+        return _defined(json.dumps(config["product"]))
+    name = config["run"]["product"]
+    if name not in PRODUCTS:
+        raise ConfigurationError(f"there is no product {name!r}")
+    return PRODUCTS[name]
+
+
+@lru_cache(maxsize=8)
+def _defined(text: str) -> Product:
+    return product_from(json.loads(text))
