@@ -49,7 +49,7 @@ class ReaderNeeds:
 
 def _tidy(what: str, geounit_keys: tuple[str, ...]) -> ReaderNeeds:
     """A folder of tables of known names, or the tables one by one."""
-    others = ("units", "geography", "columns", "code_base", UNITS_FROM_PEOPLE)
+    others = ("units", "geography", "columns", "code_base", "labels", "delimiter", "encoding", UNITS_FROM_PEOPLE)
     return ReaderNeeds(what, ("path", "persons"), others, ("units", "path"), geounit_keys, geounits_of_units=True)
 
 
@@ -95,13 +95,15 @@ def check_input(
             sentence = f"product '{product.name}' counts the units themselves: correct those that are too few"
             problems.add("input.unit_conflicts", f'{sentence}, and leave it at "fail"')
         if files:
-            counts_people = product is None or product.record == "person"
-            _check_files(section, needs, problems, units_invariant=units_invariant, counts_people=counts_people)
+            _check_files(section, product, needs, problems, units_invariant=units_invariant)
     if product is not None:
         attributes = [attribute.name for attribute in product.schema.attributes]
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]
         _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes], problems)
         _check_fields("code_base", section.code_base, attributes, problems)
+        _check_fields("labels", section.labels, attributes, problems)
+        for name in set(section.labels) & set(section.code_base):
+            problems.add(f"input.code_base.{name}", "the field holds labels (input.labels), and no codes")
 
 
 def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
@@ -215,13 +217,19 @@ def _check_units_from_people(
 
 
 def _check_files(
-    section: InputSettings, needs: ReaderNeeds, problems: Problems, *, units_invariant: bool, counts_people: bool
+    section: InputSettings, product: Product | None, needs: ReaderNeeds, problems: Problems, *, units_invariant: bool
 ) -> None:
+    counts_people = product is None or product.record == "person"
+    without_classes = product is not None and not product.class_query and "units" in needs.geounit_keys
     given = units_invariant and not section.units_from_people
     people = (needs.person_keys, "nothing says where the people are")
     housing = (needs.housing_keys, "nothing says where the housing units are")
     # Units that are made from people have no table: input.units is refused then, as it would not be read.
-    geounits = ("geography", "path") if section.units_from_people and needs.geounit_keys else needs.geounit_keys
+    geounits = needs.geounit_keys
+    if section.units_from_people and geounits:
+        geounits = ("geography", "path")
+    elif without_classes:  # records of people in no units need no units to be known
+        geounits = ("geography", "units", "path")
     wanted = [
         people if counts_people or not needs.housing_keys else housing,
         (needs.unit_keys if given else (), "the units are declared invariant, and nothing gives them"),

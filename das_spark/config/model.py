@@ -139,6 +139,9 @@ class InputSettings(Section):
         geography: Table of the geounits that exist, where no unit file says so.
         columns: Field of the system -> column of the file; a field without a row here is named alike in the file.
         code_base: Field -> first code in the file (1 where the file counts from one); 0 where missing.
+        labels: Attributes whose fields hold the labels of the levels, as the product spells them, in place of codes.
+        delimiter: What stands between the fields of CSV.
+        encoding: How CSV is encoded.
         unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
         units_from_people: Whether the units of each class are made from the people, where no counts are published.
         simulate: Arguments of the simulator; None where the run file has none.
@@ -154,6 +157,9 @@ class InputSettings(Section):
     geography: str | None = None
     columns: dict[str, str] = {}
     code_base: dict[str, int] = {}
+    labels: Annotated[tuple[str, ...], Strict(False)] = ()
+    delimiter: Annotated[str, Field(pattern=r'^[^"\\\r\n]$')] = ","
+    encoding: Literal["UTF-8", "ISO-8859-1"] = "UTF-8"
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
     simulate: SimulateSettings | None = None

@@ -396,9 +396,14 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
     return config if public.origin is None else {**config, "origin": public.origin.to_json()}
 
 
+#: Keys of `[input]` that there were not always.
+_YOUNGER: Final = ("published", "labels", "delimiter", "encoding")
+
+
 def _input_to_config(settings: InputSettings) -> dict[str, Any]:
-    """`[input]`; the run whose counts are held is left out where there is none, so that hashes stay what they were."""
-    return settings.model_dump(mode="json", exclude={"published"} if settings.published is None else None)
+    """`[input]`; keys that are younger are left out where they say nothing, so that hashes stay what they were."""
+    unsaid = {name for name in _YOUNGER if getattr(settings, name) == type(settings).model_fields[name].default}
+    return settings.model_dump(mode="json", exclude=unsaid)
 
 
 def _geography_to_config(plan: RunPlan) -> dict[str, Any]:

@@ -94,8 +94,9 @@ class Draw:
     def _generator(self, geocode: str) -> Generator:
         # Numbers of a fixed number of words, and the length before what varies: no two draws have the same words.
         words = [*_words(self.seed, 2), self.share.numerator, self.share.denominator, len(geocode)]
-        digits = int(geocode or "0")
-        words += _words(digits, 1 + digits.bit_length() // _WORD)
+        # As a number, which of letters is larger than any of as many digits.
+        number = int.from_bytes(geocode.encode()) if geocode.strip("0123456789") else int(geocode or "0")
+        words += _words(number, 1 + number.bit_length() // _WORD)
         return Generator(PCG64(SeedSequence(words)))
 
 

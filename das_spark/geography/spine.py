@@ -1,10 +1,11 @@
 """Geocodes and the spine: geolevels from the root to the leaf, each geounit inside exactly one of the level above.
 
-A geocode is a string of digits whose prefixes name the geounits that contain a geounit.
+A geocode is a string of digits, or of letters and digits, whose prefixes name the geounits that contain a geounit.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -24,16 +25,20 @@ BLOCK = CENSUS_BLOCK + 1
 LONGEST_GEOCODE = 48
 
 
-def check_geocode(geocode: str, length: int) -> str:
-    """The geocode, if it is exactly `length` digits; 0 asks for the root's, "0"."""
-    _check_digits(geocode)
+#: Characters of a geocode, as a class of a regular expression: of one that has letters, and of others.
+_LETTERS, _DIGITS = "[0-9A-Za-z_.-]", "[0-9]"
+
+
+def check_geocode(geocode: str, length: int, *, letters: bool = False) -> str:
+    """The geocode, if it is exactly `length` digits (or letters and digits); 0 asks for the root's, "0"."""
+    _check_characters(geocode, letters=letters)
     if length == 0:
         if geocode != ROOT_GEOCODE:
             message = f"geocode {geocode!r} stands at the root of the spine, whose only geocode is {ROOT_GEOCODE!r}"
             raise GeographyError(message)
     elif len(geocode) != length:
         raise GeographyError(
-            f"geocode {geocode!r} has {len(geocode)} digits, expected {length}",
+            f"geocode {geocode!r} has {len(geocode)} {_called(letters)}, expected {length}",
             hint="geocodes are text: keep their leading zeros",
         )
     return geocode
@@ -55,12 +60,18 @@ def block_geocode(block: str) -> str:
     return block[:11] + block[11:12] + block[11:]
 
 
-def _check_digits(geocode: str) -> None:
-    # isdigit alone would accept digits of other scripts, which int() reads as the same number.
-    if not (geocode.isascii() and geocode.isdigit()):
-        raise GeographyError(f"geocode {geocode!r} must consist of the digits 0-9 only, and of one at least")
+def _called(letters: bool) -> str:
+    return "characters" if letters else "digits"
+
+
+def _check_characters(geocode: str, *, letters: bool) -> None:
+    if not re.fullmatch(f"{_LETTERS if letters else _DIGITS}+", geocode):
+        of = "letters A-Z and a-z, digits and . _ - only" if letters else "the digits 0-9 only"
+        raise GeographyError(f"geocode {geocode!r} must consist of {of}, and of one at least")
     if len(geocode) > LONGEST_GEOCODE:
-        raise GeographyError(f"geocode {geocode!r} has {len(geocode)} digits, at most {LONGEST_GEOCODE} are allowed")
+        raise GeographyError(
+            f"geocode {geocode!r} has {len(geocode)} {_called(letters)}, at most {LONGEST_GEOCODE} are allowed"
+        )
 
 
 _CENSUS: Final = "census"
@@ -73,6 +84,7 @@ class Geolevel:
     Attributes:
         name: How budgets, tables and reports call the level.
         length: Number of digits of its geocodes, a prefix of every geocode below; 0 for a root with geocode "0".
+        letters: Whether its geocodes, and so those of all levels below, may have letters and `.`, `_`, `-` besides.
 
     Raises:
         GeographyError: The name is empty or the length is out of range.
@@ -80,6 +92,7 @@ class Geolevel:
 
     name: str
     length: int
+    letters: bool = False
 
     def __post_init__(self) -> None:
         """Check name and length."""
@@ -133,6 +146,16 @@ class Spine:
                 f"total_key: digits {start} to {start + length - 1} are not the last ones of the top geolevel, or of "
                 "one just below a root of length 0"
             )
+
+    @property
+    def letters(self) -> bool:
+        """Whether geocodes may have letters."""
+        return any(level.letters for level in self.levels)
+
+    @property
+    def characters(self) -> str:
+        """What a geocode consists of, as a class of a regular expression."""
+        return _LETTERS if self.letters else _DIGITS
 
     def total_key_at(self, name: str | None) -> tuple[int, int] | None:
         """The digits that geounits of a level share when only their sum has an invariant total.
@@ -217,10 +240,10 @@ class Spine:
         """
         below = self.levels[self.index(name) :]
         if len(geocode) in {level.length for level in below}:
-            check_geocode(geocode, len(geocode))
+            check_geocode(geocode, len(geocode), letters=self.letters)
         elif not (geocode == ROOT_GEOCODE and below[0].length == 0):
             lengths = ", ".join(f"{level.length} ({level.name})" for level in below)
-            raise GeographyError(f"geocode {geocode!r} has {len(geocode)} digits, expected {lengths}")
+            raise GeographyError(f"geocode {geocode!r} has {len(geocode)} {_called(self.letters)}, expected {lengths}")
         return geocode[: below[0].length] or ROOT_GEOCODE
 
     def parent(self, geocode: str, name: str) -> str:
@@ -229,6 +252,6 @@ class Spine:
         Raises:
             GeographyError: The level is unknown or the geocode is none of its geocodes.
         """
-        check_geocode(geocode, self.level(name).length)
+        check_geocode(geocode, self.level(name).length, letters=self.letters)
         above = self.parent_level(name)
         return "" if above is None else self.geocode_at(geocode, above.name)

@@ -15,6 +15,8 @@ from das_spark.io.input_files import first_line
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from das_spark.geography import Spine
+
 _COLUMNS: Final = 2
 _HINT: Final = "evaluation.areas (or --areas) names a CSV of geocode and area"
 
@@ -25,19 +27,20 @@ def require_areas(path: Path) -> None:
         raise InputError(f"{path}: no such file", hint=_HINT)
 
 
-def look_at_areas(path: Path, length: int) -> None:
+def look_at_areas(path: Path, spine: Spine) -> None:
     """See without Spark whether a file of areas can be used: columns, geocodes, and that no geocode has two areas."""
     require_areas(path)
     names = next(csv.reader([first_line(str(path))]), [])
     if len(names) < _COLUMNS:
         raise InputError(f"{path}: has {len(names)} columns, expected {_COLUMNS}: geocode and area", hint=_HINT)
-    codes = _codes(path, names)
-    digits = pc.match_substring_regex(codes, f"^[0-9]{{{length - 1},{length}}}$")
-    wrong = pc.sum(pc.invert(digits)).as_py() or 0
+    codes, length = _codes(path, names), spine.leaf.length
+    least = length if spine.letters else length - 1
+    form = pc.match_substring_regex(codes, f"^{spine.characters}{{{least},{length}}}$")
+    wrong = pc.sum(pc.invert(form)).as_py() or 0
     if wrong:
+        wanted = "characters" if spine.letters else f"digits (or {length - 1}, of census blocks)"
         raise InputError(
-            f"{path}, {names[0]}: expected geocodes of {length} digits (or {length - 1}, of census blocks); not so in "
-            f"{wrong:,} of {len(codes):,} rows",
+            f"{path}, {names[0]}: expected geocodes of {length} {wanted}; not so in {wrong:,} of {len(codes):,} rows",
             hint="codes are text with their leading zeros, of the lowest geolevel of the run",
         )
     counted = pc.value_counts(_widened(codes, length - 1))

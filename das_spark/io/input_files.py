@@ -10,7 +10,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from glob import glob
 from typing import Literal
 
@@ -36,7 +38,23 @@ _COMPRESSED = {
 }
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+@dataclass(frozen=True, slots=True)
+class CsvForm:
+    """How tables of CSV are written.
+
+    Attributes:
+        delimiter: Between the fields; one character.
+        encoding: Of the text.
+    """
+
+    delimiter: str = ","
+    encoding: str = "UTF-8"
+
+
+PLAIN_CSV = CsvForm()
 
 
 def is_remote(path: str) -> bool:
@@ -66,15 +84,16 @@ def data_files(path: str) -> list[str]:
     return [path] if POSIX.is_file(path) else [file for file in sorted(glob(path)) if POSIX.is_file(file)]
 
 
-def first_line(file: str, *, utf8: bool = True) -> str:
-    """The first line of a text file, plain or compressed, without its end; without `utf8` each byte is a character."""
+def first_line(file: str, encoding: str = PLAIN_CSV.encoding) -> str:
+    """The first line of a text file, plain or compressed, without its end."""
     line = _begin(file).partition(b"\n")[0].rstrip(b"\r")
     try:
-        return line.decode("utf-8") if utf8 else line.decode("latin-1")
+        return line.decode(encoding)
     except UnicodeDecodeError:
         raise InputError(
             f"{file}: its first line is no UTF-8 text",
-            hint="save it as UTF-8: iconv -f ENCODING -t UTF-8, where ENCODING is that of the file, such as ISO-8859-1",
+            hint="save as UTF-8: iconv -f ENCODING -t UTF-8, where ENCODING is that of the file, such as ISO-8859-1, "
+            "which a table of [input] may have, too: input.encoding",
         ) from None
 
 
@@ -102,9 +121,9 @@ def _begin(file: str) -> bytes:
     return begin.removeprefix(_BOM)
 
 
-def _columns_of(path: str, files: Sequence[str]) -> tuple[str, ...]:
+def _columns_of(path: str, files: Sequence[str], form: CsvForm) -> tuple[str, ...]:
     """Names of the columns of a table, whose files all have the same."""
-    columns = _parquet_columns if _is_parquet(files) else _csv_columns
+    columns = _parquet_columns if _is_parquet(files) else partial(_csv_columns, form=form)
     if not _is_parquet(files):
         files = [file for file in files if POSIX.size(file)] or files[:1]
     first, *others = files
@@ -124,14 +143,18 @@ def _is_parquet(files: Iterable[str]) -> bool:
     return not any(file.lower().endswith(CSV) for file in files)
 
 
-def _csv_columns(file: str) -> tuple[str, ...]:
-    line = first_line(file)
-    names = next(csv.reader([line]), [])
+def _csv_columns(file: str, form: CsvForm) -> tuple[str, ...]:
+    line = first_line(file, form.encoding)
+    names = next(csv.reader([line], delimiter=form.delimiter), [])
     if len(names) == 1:
         for sign, name in _DELIMITERS.items():
-            if sign in line:
-                hint = "write it with commas, or as Parquet"
-                raise InputError(f"{file}: its columns are delimited by {name}, and commas are read", hint=hint)
+            if sign in line and sign != form.delimiter:
+                read = _DELIMITERS.get(form.delimiter, f"signs {form.delimiter!r}")
+                said = "\\t" if sign == "\t" else sign
+                hint = (
+                    f'say so by input.delimiter = "{said}" where the table is one of [input], or write it with commas'
+                )
+                raise InputError(f"{file}: its columns are delimited by {name}, and {read} are read", hint=hint)
     return tuple(names)
 
 
@@ -224,14 +247,14 @@ def format_of(path: str) -> Format:
     return "csv" if csv else "parquet"
 
 
-def columns_in(path: str) -> tuple[str, ...] | None:
+def columns_in(path: str, form: CsvForm = PLAIN_CSV) -> tuple[str, ...] | None:
     """Names of the columns of a table, seen without Spark; None where it is left to Spark."""
     require_path(path)
     files = data_files(path)
     if not files:
         return None
     format_of(path)
-    return _columns_of(path, files)
+    return _columns_of(path, files, form)
 
 
 def companion(folder: str, name: str) -> str | None:

@@ -160,7 +160,7 @@ def area_intervals(
             hint='measure with measurement.rows = "all"',
         )
     census = plan.product.census(plan.spine)
-    look_at_areas(areas, census.leaf.length)
+    look_at_areas(areas, census)
     # One of its own where nothing is named: two commands may work in one folder.
     scratch = unfinished_beside(Path(f"intervals-{token_hex(8)}") if beside is None else beside)
     with disk_errors(beside or scratch), _passes(measured.source, tables, scratch, spark) as passes:

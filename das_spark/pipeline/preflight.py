@@ -245,9 +245,9 @@ def _evaluate(ahead: Ahead) -> Iterator[Trial]:
     plan = ahead.plan
     areas = plan.evaluation.areas
     if ahead.files and areas is not None:
-        length = plan.product.census(plan.spine).leaf.length
+        census = plan.product.census(plan.spine)
         fix = "name a CSV of geocode and area, or leave evaluation.areas out"
-        yield Trial("evaluation.areas", partial(look_at_areas, Path(areas), length), fix, reads=True)
+        yield Trial("evaluation.areas", partial(look_at_areas, Path(areas), census), fix, reads=True)
     path = plan.geography.path
     if plan.spine.is_census and path is not None and Path(path).exists():  # the report does without what is gone
         yield from _geography(ahead)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import EnvironmentProblemError
-from das_spark.io.input_files import data_files, first_line, is_folder, is_remote
+from das_spark.io.input_files import PLAIN_CSV, CsvForm, data_files, first_line, is_folder, is_remote
 from das_spark.spark.engine import in_tasks, is_sail
 
 if TYPE_CHECKING:
@@ -83,18 +84,18 @@ def text_lines(
     return in_tasks(_files(spark, paths, patterns), _Lines(encoding, schema), from_arrow_schema(schema))
 
 
-def csv_rows(spark: SparkSession, path: str) -> DataFrame:
+def csv_rows(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> DataFrame:
     """The rows of CSV files with a line of names: texts (null where there is none), `MALFORMED`, and `POSITION`.
 
     Rows that do not have as many fields as the names are kept, for checks to count: Spark would otherwise write such a
     row, which is confidential, into its logs.
     """
     if not is_sail(spark):
-        columns = spark.read.csv(path, header=True, inferSchema=False).schema
+        read = partial(spark.read.option("columnPruning", value=False).csv, path, header=True)
+        read = partial(read, sep=form.delimiter, encoding=form.encoding)
+        columns = read(inferSchema=False).schema
         # Whole rows are parsed: with fewer columns Spark would not notice a field too many.
-        rows = spark.read.option("columnPruning", value=False).csv(
-            path,
-            header=True,
+        rows = read(
             schema=columns.add(MALFORMED, StringType()),
             enforceSchema=False,
             mode="PERMISSIVE",
@@ -102,10 +103,10 @@ def csv_rows(spark: SparkSession, path: str) -> DataFrame:
         )
         return with_position(rows)
     files = _files(spark, [path], ())
-    names = _names(data_files(path))
+    names = _names(data_files(path), form)
     schema = pa.schema([*((name, pa.string()) for name in (*names, MALFORMED)), *zip(POSITION, _TYPES, strict=True)])
     columns = StructType([StructField(each.name, each.dataType) for each in from_arrow_schema(schema).fields])
-    return in_tasks(files, _Table(names, schema), columns)
+    return in_tasks(files, _Table(names, schema, form), columns)
 
 
 def _files(spark: SparkSession, paths: Sequence[str], patterns: Sequence[str]) -> DataFrame:
@@ -128,11 +129,11 @@ def _text(file: str, encoding: str = _UTF8) -> str:
         return str(stream.read().decode(encoding, "replace")).removeprefix("\ufeff")
 
 
-def _names(files: Sequence[str]) -> tuple[str, ...]:
+def _names(files: Sequence[str], form: CsvForm) -> tuple[str, ...]:
     """The names in the first line of CSV files, those that stand twice as Spark calls them."""
-    first = next(filter(None, map(first_line, files)), "")
-    unnamed = csv.ReadOptions(autogenerate_column_names=True)
-    table = csv.read_csv(io.BytesIO(f"{first}\n".encode()), read_options=unnamed)
+    first = next(filter(None, (first_line(file, form.encoding) for file in files)), "")
+    unnamed, parsed = csv.ReadOptions(autogenerate_column_names=True), csv.ParseOptions(delimiter=form.delimiter)
+    table = csv.read_csv(io.BytesIO(f"{first}\n".encode()), read_options=unnamed, parse_options=parsed)
     found = [str(column[0].as_py() or "") for column in table.columns] if first else []
     lower = [name.lower() for name in found]
     return tuple(
@@ -171,6 +172,7 @@ class _Table:
 
     names: tuple[str, ...]
     schema: pa.Schema
+    form: CsvForm
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -178,7 +180,7 @@ class _Table:
                 yield from self._rows(file)
 
     def _rows(self, file: str) -> Iterator[pa.RecordBatch]:
-        text = _text(file)
+        text = _text(file, self.form.encoding)
         if not text:
             return
         odd: list[tuple[int, str]] = []
@@ -190,7 +192,7 @@ class _Table:
         table = csv.read_csv(
             io.BytesIO(text.encode()),
             read_options=csv.ReadOptions(column_names=list(self.names), skip_rows=1, use_threads=False),
-            parse_options=csv.ParseOptions(invalid_row_handler=keep, escape_char="\\"),
+            parse_options=csv.ParseOptions(delimiter=self.form.delimiter, invalid_row_handler=keep, escape_char="\\"),
             convert_options=csv.ConvertOptions(
                 column_types=dict.fromkeys(self.names, pa.string()),
                 null_values=[""],

@@ -293,7 +293,7 @@ def some_unknown_to(geounits: DataFrame, tables: Sequence[DataFrame], spine: Spi
 def some_wrong_geocodes(geounits: DataFrame, spine: Spine, number: int) -> list[Row]:
     """Level and geocode of some geounits whose geocodes are not of as many digits as those of their level."""
     length = by_level(spine, lambda depth: F.lit(spine.levels[depth].length or 1))
-    wrong = ~F.col("geocode").rlike("^[0-9]+$") | (F.length("geocode") != length)
+    wrong = ~F.col("geocode").rlike(f"^{spine.characters}+$") | (F.length("geocode") != length)
     return first_rows(geounits.where(wrong), number, "level", "geocode")
 
 

@@ -511,9 +511,9 @@ def _odd_parent(spine: Spine) -> Column:
 
 
 def _fits(spine: Spine) -> Column:
-    """Whether a geocode has the digits of its level."""
+    """Whether a geocode has the characters of its level."""
     length = by_level(spine, lambda depth: F.lit(spine.levels[depth].length or 1))
-    return F.col("geocode").rlike("^[0-9]+$") & (F.length("geocode") == length)
+    return F.col("geocode").rlike(f"^{spine.characters}+$") & (F.length("geocode") == length)
 
 
 def _level_above(spine: Spine) -> Column:

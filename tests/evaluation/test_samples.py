@@ -108,6 +108,8 @@ def test_seeds_shares_and_geounits_are_independent_and_the_same_draw_is_not():
         "share": deviations(Draw(Fraction(1, 4), 1), "12"),
         "geounit": deviations(Draw(HALF, 1), "13"),
         "longer geocode": deviations(Draw(HALF, 1), "012"),
+        "letters": deviations(Draw(HALF, 1), "1a"),
+        "other letters": deviations(Draw(HALF, 1), "a1"),
         "whole": deviations(Draw(HALF, 1), ""),
     }
     for name, other in others.items():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from das_spark.errors import InputError
+from das_spark.geography import Geolevel, Spine
 from das_spark.io.area_files import look_at_areas, require_areas
 
+BLOCK_SPINE = Spine((Geolevel("Block", 16),))
 BLOCKS = ("4400700010011000", "4400700010012001")
 
 
@@ -17,21 +19,21 @@ def written(path, codes, head="geocode,area"):
 
 
 def test_geocodes_of_leaves_and_of_census_blocks_are_taken(tmp_path):
-    look_at_areas(written(tmp_path, BLOCKS), 16)
-    look_at_areas(written(tmp_path, ["440070001001000", BLOCKS[1]]), 16)
-    look_at_areas(written(tmp_path, []), 16)
-    look_at_areas(written(tmp_path, BLOCKS, head="\ufeffGEOCODE,AREA"), 16)
+    look_at_areas(written(tmp_path, BLOCKS), BLOCK_SPINE)
+    look_at_areas(written(tmp_path, ["440070001001000", BLOCKS[1]]), BLOCK_SPINE)
+    look_at_areas(written(tmp_path, []), BLOCK_SPINE)
+    look_at_areas(written(tmp_path, BLOCKS, head="\ufeffGEOCODE,AREA"), BLOCK_SPINE)
 
 
 def test_a_census_block_and_its_geocode_are_one_geounit(tmp_path):
     with pytest.raises(InputError, match=f"geocode {BLOCKS[0]} stands twice"):
-        look_at_areas(written(tmp_path, [BLOCKS[0], "440070001001000"]), 16)
+        look_at_areas(written(tmp_path, [BLOCKS[0], "440070001001000"]), BLOCK_SPINE)
 
 
 @pytest.mark.parametrize("codes", [["7000100110"], ["44007"], ["44007000100110000"], [""], ["x" * 16]])
 def test_codes_of_other_lengths_are_counted(tmp_path, codes):
     with pytest.raises(InputError, match=r"expected geocodes of 16 digits .* not so in 1 of 3 rows") as caught:
-        look_at_areas(written(tmp_path, [*BLOCKS, *codes]), 16)
+        look_at_areas(written(tmp_path, [*BLOCKS, *codes]), BLOCK_SPINE)
     assert "leading zeros" in caught.value.hint
 
 
@@ -43,4 +45,4 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_rows_with_too_many_fields_are_passed_over_as_the_report_does(tmp_path):
     file = written(tmp_path, BLOCKS)
     file.write_text(file.read_text() + "4400700010013001,a,b\n")
-    look_at_areas(file, 16)
+    look_at_areas(file, BLOCK_SPINE)

@@ -83,7 +83,7 @@ class Delimited:
         for path in paths:
             require_path(path)
             for each in data_files(path):
-                line = first_line(each, utf8=False)
+                line = first_line(each, "latin-1")
                 if not line:
                     raise InputError(f"{file}: the file is empty, so no geounit exists")
                 _names(line, wanted, file=file, kind=kind)

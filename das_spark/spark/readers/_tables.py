@@ -14,7 +14,7 @@ from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, 
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
-from das_spark.io.input_files import columns_in, data_files, format_of, has_rows
+from das_spark.io.input_files import PLAIN_CSV, CsvForm, columns_in, data_files, format_of, has_rows
 from das_spark.spark.input_rows import MALFORMED, csv_rows, parquet_rows, with_position
 from das_spark.spark.problems import (
     FAULTS,
@@ -35,11 +35,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from das_spark.config import InputSettings
+    from das_spark.geography import Spine
     from das_spark.products import CodedField
 
 
 _LARGEST: Final = 2**63 - 1
 """The largest count that an int64 can hold."""
+
+_SOME_LABELS: Final = 6
+"""Labels of an attribute that a message shows."""
 
 NO_GEOUNIT: Final = "no geounit exists"
 """What a table of geounits without a row means."""
@@ -47,13 +51,18 @@ NO_GEOUNIT: Final = "no geounit exists"
 Found = tuple["DataFrame", list[Problem]]
 
 
-def read_table(spark: SparkSession, path: str) -> DataFrame:
+def csv_form(settings: InputSettings) -> CsvForm:
+    """How the tables of a run are written where they are CSV."""
+    return CsvForm(settings.delimiter, settings.encoding)
+
+
+def read_table(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> DataFrame:
     """Open a table with named columns; rows of CSV that are not whole are found by :func:`row_checks`."""
-    columns_in(path)
+    columns_in(path, form)
     with reading(path):
         if format_of(path) == "parquet":
             return parquet_rows(spark, path)
-        return csv_rows(spark, path)
+        return csv_rows(spark, path, form)
 
 
 def names_of(frame: DataFrame) -> list[str]:
@@ -121,7 +130,7 @@ class TidyTable(Names):
     @classmethod
     def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> TidyTable:
         """Open a CSV or Parquet table."""
-        frame = with_position(read_table(spark, file))
+        frame = with_position(read_table(spark, file, csv_form(settings)))
         return cls(file, tuple(names_of(frame)), settings, frame, row_checks(file, frame))
 
     def column(self, field: str) -> Column:
@@ -160,8 +169,16 @@ class TidyTable(Names):
         self.check(field, "a count of 0 or more", number < 0)
         return number
 
-    def level(self, coded: CodedField) -> Column:
-        """The level of a coded field; codes that are the numbers of levels begin at the code base of the settings."""
+    def level(self, coded: CodedField, labels: Sequence[str], attribute: str = "") -> Column:
+        """The level of a coded field, by its codes; or by the labels of the levels, where the settings say so.
+
+        Codes that are the numbers of levels begin at the code base of the settings.
+        """
+        if attribute in self.settings.labels:
+            text = self.column(coded.name).cast("string")
+            some = ", ".join(map(repr, labels[:_SOME_LABELS])) + (", ..." if len(labels) > _SOME_LABELS else "")
+            self.check(coded.name, f"a label of {attribute}: {some}", is_not(text.isin(*labels)))
+            return (F.array_position(F.array(*map(F.lit, labels)), text) - 1).cast("int")
         number, is_whole, fits = self.whole(coded.name)
         base = self.settings.code_base.get(coded.name, 0)
         if coded.first is not None:
@@ -177,13 +194,14 @@ class TidyTable(Names):
         self.check(coded.name, expected, is_not(known))
         return level_of(coded, number - base)
 
-    def geocode(self, length: int) -> Column:
+    def geocode(self, spine: Spine) -> Column:
         """The geocode: text of as many digits as the lowest level has, or of a census block where that is the level."""
+        length, kind = spine.leaf.length, "characters" if spine.letters else "digits"
         column = self.column(GEOCODE).cast("string")
-        of_blocks = self.by_block and length == BLOCK
+        of_blocks = self.by_block and length == BLOCK and not spine.letters
         digits = CENSUS_BLOCK if of_blocks else max(length, 1)  # the root's geocode is "0"
-        expected = f"a geocode of {digits} digits, as text with its leading zeros"
-        self.check(GEOCODE, expected, is_not(column.rlike(f"^[0-9]{{{digits}}}$")))
+        expected = f"a geocode of {digits} {kind}, as text with its leading zeros"
+        self.check(GEOCODE, expected, is_not(column.rlike(f"^{spine.characters}{{{digits}}}$")))
         return (sixteen(column) if of_blocks else column).alias(GEOCODE)
 
     def problems(self, summed: str = "", total: Column | None = None) -> list[Problem]:
@@ -226,7 +244,7 @@ class TidyTable(Names):
 
 def look_at(path: str, settings: InputSettings, fields: Callable[[Names], Sequence[str]], *, without_rows: str) -> None:
     """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at."""
-    found = columns_in(path) if path else None
+    found = columns_in(path, csv_form(settings)) if path else None
     if found is None:
         return
     names = Names(path, found, settings)
@@ -266,7 +284,7 @@ def _vacant(table: TidyTable) -> Column:
 
 
 def _wide(table: TidyTable, target: Target) -> Found:
-    geocode = table.geocode(target.spine.leaf.length)
+    geocode = table.geocode(target.spine)
     units = [table.count(f"{UNITS}_{each}") for each in range(target.classes)]
     vacant = _vacant(table)
     problems = table.problems(UNITS, reduce(add, (each.cast("decimal(38,0)") for each in (*units, vacant))))
@@ -275,7 +293,7 @@ def _wide(table: TidyTable, target: Target) -> Found:
 
 
 def _long(table: TidyTable, target: Target) -> Found:
-    geocode, level = table.geocode(target.spine.leaf.length), table.level(target.unit_class)
+    geocode, level = table.geocode(target.spine), class_level(table, target)
     units, vacant = table.count(UNITS), _vacant(table)
     problems = table.problems(UNITS, units)
     rows = table.frame.select(geocode, level.alias("level"), units.alias(UNITS), vacant.alias(VACANT))
@@ -284,10 +302,15 @@ def _long(table: TidyTable, target: Target) -> Found:
     return frame, problems or table.repeated(rows, "each geounit and class in one row", "level")
 
 
+def class_level(table: TidyTable, target: Target) -> Column:
+    """The class of units, which a table of units may call by the labels of the attribute that tells that of people."""
+    return table.level(target.unit_class, target.product.unit_classes, target.product.class_query)
+
+
 def read_geography(table: TidyTable, target: Target) -> Found:
     """Read a table of the geounits that exist."""
     unknown = [F.lit(None).cast("array<bigint>").alias(UNITS), F.lit(None).cast("bigint").alias(VACANT)]
-    frame = table.frame.select(table.geocode(target.spine.leaf.length), *unknown)
+    frame = table.frame.select(table.geocode(target.spine), *unknown)
     problems = table.problems() or table.repeated(frame, "each geounit in one row")
     if not problems:
         table.require_some()

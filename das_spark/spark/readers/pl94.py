@@ -108,7 +108,7 @@ class _Kind:
     def look(self, path: str) -> None:
         """See without Spark that a file begins with a row of as many columns."""
         for file in data_files(path):
-            columns = first_line(file, utf8=False).count("|") + 1
+            columns = first_line(file, "latin-1").count("|") + 1
             if columns != self.columns:
                 expected = f"{columns} columns in its first line, expected {self.columns} delimited by |"
                 raise InputError(f"{file}: {expected}", hint=f"is it {self.pattern} of 2020, as published?")

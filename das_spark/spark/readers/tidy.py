@@ -13,8 +13,8 @@ attributes of the product's schema, and ``unit`` or ``geocode``. With ``unit``, 
 of the unit, and a column of either in the table of persons is not read; without it, or with
 ``input.units_from_people``, both must be there.
 
-With ``input.units_from_people`` a table of geounits takes the place of the units. Where a product has recodes of its
-own for one of these readers, fields are those that it names.
+With ``input.units_from_people``, or where a product has no classes of units, a table of geounits takes the place of the
+units. Where a product has recodes of its own for one of these readers, fields are those that it names.
 
 `Tidy` reads a table of geography, a row a block, the entities in columns of known names; beside it may stand tables
 that say which blocks have group quarters, and a crosswalk to primitive geounits.
@@ -53,6 +53,7 @@ from das_spark.spark.readers._tables import (
     Found,
     Names,
     TidyTable,
+    class_level,
     look_at,
     names_of,
     read_geography,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 
 
 _COUNT: Final = "count"
+_OF_RECORDS: Final = "tidy_records"
 _NO_RECORD: Final = "there is no record to protect"
 
 
@@ -135,14 +137,17 @@ def _locate(settings: InputSettings, reader: str, product: Product) -> _Places:
     persons, units, geography = settings.persons, settings.units, settings.geography
     if settings.path:
         require_path(settings.path)
-        persons = persons or companion(settings.path, name) or f"{settings.path.rstrip('/')}/{name}.parquet"
+        # Housing units may be called persons, as what is counted was once called whatever it is.
+        known = (name, "persons") if product.record == "unit" else (name,)
+        found = (companion(settings.path, each) for each in known)
+        persons = persons or next(filter(None, found), f"{settings.path.rstrip('/')}/{name}.parquet")
         of_households = companion(settings.path, _LIVING_QUARTERS) if product.record == "household" else None
         units = units or of_households or companion(settings.path, "units")
         if not is_remote(settings.path):
             geography = geography or companion(settings.path, "geography")
     persons = required(persons, "input.persons", reader)
     require_path(persons)
-    if settings.units_from_people:
+    if settings.units_from_people or (reader == _OF_RECORDS and not product.class_query):
         units, geography = None, geography or units  # a table of units says which geounits exist, and no more
     if not units and not geography:
         raise PrivacyGuardError(
@@ -177,9 +182,15 @@ def _geounits_of(
     return units, problems
 
 
+def _levels(table: TidyTable, target: Target, fields: Mapping[str, CodedField]) -> dict[str, Column]:
+    """The levels of some attributes."""
+    labels = {attribute.name: attribute.levels for attribute in target.product.schema.attributes}
+    return {name: table.level(coded, labels[name], name) for name, coded in fields.items()}
+
+
 def _counts(table: TidyTable, target: Target) -> Found:
-    geocode = table.geocode(target.spine.leaf.length)
-    levels = {name: table.level(coded) for name, coded in target.recodes.attributes.items()}
+    geocode = table.geocode(target.spine)
+    levels = _levels(table, target, target.recodes.attributes)
     count = table.count(_COUNT)
     cell = cell_of(target.product.schema, levels).alias("cell")
     return table.frame.select(geocode, cell, count.alias(_COUNT)), table.problems(_COUNT, count)
@@ -193,7 +204,7 @@ _HOME: Final = "home"
 class TidyRecords:
     """Reads records of persons and units, as CSV or Parquet, files or folders."""
 
-    name: str = "tidy_records"
+    name: str = _OF_RECORDS
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
@@ -201,7 +212,7 @@ class TidyRecords:
         own = target.recodes.attributes
 
         def of_persons(names: Names) -> list[str]:
-            if settings.units_from_people or not names.has(_UNIT):
+            if _alone(settings, product) or not names.has(_UNIT):
                 return [GEOCODE, *(coded.name for coded in own.values())]
             return [_UNIT, *(coded.name for name, coded in own.items() if name != product.class_query)]
 
@@ -210,13 +221,13 @@ class TidyRecords:
         look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def _places(self, settings: InputSettings, product: Product) -> _Places:
-        if product.record != "person" or not product.class_query:
+        if product.record != "person":
             raise ConfigurationError(
                 f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
                 hint="use tidy_counts",
             )
         places = _locate(settings, self.name, product)
-        if not places.units and not settings.units_from_people:
+        if not places.units and not _alone(settings, product):
             raise PrivacyGuardError(
                 f"{places.persons}: person records without unit records; empty places would be published by omission",
                 hint="name the table of unit records: input.units",
@@ -230,7 +241,7 @@ class TidyRecords:
         homes: DataFrame | None = None
         problems: list[Problem] = []
         units_of = read_units
-        if not settings.units_from_people:
+        if not _alone(settings, product):
             homes, problems = _homes(TidyTable.open(spark, places.units, settings), target)
             units_of = partial(_units, homes)
         records, more = _people(people, homes, target)
@@ -245,9 +256,14 @@ class TidyRecords:
         return IngestedTables(counts, geounits)
 
 
+def _alone(settings: InputSettings, product: Product) -> bool:
+    """Whether records say themselves where they are and of what: units are made of them, or have no classes."""
+    return settings.units_from_people or not product.class_query
+
+
 def _homes(table: TidyTable, target: Target) -> Found:
     """Unit records: unit, geocode, home (class), vacant (0 or 1)."""
-    geocode, level = table.geocode(target.spine.leaf.length), table.level(target.unit_class)
+    geocode, level = table.geocode(target.spine), class_level(table, target)
     unit = _identity(table)
     vacant: Column = F.lit(0).cast("long")
     if table.has(VACANT):
@@ -280,13 +296,13 @@ def _repeated(table: TidyTable, unit: Column) -> list[Problem]:
 def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> Found:
     """Person records: geocode, cell; `homes` are the unit records, if there are any."""
     schema, of_class = target.product.schema, target.product.class_query
-    own = target.recodes.attributes.items()
+    own = target.recodes.attributes
     if homes is None or not table.has(_UNIT):
-        levels = {name: table.level(coded) for name, coded in own}
-        geocode = table.geocode(target.spine.leaf.length)
+        levels = _levels(table, target, own)
+        geocode = table.geocode(target.spine)
         return table.frame.select(geocode, cell_of(schema, levels).alias("cell")), table.problems()
     unit = _identity(table)
-    levels = {name: table.level(coded) for name, coded in own if name != of_class}
+    levels = _levels(table, target, {name: coded for name, coded in own.items() if name != of_class})
     problems = table.problems() or _without_unit(table, unit, homes)
     joined = table.frame.select(unit, cell_of(schema, levels).alias("of_person")).join(homes, _UNIT)
     cell = F.col("of_person") + cell_of(schema, {of_class: F.col(_HOME)})
