@@ -120,7 +120,10 @@ class FileLayout(StrEnum):
 
 def simulate(
     like: Annotated[
-        str, typer.Option("--like", metavar="NAME", help="quickstart, 1940, 2020; 2020-state or 2010-state: one state.")
+        str,
+        typer.Option(
+            "--like", metavar="NAME", help="quickstart, 1940, 2020, 2020-state, 2010-state, or a product file."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write; must not exist, or be empty.")],
     share: Annotated[str, typer.Option("--share", metavar="SHARE", help="Share of the whole, such as 1/100.")] = "1",

@@ -48,7 +48,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
-from das_spark.config.product_files import find_product
+from das_spark.config.product_files import PRODUCT_FILE, find_product
 from das_spark.config.published import held_counts, held_sentence
 from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries
@@ -78,6 +78,7 @@ __all__ = [
     "GEOUNITS_OF_UNITS",
     "OF_A_LEVEL",
     "PREPARING",
+    "PRODUCT_FILE",
     "READER_NEEDS",
     "EvaluationSettings",
     "ExpectedErrors",

@@ -18,7 +18,7 @@ from das_spark.products import PRODUCTS, Product, product_data, product_from
 #: Entry points of packages that bring products: name -> the product, or a function of nothing that makes it.
 GROUP: Final = "das_spark.products"
 #: Ending of a file of plain data, and what stands between a Python file and the name of the product in it.
-FILE: Final = ".toml"
+PRODUCT_FILE: Final = ".toml"
 _PYTHON: Final = ".py:"
 
 
@@ -34,7 +34,7 @@ def find_product(named: str) -> Product:
     """
     if named in PRODUCTS:
         return PRODUCTS[named]
-    if named.endswith(FILE):
+    if named.endswith(PRODUCT_FILE):
         return _own(read_product(Path(named)), named)
     if _PYTHON in named:
         return _own(_from_python(named), named)
@@ -42,7 +42,7 @@ def find_product(named: str) -> Product:
     if named in brought:
         return _own(_called(brought[named].load(), f"entry point {named!r}"), f"entry point {named!r}")
     known = [*PRODUCTS, *brought]
-    hint = near(named, known) or f"known: {', '.join(known)}; or name a file, such as my_census{FILE}"
+    hint = near(named, known) or f"known: {', '.join(known)}; or name a file, such as my_census{PRODUCT_FILE}"
     raise ConfigurationError(f"unknown product '{named}'", hint=hint)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.config import near
+from das_spark.config import PRODUCT_FILE, find_product, near
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
@@ -34,6 +34,7 @@ from das_spark.simulation import (
     entities,
     parts_of,
     person_cells,
+    population_kind,
 )
 from das_spark.store import discard, disk_errors, write_durably
 
@@ -135,8 +136,14 @@ def simulate(  # noqa: PLR0913 - an option each
 
 
 def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str) -> PopulationKind:
+    if like.endswith(PRODUCT_FILE) and layout == "tidy" and not product and lowest == _BLOCK:
+        _check_share(share)
+        return population_kind(find_product(like), like)
     if like not in LIKES:
-        raise ConfigurationError(f"there is no population {like!r}; known: {', '.join(LIKES)}", hint=near(like, LIKES))
+        raise ConfigurationError(
+            f"there is no population {like!r}; known: {', '.join(LIKES)}, and product files such as my_census.toml",
+            hint=near(like, LIKES),
+        )
     if layout not in _LAYOUTS:
         raise ConfigurationError(f"there is no layout {layout!r}", hint=f"known: {', '.join(_LAYOUTS)}")
     if like not in _LAYOUTS[layout]:
@@ -154,9 +161,13 @@ def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str
         raise ConfigurationError(
             f"tables that end at {lowest} are made in the layout 'tidy' for the product {DHC} alone"
         )
+    _check_share(share)
+    return LIKES[like]
+
+
+def _check_share(share: Fraction) -> None:
     if not 0 < share <= 1:
         raise ConfigurationError('share: expected a share above 0 and up to 1, such as "1/100"')
-    return LIKES[like]
 
 
 def _write(
@@ -170,7 +181,7 @@ def _write(
     progress: Callable[[int, int], None] | None,
 ) -> _Tally:
     tally = np.zeros(5, dtype=np.int64)
-    parts = parts_of(kind.name, share)
+    parts = kind.parts(share)
     text_writer = _ipums_writer if layout == "ipums" else _cef_writer
     writer = _tidy_writer(folder, kind) if layout == "tidy" else text_writer(folder, compress=compress)
     with writer as write:

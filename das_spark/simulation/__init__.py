@@ -1,7 +1,7 @@
 """Synthetic populations: the one package where numpy's random numbers are allowed.
 
 :data:`LIKES` names them: a small census for a first run, one like 1940, one like 2020 (the nation, or one state), and
-a state with the ages of the demonstration of 2010.
+a state with the ages of the demonstration of 2010. :func:`population_kind` makes one for any product of persons.
 Each is made in independent parts (one, or one a state), the same for the same seed and share. The figures that they
 are calibrated to stand in `states_1940` and `states_2020`, how people and places are drawn in `census_1940` and
 `census_2020`, and the areas that blocks of 2020 lie in in `entities_2020`.
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
+from das_spark.simulation.any_product import population_kind
 from das_spark.simulation.census_1940 import CENSUS_1940, state_of_1940
 from das_spark.simulation.census_2020 import CENSUS_2020, STATE_2020
 from das_spark.simulation.demonstration_2010 import DEMONSTRATION_2010
@@ -39,6 +40,7 @@ __all__ = [
     "household_fields",
     "parts_of",
     "person_cells",
+    "population_kind",
     "share_of",
     "state_of_1940",
 ]

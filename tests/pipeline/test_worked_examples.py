@@ -1,0 +1,39 @@
+"""The examples of products in files: synthetic people, a run, and tables that say what the microdata say."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from das_spark.config import load_plan
+from das_spark.config.load import FOLDER
+from das_spark.io.population_files import simulate
+from das_spark.pipeline import run_stages
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+
+#: Run file -> a column of a table, and which lines of the text file it counts.
+EXAMPLES = {
+    "england_and_wales_like": ("TS007", "Local_Authority", "TS0070003", lambda fields: fields[2] == "00"),
+    "establishments_like": ("E1", "NUTS1", "E0010002", lambda fields: fields[2] in "01"),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_simulated_protected_and_published(name, tmp_path, spark, tools):
+    table, level, column, counts = EXAMPLES[name]
+    summary = simulate(tmp_path / "input", str(FOLDER / "products" / f"{name}.toml"), Fraction(1, 10))
+    settings = [f"input.path={tmp_path / 'input'}", f"output.root={tmp_path / 'runs'}", 'output.microdata=["text"]']
+    plan = load_plan(FOLDER / f"{name}.toml", settings=settings)
+    public = run_stages(plan, run_id="example", test_key=tools.TEST_KEY, spark=spark).layout.public
+    assert json.loads(public.verification.read_text())["passed"]
+    lines = [line for file in public.microdata("person", "text").glob("part-*") for line in file.read_text().split()]
+    rows = tools.rows_of(public.tables.level(table, "parquet", level))
+    assert sum(row[column] for row in rows) == sum(counts(line.split("|")) for line in lines)
+    if plan.invariants.total_at is None:
+        assert len(lines) == pytest.approx(summary.persons, rel=0.1)
+        assert len(lines) != summary.persons
+    else:
+        assert len(lines) == summary.persons
