@@ -7,6 +7,7 @@ From Python as from the command line:
     plan = das_spark.load_plan("conf/quickstart.toml", settings=["budget.epsilon=1/2"])
     summary = das_spark.run(plan)
     report = das_spark.verify("runs/latest")
+    counts = das_spark.open_run("runs/latest").table("P1", "Tract").pandas()
 
 Importing the package imports neither Spark nor a solver; the functions do, when they are called.
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         TabulationSummary,
         VerificationReport,
     )
+    from das_spark.results import OpenedRun
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "geounit_intervals",
     "load_plan",
     "load_sweep",
+    "open_run",
     "publish_measurements",
     "run",
     "run_parts",
@@ -207,6 +210,20 @@ def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> Veri
     from das_spark.pipeline import verify_run  # noqa: PLC0415
 
     return verify_run(Path(run_folder), spark)
+
+
+def open_run(run_folder: str | Path) -> OpenedRun:
+    """A finished run to work with: its estimates, measurements and tables, as Arrow, pandas or Spark.
+
+    Args:
+        run_folder: The folder of the run or its public folder, such as `runs/latest`.
+
+    Raises:
+        OutputError: It is not the folder of a finished run.
+    """
+    from das_spark.results import OpenedRun as Opened  # noqa: PLC0415
+
+    return Opened.at(Path(run_folder))
 
 
 def publish_measurements(

@@ -1,0 +1,480 @@
+"""A finished run in the hands of an analyst: what it published, as Arrow, pandas or Spark, read when it is asked for.
+
+    run = das_spark.open_run("runs/latest")
+    run.table("P1", "Tract").pandas()
+    run.estimates("County").spark(session).groupBy("hispanic").sum("count")
+
+Everything is of the public folder alone, but for `OpenedRun.accuracy`, which is restricted. Nothing is read before it
+is asked for, nothing needs Spark but `Rows.spark`, and a large level is read a piece at a time by `Rows.batches`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from html import escape
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from das_spark.config import plan_from_config
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.store import PublicManifest, find_run, finished, open_public, part_files
+from das_spark.store.parquet import read_batches
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.config import RunPlan
+    from das_spark.histogram import Query, Schema
+    from das_spark.store import PublicLayout
+
+#: Rows that a representation shows.
+_SHOWN: Final = 10
+
+_Change = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a table of a run that are read when they are asked for.
+
+    Libraries that know the stream interface of Arrow take it as it is, such as `polars.DataFrame(rows)`.
+
+    Attributes:
+        title: What a row is.
+        labels: Column -> what it holds, for those whose names do not say it.
+    """
+
+    title: str
+    labels: Mapping[str, str]
+    _folders: Mapping[str, Path]  # geolevel -> folder of Parquet files; "" where there are no levels
+    _change: _Change | None = None  # of batches as they stand in the files
+    _in_spark: Callable[[DataFrame], DataFrame] | None = None  # the same for Spark
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, a piece at a time."""
+        for level, folder in self._folders.items():
+            for batch in read_batches(folder):
+                made = batch if self._change is None else self._change(batch)
+                yield _with_level(made, level) if len(self._folders) > 1 else made
+
+    def arrow(self) -> pa.Table:
+        """All rows as a table of Arrow."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        level, folder = next(iter(self._folders.items()))
+        empty = pa.RecordBatch.from_pylist([], _schema_of(folder))
+        made = empty if self._change is None else self._change(empty)
+        return (_with_level(made, level) if len(self._folders) > 1 else made).schema
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    def pandas(self) -> pd.DataFrame:
+        """All rows as a DataFrame of pandas."""
+        found: pd.DataFrame = self.arrow().to_pandas()
+        return found
+
+    def head(self, rows: int = _SHOWN) -> pd.DataFrame:
+        """The first rows as a DataFrame of pandas."""
+        first, left = list[pa.RecordBatch](), rows
+        for batch in self.batches():
+            first.append(batch.slice(0, left))
+            left -= first[-1].num_rows
+            if left <= 0:
+                break
+        found: pd.DataFrame = pa.Table.from_batches(first, self.schema).to_pandas()
+        return found
+
+    def spark(self, session: SparkSession) -> DataFrame:
+        """The rows as a DataFrame of Spark, which reads the files itself; Sail is given them.
+
+        Args:
+            session: Whose executors can read the folder of the run.
+        """
+        from pyspark.sql import functions as F  # noqa: PLC0415 - only this needs pyspark
+
+        from das_spark.spark.engine import is_sail  # noqa: PLC0415
+
+        if is_sail(session):  # which reads no dictionary of Arrow, and is given what fits into memory
+            plain = pa.schema([_without_dictionary(each) for each in self.schema])
+            return session.createDataFrame(self.arrow().cast(plain))
+        frames: list[DataFrame] = []
+        for level, folder in self._folders.items():
+            frame: DataFrame = session.read.parquet(str(folder))
+            frame = frame if self._in_spark is None else self._in_spark(frame)
+            if len(self._folders) > 1:
+                frame = frame.select(F.lit(level).alias(_LEVEL), "*")
+            frames.append(frame)
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionByName(frame)
+        return whole
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The stream by which other libraries take the rows over (Arrow PyCapsule interface)."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches()).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """The title, and the first rows."""
+        return f"{self.title}\n{self.head().to_string()}\n..."
+
+    def _repr_html_(self) -> str:
+        names = "".join(f"<li><code>{escape(name)}</code>: {escape(text)}</li>" for name, text in self.labels.items())
+        return f"<p>{escape(self.title)}</p>{self.head().to_html()}" + (f"<ul>{names}</ul>" if names else "")
+
+
+_LEVEL: Final = "geolevel"
+
+
+def _schema_of(folder: Path) -> pa.Schema:
+    return pq.read_schema(part_files(folder)[0]).remove_metadata()
+
+
+def _without_dictionary(column: pa.Field) -> pa.Field:
+    return column.with_type(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _with_level(batch: pa.RecordBatch, level: str) -> pa.RecordBatch:
+    column = pa.array([level] * batch.num_rows, pa.string())
+    return pa.RecordBatch.from_arrays([column, *batch.columns], [_LEVEL, *batch.schema.names])
+
+
+@dataclass(frozen=True)
+class OpenedRun:
+    """A finished run.
+
+    Attributes:
+        folder: As it was named.
+        manifest: Its public manifest.
+        plan: What it did.
+    """
+
+    folder: Path
+    manifest: PublicManifest
+    plan: RunPlan
+    _public: PublicLayout = field(repr=False)
+
+    @classmethod
+    def at(cls, folder: Path) -> OpenedRun:
+        """Open a run by its folder, or by its public folder.
+
+        Raises:
+            OutputError: It is not the folder of a finished run.
+        """
+        public = open_public(folder)
+        if not public.manifest.is_file():
+            raise OutputError(f"{folder}: the run has published no manifest yet", hint="finish the run first")
+        manifest = PublicManifest.load(public.manifest)
+        return cls(folder, manifest, plan_from_config(manifest.config, source=str(public.manifest)), public)
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.manifest.run_id
+
+    @property
+    def geolevels(self) -> tuple[str, ...]:
+        """Geolevels of the census, root first: those of estimates and tables."""
+        return self.plan.product.census(self.plan.spine).names
+
+    @property
+    def attributes(self) -> dict[str, tuple[str, ...]]:
+        """What is counted: attributes, and the labels of their levels."""
+        return {each.name: each.levels for each in self.plan.product.schema.attributes}
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Names of the published tables of the run, and what they show."""
+        known = {table.name: table.title for table in self.plan.product.every_table_on(self.plan.spine)}
+        return {name: title for name, title in known.items() if self._table_folders(name)}
+
+    @property
+    def queries(self) -> dict[str, tuple[str, ...]]:
+        """Geolevel of the spine -> what was measured there."""
+        return {level.geolevel: tuple(each.query for each in level.queries) for level in self.plan.budget.levels}
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether all checks of the run passed; None where it has not been verified."""
+        place = self._public.verification
+        return bool(json.loads(place.read_text())["passed"]) if place.is_file() else None
+
+    @property
+    def statement(self) -> str:
+        """The privacy statement, Markdown."""
+        return self._public.privacy_statement.read_text()
+
+    def estimates(self, geolevel: str, *, labels: bool = True) -> Rows:
+        """Protected counts: a row for every occupied cell of a geounit.
+
+        Args:
+            geolevel: One of `geolevels`.
+            labels: Attributes by the labels of their levels; by the numbers of the levels where false.
+
+        Returns:
+            Columns geocode, the attributes, and count.
+
+        Raises:
+            ConfigurationError: There is no such geolevel.
+            OutputError: The run has no estimates of it.
+        """
+        self._known("geolevel", geolevel, self.geolevels)
+        schema = self.plan.product.schema
+        return Rows(
+            f"estimates of {self.name} at {geolevel}: an occupied cell of a geounit",
+            {"count": f"protected number of {self.plan.product.counted}"},
+            {"": self._level("estimates" if self.plan.spine.is_census else "census_estimates", geolevel)},
+            _Cells(schema, labels),
+            _CellsInSpark(schema, labels),
+        )
+
+    def measurements(self, geolevel: str, query: str) -> Rows:
+        """Noisy answers: a row for each answer that was kept.
+
+        Args:
+            geolevel: One of `queries`.
+            query: One of `queries[geolevel]`.
+
+        Returns:
+            Columns geocode, row (number of the answer), answer (what it counts), value, and variance of its noise.
+
+        Raises:
+            ConfigurationError: There is no such geolevel, or it has no such query.
+            OutputError: The run has no measurements of it.
+        """
+        self._known("geolevel of measurements", geolevel, self.queries)
+        self._known(f"query of {geolevel}", query, self.queries[geolevel])
+        asked = self.plan.queries[query]
+        return Rows(
+            f"measurements of {self.name} at {geolevel}, {query}: a noisy answer of a geounit",
+            {"value": f"noisy number of {self.plan.product.counted}; it may be negative", "variance": "of its noise"},
+            {"": self._level("measurements", geolevel)},
+            _Answers(asked, _answers(asked, self.plan.product.schema)),
+            _AnswersInSpark(asked, _answers(asked, self.plan.product.schema)),
+        )
+
+    def table(self, name: str, geolevel: str | None = None) -> Rows:
+        """A published table.
+
+        Args:
+            name: One of `tables`.
+            geolevel: One of those that it is published for; all of them, told apart in a first column, where None.
+
+        Returns:
+            A row a geounit: geocode and the columns of the table, whose labels are in `labels`.
+
+        Raises:
+            ConfigurationError: There is no such table, or not for this geolevel.
+        """
+        self._known("table", name, self.tables)
+        shell = next(each for each in self.plan.product.every_table if each.name == name)
+        labels = {column.name: column.label for column in shell.columns}
+        folders = self._chosen(f"table {name}", self._table_folders(name), geolevel)
+        return Rows(f"{name}. {shell.title}. Universe: {shell.universe}", labels, folders)
+
+    def intervals(self, name: str, geolevel: str | None = None) -> Rows:
+        """Intervals of the columns of a published table, where the run has made them (`output.intervals`).
+
+        Raises:
+            ConfigurationError: There are none of this table or geolevel.
+        """
+        every = [table.name for table in self.plan.product.tables_on(self.plan.spine)]
+        made = {table: self._folders(self._public.intervals.level, table) for table in every}
+        known = {table: folders for table, folders in made.items() if folders}
+        if not known:
+            raise ConfigurationError(
+                f"run {self.name} has made no intervals",
+                hint="das-spark interval RUN --out FOLDER makes them of any run; or set output.intervals",
+            )
+        self._known("table with intervals", name, known)
+        return Rows(f"intervals of {name}", {}, self._chosen(f"the intervals of {name}", known[name], geolevel))
+
+    def microdata(self, kind: str | None = None) -> Rows:
+        """Records of the microdata file, where the run has written Parquet.
+
+        Args:
+            kind: Such as `person` or `unit`; what the product counts where None.
+
+        Raises:
+            ConfigurationError: The run has no such file.
+        """
+        kinds = [each for each in ("person", "unit", "household") if finished(self._public.microdata(each, "parquet"))]
+        chosen = self.plan.product.record if kind is None else kind
+        self._known("microdata file in Parquet", chosen, kinds)
+        columns = self.plan.product.microdata.columns("person" if chosen == "person" else "unit")
+        labels = {column.name: column.source for column in columns}
+        return Rows(f"microdata of {self.name}: {chosen}", labels, {"": self._public.microdata(chosen, "parquet")})
+
+    def accuracy(self) -> dict[str, Any]:
+        """The report of accuracy. RESTRICTED: it compares with confidential counts.
+
+        Raises:
+            OutputError: The restricted folder of the run is not at hand, or the run was not evaluated.
+        """
+        place = find_run(self.folder).restricted.accuracy_json
+        if not place.is_file():
+            raise OutputError(f"{place}: is not there", hint="das-spark evaluate RUN makes a report of accuracy")
+        found: dict[str, Any] = json.loads(place.read_text())
+        return found
+
+    def __repr__(self) -> str:
+        """What the run is, and what can be asked of it."""
+        return "\n".join(f"{name}: {text}" for name, text in self._facts().items())
+
+    def _repr_html_(self) -> str:
+        facts = {escape(name): escape(text) for name, text in self._facts().items()}
+        return f"<table>{''.join(f'<tr><th>{name}</th><td>{text}</td></tr>' for name, text in facts.items())}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        product, budget = self.plan.product, self.plan.budget
+        state = {None: "not verified", True: "all checks passed", False: "CHECKS FAILED"}[self.verified]
+        facts = {
+            f"run {self.name}": f"{product.title} ({product.name}), {self.manifest.created}",
+            "privacy loss": f"{budget.framework.symbol} = {budget.total}",
+            "verification": state,
+            "geolevels": ", ".join(self.geolevels),
+            "cells": " x ".join(f"{name} ({len(levels)})" for name, levels in self.attributes.items()),
+            "tables": ", ".join(self.tables) or "none",
+        }
+        return facts | {f"notice {place}": notice for place, notice in enumerate(self.manifest.notices, start=1)}
+
+    def _chosen(self, what: str, folders: Mapping[str, Path], geolevel: str | None) -> Mapping[str, Path]:
+        """All geolevels, or one of them."""
+        if geolevel is None:
+            return folders
+        self._known(f"geolevel of {what}", geolevel, folders)
+        return {geolevel: folders[geolevel]}
+
+    def _known(self, what: str, name: str, known: Sequence[str] | Mapping[str, object]) -> None:
+        if name not in known:
+            near = get_close_matches(name, list(known), n=1)
+            guess = f"did you mean {near[0]!r}? " if near else ""
+            raise ConfigurationError(
+                f"run {self.name} has no {what} {name!r}", hint=f"{guess}there are {', '.join(known) or 'none'}"
+            )
+
+    def _level(self, table: str, geolevel: str) -> Path:
+        folder = self._public.level(table, geolevel)
+        if not finished(folder):
+            raise OutputError(f"{folder}: there are no {table} of {geolevel}", hint="finish the run first")
+        return folder
+
+    def _table_folders(self, name: str) -> dict[str, Path]:
+        return self._folders(self._public.tables.level, name)
+
+    def _folders(self, place: Callable[[str, str, str], Path], name: str) -> dict[str, Path]:
+        """Geolevels of a table, root first, and their folders."""
+        return {level: folder for level in self.geolevels if finished(folder := place(name, "parquet", level))}
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """From sparse histograms to a row an occupied cell."""
+
+    schema: Schema
+    labels: bool
+
+    @cached_property
+    def _names(self) -> list[pa.Array]:
+        return [pa.array(attribute.levels, pa.string()) for attribute in self.schema.attributes]
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        cells, counts = batch.column("cells"), batch.column("counts")
+        at = np.repeat(np.arange(batch.num_rows), cells.value_lengths().to_numpy(zero_copy_only=False))
+        codes = np.unravel_index(cells.flatten().to_numpy(), self.schema.shape)
+        levels = [pa.array(each.astype(np.int32)) for each in codes]
+        if self.labels:
+            levels = [pa.DictionaryArray.from_arrays(*each) for each in zip(levels, self._names, strict=True)]
+        names = [attribute.name for attribute in self.schema.attributes]
+        columns = [batch.column("geocode").take(pa.array(at)), *levels, counts.flatten()]
+        return pa.RecordBatch.from_arrays(columns, ["geocode", *names, "count"])
+
+
+@dataclass(frozen=True)
+class _CellsInSpark:
+    """The same by Spark."""
+
+    schema: Schema
+    labels: bool
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: PLC0415 - Spark alone needs it
+
+        pairs = frame.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
+        columns = []
+        for axis, attribute in enumerate(self.schema.attributes):
+            below = prod(self.schema.shape[axis + 1 :])
+            level = (F.floor(F.col("pair.cells") / below) % attribute.size).cast("int")
+            if self.labels:
+                level = F.get(F.array(*map(F.lit, attribute.levels)), level)
+            columns.append(level.alias(attribute.name))
+        return pairs.select("geocode", *columns, F.col("pair.counts").alias("count"))
+
+
+def _answers(query: Query, schema: Schema) -> list[str]:
+    """What each answer of a query counts, by the labels of levels and groups."""
+    found = [""] * query.rows
+    for row, groups in enumerate(np.ndindex(*(int(factor.max()) + 1 for factor in query.factors))):
+        said = []
+        for attribute, factor, group in zip(schema.attributes, query.factors, groups, strict=True):
+            levels = np.flatnonzero(factor == group)
+            if len(levels) < attribute.size:
+                recoded = (label for each in attribute.recodes for label, own in each.groups if set(own) == set(levels))
+                several = " or ".join(attribute.levels[level] for level in levels)
+                label = attribute.levels[levels[0]] if len(levels) == 1 else next(recoded, several)
+                said.append(f"{attribute.name}={label}")
+        found[row] = ", ".join(said) or "total"
+    return found
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """From lists of noisy answers to a row an answer of one query."""
+
+    query: Query
+    names: Sequence[str]
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        chosen = np.array([name == self.query.name for name in batch.column("query").to_pylist()], dtype=bool)
+        batch = batch.filter(pa.array(chosen, pa.bool_()))
+        values, kept = batch.column("values"), batch.column("rows").to_pylist()
+        at = np.repeat(np.arange(batch.num_rows), values.value_lengths().to_numpy(zero_copy_only=False))
+        every = np.arange(self.query.rows)
+        rows = [every if each is None else np.array(each, dtype=np.int64) for each in kept]
+        row = np.concatenate(rows).astype(np.int32) if rows else np.zeros(0, dtype=np.int32)
+        answer = pa.DictionaryArray.from_arrays(pa.array(row), pa.array(self.names, pa.string()))
+        taken = [batch.column(name).take(pa.array(at)) for name in ("geocode", "variance")]
+        columns = [taken[0], pa.array(row), answer, values.flatten(), taken[1]]
+        return pa.RecordBatch.from_arrays(columns, ["geocode", "row", "answer", "value", "variance"])
+
+
+@dataclass(frozen=True)
+class _AnswersInSpark:
+    """The same by Spark."""
+
+    query: Query
+    names: Sequence[str]
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: PLC0415 - Spark alone needs it
+
+        every = F.sequence(F.lit(0), F.lit(self.query.rows - 1))
+        pair = F.explode(F.arrays_zip(F.coalesce("rows", every).alias("row"), F.col("values").alias("value")))
+        pairs = frame.where(F.col("query") == self.query.name).select("geocode", "variance", pair.alias("pair"))
+        answer = F.get(F.array(*map(F.lit, self.names)), F.col("pair.row")).alias("answer")
+        return pairs.select("geocode", F.col("pair.row").alias("row"), answer, F.col("pair.value"), "variance")
