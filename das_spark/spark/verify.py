@@ -277,14 +277,23 @@ def children_sum_to_parents(tables: RunTables) -> Rule:
             below, F.col("geocode").alias("family"), *no_arrays, F.lit(0).alias("sign")
         ),
     ]
-    together = union(sides).repartition("level", "family")
-    summed = in_sorted_tasks(together, ("level", "family"), _families_summed, _FAMILIES)
-    bad = F.col("differs")
+    summed, bad = added_up(sides), F.col("differs")
     for level, exempt in tables.relaxed.items():
         bad &= ~((F.col("level") == level) & F.col("geocode").isin(*exempt))
     name, levels = "children sum to parents", tables.levels[1:]
     expected = tuple((name, level, tables.notes.get(level, "")) for level in levels)
     return Rule(findings(summed, Finding(name, bad, F.col("checked"), _noted(tables))), expected)
+
+
+def added_up(sides: Sequence[DataFrame]) -> DataFrame:
+    """Whether the histograms of every family sum to nothing: level, geocode (of the family), differs, checked.
+
+    Args:
+        sides: Columns level, family, cells, counts, and sign: -1 for what others sum up to, 1 for those, 0 for a family
+            that is looked at even if it has no rows besides.
+    """
+    together = union(sides).repartition("level", "family")
+    return in_sorted_tasks(together, ("level", "family"), _families_summed, _FAMILIES)
 
 
 _ARRAYS: Final = ("array<int>", "array<bigint>")

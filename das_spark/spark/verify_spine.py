@@ -18,11 +18,10 @@ from pyspark.sql import functions as F
 
 from das_spark.core import UNMEASURED
 from das_spark.geography import BLOCK
-from das_spark.spark.cells import exploded_cells
 from das_spark.spark.census import census_geocode, geounit_shares
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.ingest import level_structs
-from das_spark.spark.verify import RunTables
+from das_spark.spark.verify import RunTables, added_up
 from das_spark.spark.verify_columns import columns_rule, first_wrong, side_by_side
 
 if TYPE_CHECKING:
@@ -105,18 +104,22 @@ def _measured(shares: DataFrame, measurements: DataFrame, levels: tuple[str, ...
 
 
 def _census(read: RunTables, published: RunTables, census: Spine) -> Rule:
-    """Every geounit of the census has in every cell the sum of its blocks, and every block its own."""
-    leaf = read.estimates.where(F.col("level") == read.levels[-1])
-    blocks = exploded_cells(leaf).select(census_geocode(), "cell", "count")
-    summed = blocks.select(F.explode(F.array(*level_structs(census))).alias("at"), "cell", "count").select(
-        "at.level", "at.geocode", "cell", F.col("count").alias("difference"), F.lit(0).alias("checked")
-    )
-    own = exploded_cells(published.estimates).select("level", "geocode", "cell", -F.col("count"), F.lit(1))
-    # Geounits where nobody lives are looked at, too: each must be there once.
-    there = published.estimates.select("level", "geocode", F.lit(-1), F.lit(-1), F.lit(1))
-    places = leaf.select(census_geocode()).select(F.explode(F.array(*level_structs(census))).alias("at")).distinct()
-    expected = places.select("at.level", "at.geocode", F.lit(-1), F.lit(1), F.lit(0))
-    whole = reduce(DataFrame.unionAll, [summed, own, there, expected]).groupBy("level", "geocode", "cell")
-    counted = whole.agg(F.sum("difference").alias("difference"), F.sum("checked").alias("checked"))
-    keys = tuple((CENSUS, name, "") for name in census.names)
-    return Rule(findings(counted, Finding(CENSUS, F.col("difference") != 0, F.col("checked"))), keys)
+    """Every block of the census has its own counts, and every geounit above in every cell the sum of its children's.
+
+    Where nobody lives nothing is summed; so every histogram has a cell more, in which one geounit is counted.
+    """
+    one = {"cells": F.array(F.lit(-1)), "counts": F.array(F.lit(1).cast("bigint"))}
+    arrays = [F.concat(name, each).alias(name) for name, each in one.items()]
+    leaf, sign = read.estimates.where(F.col("level") == read.levels[-1]), F.lit(1).alias("sign")
+    own = published.estimates.select("level", F.col("geocode").alias("family"), *arrays, F.lit(-1).alias("sign"))
+    blocks = leaf.select(F.lit(census.leaf.name).alias("level"), census_geocode().alias("family"), *arrays, sign)
+    sides = [own, blocks]
+    if len(census.names) > 1:
+        above = F.create_map(*[F.lit(name) for pair in pairwise(census.names) for name in reversed(pair)])
+        children = published.estimates.where(F.col("level") != census.names[0])
+        keys = (above[F.col("level")].alias("level"), F.col("parent").alias("family"))
+        sides.append(children.select(*keys, "cells", "counts", sign))
+        there = [each.alias(name) for name, each in one.items()]
+        sides.append(children.select(*keys).distinct().select("level", "family", *there, sign))
+    found = Finding(CENSUS, F.col("differs"), F.col("checked"))
+    return Rule(findings(added_up(sides), found), tuple((CENSUS, name, "") for name in census.names))

@@ -77,12 +77,16 @@ def test_histograms_of_the_census_are_sums_of_blocks(spark):
     assert_rows(found.select("level", "geocode", "cells", "counts"), expected)
 
 
-def judged(spark, paths, *, shares=None, measured=(), change=()):
+def judged(spark, paths, *, shares=None, measured=(), change=(), other=None):
     """Checks of a run whose estimates are the truth, with something changed."""
     of_spine = leaves(spark, {block: PATH[block][-1] for block in BLOCKS}).selectExpr("'Block' as level", "*")
     estimates = of_spine.selectExpr("level", "geocode", "'' as parent", "cells", "counts")
     census = census_histograms(of_spine.drop("level"), SPINE)
     told = census.where(" and ".join(["true", *change]))
+    for geocode, (cells, counts) in (other or {}).items():
+        here = f"geocode = '{geocode}'"
+        arrays = [f"if({here}, {cells}, cells) as cells", f"if({here}, {counts}, counts) as counts"]
+        told = told.selectExpr("level", "geocode", "parent", *arrays)
     read = RunTables(LEVELS, estimates, estimates)
     rows = spark.createDataFrame(list(measured), "level string, geocode string")
     every = geounit_shares(paths, LEVELS) if shares is None else shares
@@ -114,8 +118,24 @@ def test_answers_of_geounits_without_a_share_are_named(spark, paths):
     assert stranger.failing == ("099",)
 
 
-@pytest.mark.parametrize(("change", "level"), [("geocode != '44007000100'", "Tract"), ("level != 'US'", "US")])
-def test_a_census_geounit_that_is_not_told_of_is_named(spark, paths, change, level):
+@pytest.mark.parametrize(
+    ("change", "levels"), [("geocode != '44007000100'", {"Tract", "State"}), ("level != 'US'", {"US"})]
+)
+def test_a_census_geounit_that_is_not_told_of_is_named(spark, paths, change, levels):
+    """Its people are missing in the geounit above, too, which has more than the sum of the others."""
     checks = judged(spark, paths, change=[change])
+    assert {key for key, check in checks.items() if not check.passed} == {(CENSUS, level) for level in levels}
+
+
+@pytest.mark.parametrize("at", ["4400700010011000", "44007000100", "44"])
+@pytest.mark.parametrize("fault", ["count", "cell", "more"])
+def test_a_census_geounit_with_other_counts_is_named(spark, paths, at, fault):
+    changed = {
+        "count": ("cells", "transform(counts, (each, place) -> if(place = 0, each + 1, each))"),
+        "cell": ("transform(cells, each -> each + 1)", "counts"),
+        "more": ("array_append(cells, 9)", "array_append(counts, 1L)"),
+    }[fault]
+    checks = judged(spark, paths, other={at: changed})
+    level = {16: "Block", 11: "Tract", 2: "State"}[len(at)]
     assert not checks[CENSUS, level].passed
-    assert all(check.passed for (name, at), check in checks.items() if (name, at) != (CENSUS, level))
+    assert checks[CENSUS, level].failing == (at,)
