@@ -130,7 +130,7 @@ def _microdata(product: Product) -> Iterator[_Problem]:
         yield from _tried("microdata", lambda: microdata_codes(product))
     if columns:
         places = sorted(tuple(map(int, at.groups())) for each in columns if (at := _PLACE.fullmatch(each.source)))
-        leaf, end = product.geolevels[-1].length, 0
+        leaf, end = product.geolevels[-1].length or 1, 0
         for first, last in places:
             end = last if first == end else -1
         if end != leaf:

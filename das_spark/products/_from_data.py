@@ -84,15 +84,16 @@ class _Decoding:
             made[key] = _WRONG if schema is _WRONG else self.each(key, listed, partial(one, schema))
         if _WRONG not in made.values():
             made["strategies"] = by_name(made["strategies"])
-            made |= {key: value for key, value in self.defaults(rest, schema).items() if key not in rest}
+            usual = {"title": name, **self.usual(rest, schema)}
+            made |= {key: value for key, value in usual.items() if key not in rest}
         return self.made(Product, rest, "", made)
 
-    def defaults(self, data: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    def usual(self, data: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         """What a product has where its data do not say otherwise; geolevels are looked at, not made."""
         levels = data.get("geolevels", ())
         named = isinstance(levels, Sequence) and all(isinstance(each, Mapping) for each in levels)
         names = tuple(str(each.get("name", "")) for each in levels) if named else ()
-        leaf = levels[-1].get("length") if named and levels else 0
+        leaf = (levels[-1].get("length") if named and levels else 0) or 1  # that of a root is "0"
         columns = [MicrodataColumn("GEOCODE", f"geocode[0:{leaf}]", f"CHAR{leaf}")]
         for attribute in schema.attributes:
             codes = [str(level) for level in range(attribute.size)]
@@ -101,7 +102,6 @@ class _Decoding:
         person = data.get("record", "person") == "person"
         layout = MicrodataLayout(schema.name, tuple(columns) if person else (), () if person else tuple(columns))
         return {
-            "title": str(data.get("name", schema.name)),
             "default_levels": names,
             "unit_classes": ("Unit",),
             "class_query": "",
