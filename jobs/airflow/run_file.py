@@ -19,6 +19,10 @@ from typing import Any
 PRODUCTS = Path(__file__).resolve().parent / "levels.json"
 #: Estimator -> the levels of its pass upwards: all but the lowest, which only all rows bring in, or all.
 UPWARD = {"blue_down": "inner"}
+#: Ending of a product file.
+PRODUCT_FILE = ".toml"
+#: Levels of a spine with primitive geounits, between the county and block groups.
+PRIMITIVE = ("Prim", "Tract_Subset_Group", "Tract_Subset")
 #: Taking the counts that another product has published.
 PUBLISHED = "published counts"
 PREPARING = ("spine", "ingest", PUBLISHED)
@@ -74,8 +78,13 @@ def task_id(stage: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The tables of a file; a product file that it names lies where it says, seen from the file itself."""
     with path.open("rb") as file:
-        return tomllib.load(file)
+        tables = tomllib.load(file)
+    run = tables.get("run")
+    if isinstance(run, dict) and str(run.get("product")).endswith(PRODUCT_FILE):
+        run["product"] = str(path.parent / run["product"])
+    return tables
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,13 +117,31 @@ def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]
 
 
 def _product(tables: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """What `levels.json` says of the product of a run."""
+    """What `levels.json` says of the product of a run, or the same of a product that stands in a file."""
     name = tables.get("run", {}).get("product")
+    if str(name).endswith(PRODUCT_FILE):
+        return _of_file(_read(Path(name)))
     products = json.loads(PRODUCTS.read_text(encoding="utf-8"))
     if name not in products:
-        raise ValueError(f"{path}: run.product {name!r} is unknown; known: {', '.join(products)}")
+        known = f"known: {', '.join(products)}, and product files ({PRODUCT_FILE})"
+        raise ValueError(f"{path}: run.product {name!r} is unknown; {known}")
     found: Mapping[str, Any] = products[name]
     return found
+
+
+def _of_file(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a product file says of levels and tables."""
+    levels = [level["name"] for level in data["geolevels"]]
+    above = levels[: levels.index("County") + 1] if "County" in levels else []
+    below = [name for name in levels if name in {"Block_Group", "Block"}]
+    return {
+        "record": data.get("record", "person"),
+        "tables": bool(data.get("tables")),
+        "published": data.get("published", {}).get("product", ""),
+        "levels": data.get("default_levels", levels),
+        "dhc": [*above, *PRIMITIVE, *below],
+        "strategies": {each["name"]: list(each["geolevels"]) for each in data["strategies"]},
+    }
 
 
 def _of_levels(levels: list[str], tables: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import known_levels
 from das_spark.core import ESTIMATORS
-from das_spark.products import PRODUCTS
+from das_spark.products import PRODUCTS, product_data
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 import held_runs
@@ -74,6 +74,12 @@ def known_of_products() -> dict[str, Any]:
 @pytest.mark.parametrize("path", RUN_FILES, ids=lambda path: path.name)
 def test_the_stages_of_every_run_file_are_those_of_the_plan(reading, capsys, path):
     assert reading.read_run_file(path).stages == planned(capsys, str(path))
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_file_says_what_is_known_of_the_product(reading, name):
+    data = json.loads(json.dumps(product_data(PRODUCTS[name])))
+    assert reading._of_file(data) == known_of_products()[name]
 
 
 @pytest.mark.parametrize("more", VARIANTS.values(), ids=VARIANTS)
