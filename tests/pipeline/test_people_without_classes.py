@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from das_spark.config import reopen, resolve
-from das_spark.pipeline import assess, run_stages, tabulate
+from das_spark.config import product_files
+from das_spark.pipeline import run_stages
 from das_spark.products import PRODUCTS
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
@@ -30,9 +30,7 @@ PLAIN = replace(
 @pytest.fixture
 def registered(monkeypatch):
     """The made product in the place of the one whose name it has."""
-    for module in (resolve, reopen, assess, tabulate):
-        if hasattr(module, "PRODUCTS"):
-            monkeypatch.setattr(module, "PRODUCTS", {**PRODUCTS, PLAIN.name: PLAIN})
+    monkeypatch.setattr(product_files, "PRODUCTS", {**PRODUCTS, PLAIN.name: PLAIN})
 
 
 @pytest.mark.usefixtures("registered")
