@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from das_spark.errors import ConfigurationError, OutputError
 from das_spark.pipeline import tabulate as stage
 from das_spark.pipeline import tabulate_run, verify_run
 from das_spark.pipeline.statement import INSECURE
+from das_spark.products import PRODUCTS, product_data
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
@@ -251,7 +253,10 @@ def test_a_run_without_estimates_or_without_tables_is_refused(copied, capsys):
     with pytest.raises(OutputError, match="no estimates of Block"):
         tabulate_run(copied.path)
     manifest = json.loads(copied.manifest.read_text())
-    copied.manifest.write_text(json.dumps({**manifest, "product": "e2e_1940"}))
+    plain = product_data(replace(PRODUCTS[manifest["product"]], name="plain", tables=()))
+    config = {**manifest["config"], "run": {**manifest["config"]["run"], "product": "plain"}, "product": plain}
+    config["output"] = {**config["output"], "tables": []}
+    copied.manifest.write_text(json.dumps({**manifest, "product": "plain", "config": config}))
     with pytest.raises(ConfigurationError, match="no tables"):
         tabulate_run(copied.path)
     assert main(["tabulate", str(copied.path)]) == 2
