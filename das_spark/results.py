@@ -13,10 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from html import escape
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,10 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.config import plan_from_config
+from das_spark.config import near, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.store import PublicManifest, find_run, finished, open_public, part_files
 from das_spark.store.parquet import read_batches
+from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,8 +176,6 @@ class OpenedRun:
             OutputError: It is not the folder of a finished run.
         """
         public = open_public(folder)
-        if not public.manifest.is_file():
-            raise OutputError(f"{folder}: the run has published no manifest yet", hint="finish the run first")
         manifest = PublicManifest.load(public.manifest)
         return cls(folder, manifest, plan_from_config(manifest.config, source=str(public.manifest)), public)
 
@@ -238,7 +235,7 @@ class OpenedRun:
         return Rows(
             f"estimates of {self.name} at {geolevel}: an occupied cell of a geounit",
             {"count": f"protected number of {self.plan.product.counted}"},
-            {"": self._level("estimates" if self.plan.spine.is_census else "census_estimates", geolevel)},
+            {"": self._level(published_estimates(self.plan.spine), geolevel)},
             _Cells(schema, labels),
             _CellsInSpark(schema, labels),
         )
@@ -362,11 +359,8 @@ class OpenedRun:
 
     def _known(self, what: str, name: str, known: Sequence[str] | Mapping[str, object]) -> None:
         if name not in known:
-            near = get_close_matches(name, list(known), n=1)
-            guess = f"did you mean {near[0]!r}? " if near else ""
-            raise ConfigurationError(
-                f"run {self.name} has no {what} {name!r}", hint=f"{guess}there are {', '.join(known) or 'none'}"
-            )
+            hint = f"{near(name, known)} there are {', '.join(known) or 'none'}".strip()
+            raise ConfigurationError(f"run {self.name} has no {what} {name!r}", hint=hint)
 
     def _level(self, table: str, geolevel: str) -> Path:
         folder = self._public.level(table, geolevel)
@@ -415,11 +409,12 @@ class _CellsInSpark:
     def __call__(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: PLC0415 - Spark alone needs it
 
+        from das_spark.spark.cells import level_of  # noqa: PLC0415
+
         pairs = frame.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
         columns = []
         for axis, attribute in enumerate(self.schema.attributes):
-            below = prod(self.schema.shape[axis + 1 :])
-            level = (F.floor(F.col("pair.cells") / below) % attribute.size).cast("int")
+            level = level_of(F.col("pair.cells"), self.schema.shape, axis).cast("int")
             if self.labels:
                 level = F.get(F.array(*map(F.lit, attribute.levels)), level)
             columns.append(level.alias(attribute.name))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
+import tomli_w
 import typer
 
 from das_spark.cli.options import Json, console
+from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError, OutputError
+from das_spark.products import product_data
 from das_spark.report import number, table
-
-if TYPE_CHECKING:
-    from das_spark.products import Product
 
 app = typer.Typer(
     name="product",
@@ -44,9 +44,10 @@ def new(
 
     Example: das-spark product new my_census.toml
     """
-    if out.suffix != ".toml":
+    if out.suffix != PRODUCT_FILE:
         raise ConfigurationError(f"{out}: a product file is called .toml", hint=f"write {out.stem}.toml")
-    text = _TEMPLATE % {"name": out.stem} if like is None else _toml(_found(like), out.stem)
+    copied = {} if like is None else {**product_data(find_product(like)), "name": out.stem}
+    text = tomli_w.dumps(copied) if copied else _TEMPLATE % {"name": out.stem}
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -63,7 +64,7 @@ def check(product: _Named) -> None:
 
     Example: das-spark product check my_census.toml
     """
-    found = _found(product)
+    found = find_product(product)
     size, strategies = number(found.schema.size), number(len(found.strategies))
     print_ = console().print
     print_(f"{product}: fine. {found.name}: {size} cells, strategies: {strategies}.", markup=False, highlight=False)
@@ -79,9 +80,10 @@ def show(
 
     Example: das-spark product show e2e_1940 --toml
     """
-    found = _found(product)
+    found = find_product(product)
     if toml or as_json:
-        typer.echo(_toml(found, found.name) if toml else json.dumps(_data(found, found.name), indent=2), nl=as_json)
+        data = product_data(found)
+        typer.echo(tomli_w.dumps(data) if toml else json.dumps(data, indent=2), nl=as_json)
         return
     print_ = console().print
     print_(f"{found.name}: {found.title}", markup=False, highlight=False)
@@ -104,24 +106,6 @@ def show(
         title = f"Strategy {strategy.name}: {strategy.budget.total} ({strategy.budget.framework}). {strategy.title}"
         print_(table(title, ("geolevel", "share", "query", "share of it", "answers"), rows, left=4))
     print_(_SENSITIVITY, markup=False, highlight=False)
-
-
-def _found(named: str) -> Product:
-    from das_spark.config import find_product  # noqa: PLC0415 - `das-spark product --help` needs no numbers
-
-    return find_product(named)
-
-
-def _data(product: Product, name: str) -> dict[str, Any]:
-    from das_spark.products import product_data  # noqa: PLC0415
-
-    return product_data(product) | {"name": name}
-
-
-def _toml(product: Product, name: str) -> str:
-    import tomli_w  # noqa: PLC0415 - for this command alone
-
-    return tomli_w.dumps(_data(product, name))
 
 
 #: `das_spark.privacy.mechanisms` has the argument; a query that did not count every record once would be refused.

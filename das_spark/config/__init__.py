@@ -28,7 +28,7 @@ from das_spark.config.levels import (
     noise_streams,
     steps_of,
 )
-from das_spark.config.load import FOLDER, absolute, near, shipped_run_files
+from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, near, shipped_run_files
 from das_spark.config.model import EvaluationSettings, InputSettings, SimulateSettings
 from das_spark.config.plan import (
     IntervalSettings,
@@ -48,7 +48,7 @@ from das_spark.config.plan import (
     sweep_config,
     without_total,
 )
-from das_spark.config.product_files import PRODUCT_FILE, find_product
+from das_spark.config.product_files import find_product
 from das_spark.config.published import held_counts, held_sentence
 from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
 from das_spark.config.resolve import unused_queries

@@ -220,8 +220,9 @@ def _remove(data: dict[str, Any], place: Sequence[str | int]) -> None:
 
 #: Tables of shares are one statement each: an overlay replaces them as a whole.
 _WHOLE_TABLES = {("budget", "geolevels"), ("budget", "queries"), ("budget", "level_queries")}
-#: A product that is named by a file: of plain data, or of Python with a name in it.
-_PRODUCT_FILE: Final = re.compile(r"\.toml$|\.py:")
+#: How a product file of plain data ends, and what stands between a Python file and the name of a product in it.
+PRODUCT_FILE: Final = ".toml"
+PYTHON_FILE: Final = ".py:"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -301,27 +302,32 @@ def _setting_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
 def _read_run_file(path: str | Path) -> dict[str, Any]:
     """The tables of one file; a product file that it names lies where it says, seen from the file itself."""
     place = run_file_path(path)
-    data = _read_toml(place)
+    try:
+        data = read_toml(place)
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"{place}: no such run file", hint=_meant(place)) from error
+    except IsADirectoryError as error:
+        raise ConfigurationError(f"{place}: is a folder", hint="name a run file in it, such as run.toml") from error
     run = data.get("run")
-    if isinstance(run, dict) and isinstance(named := run.get("product"), str) and _PRODUCT_FILE.search(named):
+    named = run.get("product") if isinstance(run, dict) else None
+    if isinstance(run, dict) and isinstance(named, str) and (named.endswith(PRODUCT_FILE) or PYTHON_FILE in named):
         run["product"] = str(place.absolute().parent / named)
     return data
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; that there is none is said by whoever knows what the file should be."""
     try:
-        return tomllib.loads(text_of(path))
-    except FileNotFoundError as error:
-        raise ConfigurationError(f"{path}: no such run file", hint=_meant(path)) from error
-    except IsADirectoryError as error:
-        raise ConfigurationError(f"{path}: is a folder", hint="name a run file in it, such as run.toml") from error
+        return tomllib.loads(_text_of(path))
+    except (FileNotFoundError, IsADirectoryError):
+        raise
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: is not TOML: {error}") from error
 
 
-def text_of(path: Path) -> str:
+def _text_of(path: Path) -> str:
     """The text of a TOML file, without the byte order mark that some editors of Windows put before it."""
     content, hint = path.read_bytes(), "save it again with the encoding UTF-8"
     if b"\0" in content:  # as half of every sign has it there

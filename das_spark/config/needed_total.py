@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.geography import CENSUS, known_levels, spine_of
 from das_spark.errors import ConfigurationError
+from das_spark.products.base import NO_TOTAL
 
 if TYPE_CHECKING:
     from das_spark.config.model import BudgetSection
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from das_spark.errors import Problems
     from das_spark.geography import Spine
     from das_spark.products import Product, Strategy
-
-#: What `invariants.total_at` says where no total is exact.
-NO_TOTAL = "none"
 
 
 def check_needed_total(

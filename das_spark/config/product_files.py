@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -11,15 +10,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
 
-from das_spark.config.load import near, text_of
+from das_spark.config.load import PRODUCT_FILE, PYTHON_FILE, near, read_toml
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.products import PRODUCTS, Product, product_data, product_from
 
 #: Entry points of packages that bring products: name -> the product, or a function of nothing that makes it.
 GROUP: Final = "das_spark.products"
-#: Ending of a file of plain data, and what stands between a Python file and the name of the product in it.
-PRODUCT_FILE: Final = ".toml"
-_PYTHON: Final = ".py:"
 
 
 def find_product(named: str) -> Product:
@@ -36,7 +32,7 @@ def find_product(named: str) -> Product:
         return PRODUCTS[named]
     if named.endswith(PRODUCT_FILE):
         return _own(read_product(Path(named)), named)
-    if _PYTHON in named:
+    if PYTHON_FILE in named:
         return _own(_from_python(named), named)
     brought = {each.name: each for each in entry_points(group=GROUP)}
     if named in brought:
@@ -56,14 +52,11 @@ def read_product(path: Path) -> Product:
         ConfigurationError: With all that is wrong, each with the path of its key.
     """
     try:
-        data = tomllib.loads(text_of(path))
+        return product_from(read_toml(path), str(path))
     except FileNotFoundError as error:
         raise ConfigurationError(f"{path}: no such product file") from error
-    except OSError as error:
+    except IsADirectoryError as error:
         raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path}: is not TOML: {error}") from error
-    return product_from(data, str(path))
 
 
 def _from_python(named: str) -> Product:

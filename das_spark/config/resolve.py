@@ -17,7 +17,7 @@ from das_spark.config.load import (
     nearest,
 )
 from das_spark.config.model import DEFAULT_ESTIMATOR
-from das_spark.config.needed_total import NO_TOTAL, check_needed_total
+from das_spark.config.needed_total import check_needed_total
 from das_spark.config.plan import (
     EstimationSettings,
     IntervalSettings,
@@ -35,6 +35,7 @@ from das_spark.errors import BudgetError, Problems, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
 from das_spark.products import Product
+from das_spark.products.base import NO_TOTAL
 
 if TYPE_CHECKING:
     from das_spark.config.model import (

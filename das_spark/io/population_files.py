@@ -136,17 +136,15 @@ def simulate(  # noqa: PLR0913 - an option each
 
 
 def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str) -> PopulationKind:
-    if like.endswith(PRODUCT_FILE) and layout == "tidy" and not product and lowest == _BLOCK:
-        _check_share(share)
-        return population_kind(find_product(like), like)
-    if like not in LIKES:
+    of_file = like.endswith(PRODUCT_FILE)
+    if like not in LIKES and not of_file:
         raise ConfigurationError(
             f"there is no population {like!r}; known: {', '.join(LIKES)}, and product files such as my_census.toml",
             hint=near(like, LIKES),
         )
     if layout not in _LAYOUTS:
         raise ConfigurationError(f"there is no layout {layout!r}", hint=f"known: {', '.join(_LAYOUTS)}")
-    if like not in _LAYOUTS[layout]:
+    if like not in _LAYOUTS[layout] and not (of_file and layout == "tidy"):
         fitting = " and ".join(_LAYOUTS[layout])
         raise ConfigurationError(f"the layout {layout!r} is that of {fitting}, not of a population like {like!r}")
     if product not in ("", DHC):
@@ -161,13 +159,9 @@ def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str
         raise ConfigurationError(
             f"tables that end at {lowest} are made in the layout 'tidy' for the product {DHC} alone"
         )
-    _check_share(share)
-    return LIKES[like]
-
-
-def _check_share(share: Fraction) -> None:
     if not 0 < share <= 1:
         raise ConfigurationError('share: expected a share above 0 and up to 1, such as "1/100"')
+    return population_kind(find_product(like), like) if of_file else LIKES[like]
 
 
 def _write(
@@ -400,9 +394,9 @@ _TABLES = {
 `persons.parquet` has a row for every occupied cell, its codes counted from 0. `units.parquet` has a row for every
 geounit, empty ones too: `units_0`, `units_1`, ... are occupied units by class, `vacant` are vacant housing units.
 `households.parquet` and `living_quarters.parquet`, where they are there, are the same of households: `units_0` are
-occupied housing units, and `units_1`, ... facilities of each detailed type. `housing_units.parquet` counts housing
-units, vacant (`h1` 0) and occupied (1). `areas.parquet` has the tribal area, county subdivision, place and school
-districts of every block, in the codes of the geographic reference file.""",
+occupied housing units, and `units_1`, ... facilities of each detailed type. Where they are there,
+`housing_units.parquet` counts housing units, vacant (`h1` 0) and occupied (1), and `areas.parquet` has the tribal area,
+county subdivision, place and school districts of every block, in the codes of the geographic reference file.""",
     "ipums": """\
 One file in the layout of the IPUMS extract: H and P lines of 159 and 273 characters; fields that das_spark does not
 read hold zeros.""",

@@ -21,7 +21,6 @@ from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
 from das_spark.report import page
-from das_spark.spark.census import published_estimates
 from das_spark.spark.coverage import IntervalsOf, interval_coverage
 from das_spark.spark.evaluate import Subject, evaluate_levels
 from das_spark.spark.evaluate_areas import Areas, areas_of_file, entity_areas
@@ -40,6 +39,7 @@ from das_spark.spark.replicates import read_replicate_intervals
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_table
 from das_spark.store import write_durably
+from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -20,7 +20,7 @@ from das_spark.pipeline.tabulate import PLACE, table_rows
 from das_spark.pipeline.verified_texts import text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
-from das_spark.spark.census import published_estimates, read_spine
+from das_spark.spark.census import read_spine
 from das_spark.spark.checks import (
     Check,
     Rule,
@@ -58,6 +58,7 @@ from das_spark.store import (
     write_durably,
 )
 from das_spark.store.parquet import count_rows
+from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.statement import notices_of
-from das_spark.spark.census import published_estimates
 from das_spark.spark.engine import cores
 from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.run_tables import LevelTables
+from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

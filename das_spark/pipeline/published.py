@@ -20,7 +20,6 @@ from das_spark.core import HeldCounts
 from das_spark.errors import ConfigurationError, DasError, InfeasibleError, InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.privacy import LedgerEntry
-from das_spark.spark.census import published_estimates
 from das_spark.spark.published import (
     contradictions,
     published_histograms,
@@ -40,6 +39,7 @@ from das_spark.store import (
     staging_of,
     write_durably,
 )
+from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,6 @@ from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
 from das_spark.pipeline.memory import runs_fit
-from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels
 from das_spark.spark.tabulate import arrow_schema, write_tables
@@ -37,6 +36,7 @@ from das_spark.store import (
     set_times,
 )
 from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
+from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -31,8 +31,8 @@ from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel
 from das_spark.histogram import DETAILED, Attribute, Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
-from das_spark.products._consistency import inconsistencies
-from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, Strategy, by_name
+from das_spark.products._consistency import check_consistency
+from das_spark.products.base import NO_TOTAL, MicrodataColumn, MicrodataLayout, Product, Strategy, by_name
 from das_spark.tabulation import Line, MedianTable, Table
 
 _PASSES: Final = Mapping[str, tuple[OuterPass, ...]]
@@ -54,8 +54,7 @@ def product_from(data: Mapping[str, Any], source: str = "") -> Product:
     problems = Problems(source or f"product {str(data.get('name', ''))!r}")
     product = _Decoding(problems).product(data)
     if product is not _WRONG and not problems.found:
-        for key, sentence in inconsistencies(product):
-            problems.add(key, sentence)
+        check_consistency(product, problems)
     problems.raise_if_any()
     found: Product = product
     return found
@@ -109,7 +108,7 @@ class _Decoding:
             "unit_bounds": None,
             "structural_zeros": (),
             "microdata": layout,
-            "total_at": "none",
+            "total_at": NO_TOTAL,
         }
 
     def strategy(self, data: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401

@@ -48,7 +48,7 @@ class ColumnRule(StrEnum):
 
 
 #: Words before the first colon (or bracket) of a source -> its rule.
-_RULES: Final[Mapping[str, ColumnRule]] = {
+SOURCE_RULES: Final[Mapping[str, ColumnRule]] = {
     "geocode": ColumnRule.PLACE,
     **dict.fromkeys(("recode", "divided", "record_type", "tenure", "vacancy"), ColumnRule.CODE),
     **{str(rule): rule for rule in ColumnRule if rule.is_number or rule is ColumnRule.CONSTANT},
@@ -65,7 +65,7 @@ def column_rule(column: MicrodataColumn, *, assigned: bool) -> ColumnRule:
     Raises:
         ConfigurationError: The source of the column has no rule, so that nothing would find a wrong value in it.
     """
-    rule = _RULES.get(column.source.split(":", 1)[0].split("[", 1)[0])
+    rule = SOURCE_RULES.get(column.source.split(":", 1)[0].split("[", 1)[0])
     if rule is None:
         raise ConfigurationError(f"microdata column {column.name}: verification has no rule for {column.source!r}")
     return ColumnRule.CONSTANT if column.source in WITHOUT_UNITS and not assigned else rule

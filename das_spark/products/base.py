@@ -54,6 +54,8 @@ Header = Literal["none", "beside", "inside"]
 #: The format of microdata files that has a layout of its own, and that not every product offers.
 PPMF: Final = "ppmf"
 PLAIN_SPINE: Final = SpineSettings()
+#: In place of a geolevel of exact totals, where no totals are exact.
+NO_TOTAL: Final = "none"
 #: Source of a number column -> what stands in it where people are assigned to no units.
 WITHOUT_UNITS: Final[Mapping[str, str]] = {"unit_number": "999999999", "person_number": "99999"}
 #: What one record is -> what many are, in sentences.

@@ -28,7 +28,6 @@ _FALL: Final = 0.7  # share of a level: its place to the minus this
 _VACANT: Final = 0.08
 #: People of a dwelling of the first class and of the others, where bounds leave it open.
 _IN_A_UNIT: Final = (2.5, 40.0)
-_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def population_kind(product: Product, name: str) -> PopulationKind:
@@ -77,23 +76,16 @@ def _places(
     wanted = max(1.0, persons / _IN_A_LEAF) ** (1 / max(len(levels), 1))
     codes, sizes, before = [""], np.array([float(persons)]), 0
     for level in levels:
-        width, base = level.length - before, len(_DIGITS) if product.spine().letters else 10
+        width, base = level.length - before, 36 if product.spine().letters else 10
         children = np.clip(numbers.poisson(wanted, len(codes)), 1, min(base**width, 10**6))
         parent = np.repeat(np.arange(len(codes)), children)
         portion = np.exp(numbers.normal(0.0, _SPREAD, len(parent)))
         sizes = sizes[parent] * portion / np.bincount(parent, portion)[parent]
         own = np.arange(len(parent)) - (np.cumsum(children) - children)[parent]
-        codes = [codes[above] + _code(int(number), width, base) for above, number in zip(parent, own, strict=True)]
+        own_codes = [np.base_repr(number, base).zfill(width) for number in own.tolist()]
+        codes = [codes[above] + code for above, code in zip(parent.tolist(), own_codes, strict=True)]
         before = level.length
     return np.array([code or "0" for code in codes]), sizes
-
-
-def _code(number: int, width: int, base: int) -> str:
-    text = ""
-    for _ in range(width):
-        number, digit = divmod(number, base)
-        text = _DIGITS[digit] + text
-    return text
 
 
 def _levels(size: int, at: Counts, geounits: int, numbers: np.random.Generator) -> Counts:

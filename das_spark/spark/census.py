@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
 
 
-def published_estimates(spine: Spine) -> str:
-    """Name of the table of estimates by geounits of the census."""
-    return "estimates" if spine.is_census else "census_estimates"
-
-
 def census_geocode(column: str = "geocode") -> Column:
     """The geocode that the census gives a block, from its geocode on the spine. A column named geocode."""
     return F.right(F.col(column), F.lit(BLOCK)).alias("geocode")

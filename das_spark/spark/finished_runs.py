@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 from das_spark.config import differing_settings, plan_from_config
 from das_spark.errors import InputError, OutputError
 from das_spark.products import Product
-from das_spark.spark.census import census_histograms, published_estimates
+from das_spark.spark.census import census_histograms
 from das_spark.spark.compare import same_histograms
 from das_spark.spark.session import require_safe_session
 from das_spark.spark.tables import read_table
 from das_spark.store import PublicLayout, PublicManifest, RestrictedLayout, find_run, finished, open_public
+from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

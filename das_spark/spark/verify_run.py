@@ -21,7 +21,7 @@ from das_spark.config import lazy_levels, needs_of
 from das_spark.core import UNMEASURED
 from das_spark.io.table_files import PARQUET
 from das_spark.spark import bounds, tables
-from das_spark.spark.census import on_census, published_estimates, read_spine
+from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.intervals import interval_schema
 from das_spark.spark.published_bounds import published_class_bounds
@@ -45,7 +45,7 @@ from das_spark.spark.verify_columns import (
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
-from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator, of_published
+from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator, of_published, published_estimates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from das_spark.core import Needs
+
+if TYPE_CHECKING:
+    from das_spark.geography import Spine
 
 #: Types of columns; an element of a list is never null.
 _STRING: Final = pa.string()
@@ -361,3 +364,8 @@ TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
         )
     }
 )
+
+
+def published_estimates(spine: Spine) -> str:
+    """Name of the table of estimates by geounits of the census."""
+    return ESTIMATES.name if spine.is_census else CENSUS_ESTIMATES.name
