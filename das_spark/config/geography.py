@@ -169,11 +169,12 @@ def _areas(
 
 
 def _own_areas(given: InputSettings) -> tuple[str | None, str | None]:
-    """Who finds areas in the files of the input, and where; nobody where these are not named."""
+    """Who finds areas in the files of the input, and where; no path where these are not named (yet)."""
     reader, keys = _OWN.get(given.reader, (None, ()))
     for key in keys:
         value = getattr(given, key)
         if value is not None:
             file = _FILE_OF_AREAS.get(given.reader, "") if key == "path" else ""
             return reader, str(Path(value) / file)
-    return None, None
+    # official files always have areas, tidy ones only in a folder that has such a table
+    return (None if reader == "tidy" else reader), None
