@@ -46,6 +46,7 @@ COMMANDS: Final = "das_spark.commands"
 _OWN: Final = {
     "check": ("plans", "check", "Try all that a run will need."),
     "plan": ("plans", "plan", "Show what a run would measure, how exactly, and at what expense of privacy."),
+    "suggest-budget": ("suggest", "suggest_budget", "Divide a budget so that what shall be exact is."),
     "run": ("runs", "run", "Read, measure, estimate, write, verify and report."),
     "estimate": ("runs", "estimate", "Estimate from measurements that exist, into a new run."),
     "sweep": ("runs", "sweep", "Run a grid of budgets, and compare accuracy and privacy."),

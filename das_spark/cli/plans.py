@@ -518,7 +518,7 @@ def _print_intervals(record: dict[str, Any], out: Console) -> None:
     widths = {(each["table"], each["geolevel"]): each for each in record["intervals"]}
     for title, key in (("total", "total"), ("mean of all columns", "mean_of_columns")):
         rows = [
-            (name, *(f"{widths[name, level][key]:,.1f}" for level in levels))
+            (name, *(f"{widths[name, level][key]:,.1f}" if (name, level) in widths else "-" for level in levels))
             for name in dict.fromkeys(each["table"] for each in record["intervals"])
         ]
         level = float(Fraction(record["intervals"][0]["level"]))

@@ -67,6 +67,14 @@ from das_spark.config.stages import (
     stages_of,
     stages_until,
 )
+from das_spark.config.suggest import (
+    USUAL_KEPT,
+    USUAL_LEVEL,
+    SuggestedBudget,
+    Target,
+    read_targets,
+    suggest_budget,
+)
 from das_spark.config.sweep import GridRun, SweepPlan, load_sweep, sample_shares
 
 __all__ = [
@@ -80,6 +88,8 @@ __all__ = [
     "PREPARING",
     "PRODUCT_FILE",
     "READER_NEEDS",
+    "USUAL_KEPT",
+    "USUAL_LEVEL",
     "EvaluationSettings",
     "ExpectedErrors",
     "GridRun",
@@ -95,7 +105,9 @@ __all__ = [
     "SimulateSettings",
     "Stage",
     "StageKind",
+    "SuggestedBudget",
     "SweepPlan",
+    "Target",
     "absolute",
     "choose_spine",
     "config_hash",
@@ -131,6 +143,7 @@ __all__ = [
     "plan_of",
     "plan_to_config",
     "published_from_people",
+    "read_targets",
     "require_dataset",
     "rules_from_people",
     "same_estimation",
@@ -143,6 +156,7 @@ __all__ = [
     "stages_until",
     "stays_within",
     "steps_of",
+    "suggest_budget",
     "sweep_config",
     "unused_queries",
     "without_total",

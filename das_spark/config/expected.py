@@ -56,7 +56,7 @@ def expected_errors(plan: RunPlan, counts: Mapping[str, int], tables: Sequence[T
     levels = plan.spine.names
     if not tables or any(level not in counts for level in levels):
         return ()
-    sizes = [1] + [max(1, round(counts[below] / counts[above])) for above, below in pairwise(levels)]
+    sizes = (1, *typical_sizes(levels, counts))
     below: list[GeounitArrays] = [{}, {}]  # of a geounit of all classes, and of one of the first class alone
     carried = []
     for depth in reversed(range(len(levels))):
@@ -74,6 +74,16 @@ def expected_errors(plan: RunPlan, counts: Mapping[str, int], tables: Sequence[T
         found.append(ExpectedErrors(levels[depth], errors[0], errors[-1]))
         parent = known.children[0]
     return tuple(found)
+
+
+def typical_sizes(levels: Sequence[str], counts: Mapping[str, int]) -> tuple[int, ...]:
+    """Children of a geounit of each level but the lowest, in a tree where all of a level have equally many.
+
+    Args:
+        levels: From the root.
+        counts: Geounits of each of them.
+    """
+    return tuple(max(1, round(counts[below] / counts[above])) for above, below in pairwise(levels))
 
 
 def _family(plan: RunPlan, depth: int, size: int, below: Sequence[GeounitArrays], *, mixed: bool) -> MeasuredFamily:

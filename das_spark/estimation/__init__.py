@@ -3,6 +3,7 @@
 `estimate_family` is all that other rooms call. The equations stand in README.md.
 """
 
+from das_spark.estimation.allocation import Allocation, Allotment, TreeVariances, Wanted, best_allocation
 from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.components import Decomposition, Frame
 from das_spark.estimation.family import estimate_families, estimate_family
@@ -27,6 +28,8 @@ __all__ = [
     "FAMILY_SOLVERS",
     "LEAST_VARIANCE",
     "SOLVERS",
+    "Allocation",
+    "Allotment",
     "Decomposition",
     "FamilyBounds",
     "FamilyDiagnostics",
@@ -42,7 +45,10 @@ __all__ = [
     "Frame",
     "Gaussian",
     "OuterPass",
+    "TreeVariances",
     "UnionPart",
+    "Wanted",
+    "best_allocation",
     "estimate_families",
     "estimate_family",
     "informed",

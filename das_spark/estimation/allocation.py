@@ -1,0 +1,267 @@
+"""The division of a budget by which wanted answers are estimated best (README, section 18).
+
+What measurements of a whole spine say of an answer depends on the budget in a way that can be written down: on a spine
+of families of equal size, what a level adds to its parents is estimated apart for each level, and the information on it
+is a sum over queries with their budgets as weights. The inverse of a variance is a concave function of these weights,
+so that the best division is found, and proved to be within a tolerance of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from das_spark.errors import EstimationError
+from das_spark.estimation.components import Decomposition
+from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status, linear_program
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from das_spark.estimation.problem import Floats, Integers
+    from das_spark.histogram import Query
+
+#: What is added to the diagonal of information, beside the largest share: nothing is wanted of what is not measured.
+_LITTLE: Final = 1e-13
+#: A variance so small beside what is wanted is none.
+_NOISELESS: Final = 1e-12
+#: Steps of the search, which takes some dozens.
+_STEPS: Final = 500
+#: Where between the best division so far and the proved bound the next one is looked for.
+_LEVEL: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allotment:
+    """One query of one level, which has a weight.
+
+    Attributes:
+        level: Number of its level, 0 for the root.
+        query: The query.
+        precision: 1 / variance of its noise were the whole budget spent on it; variance is inverse to the weight.
+        least: Least weight that it keeps.
+    """
+
+    level: int
+    query: Query
+    precision: float
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """Answers that shall be exact enough.
+
+    Attributes:
+        level: Number of the level of whose geounits they are.
+        query: Whose answers.
+        error: Largest standard error that is wanted, > 0.
+    """
+
+    level: int
+    query: Query
+    error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocation:
+    """A division of the budget.
+
+    Attributes:
+        weights: Of the allotments, shape ``(K,)``; they sum to 1.
+        ratio: Largest standard error beside what is wanted; at most 1 where all wanted answers are exact enough.
+        bound: What `ratio` cannot be less than with any weights.
+    """
+
+    weights: Floats
+    ratio: float
+    bound: float
+
+
+class TreeVariances:
+    """Variances of estimates from all measurements of a spine whose families have equal sizes.
+
+    Args:
+        sizes: Children of a geounit of each level but the lowest, from the root, shape ``(levels - 1,)``.
+        allotments: What is measured.
+        exact: Numbers of the levels whose totals are exact.
+        wanted: Whose variances are asked for.
+        zero_cells: Structural zeros, sorted.
+
+    Attributes:
+        wanted: Of which of the wanted answers each variance is, shape ``(R,)``: answers of a query that are alike have
+            one.
+    """
+
+    def __init__(  # noqa: D107 - the class says it
+        self,
+        sizes: Sequence[float],
+        allotments: Sequence[Allotment],
+        exact: Sequence[int],
+        wanted: Sequence[Wanted],
+        zero_cells: NDArray[np.int32],
+    ) -> None:
+        queries = [each.query for each in allotments] + [each.query for each in wanted]
+        algebra = Decomposition.of(queries, zero_cells)
+        frame = algebra.frame(algebra.possible)
+        self._allotments = tuple(allotments)
+        self._below = np.array([np.prod(sizes[depth:]) for depth in range(len(sizes) + 1)])
+        levels = np.array([each.level for each in allotments])
+        self._levels = levels
+        self._precisions = np.array([each.precision for each in allotments]) * self._below[levels]
+        grams = {query: frame.restricted(algebra.gram(query)) for query in queries}
+        #: By component, of all allotments: shape ``(K, p, p)``.
+        self._grams = [np.array(blocks) for blocks in zip(*(grams[each.query] for each in allotments), strict=True)]
+        self._lowest_exact = max(exact, default=-1)  # exact totals above follow from those below
+        everybody = _indicators(np.zeros(len(frame.cells), dtype=np.int64), np.zeros(1, dtype=np.int64))
+        self._everybody = [part[0] for part in frame.analyze(everybody)]
+        indicators, of = [], []
+        for number, each in enumerate(wanted):
+            rows = each.query.row_of(frame.cells)
+            # answers whose first cells are alike differ by the names of levels alone: one of each kind is looked at
+            first = np.unique(rows, return_index=True)[1]
+            kinds = first[np.unique(algebra.site[frame.cells[first]], return_index=True)[1]]
+            indicators.append(_indicators(rows, rows[kinds]))
+            of += [number] * len(kinds)
+        #: By component, of all kinds of answers: shape ``(R, p, r)``.
+        self._parts = frame.analyze(np.concatenate(indicators))
+        self.wanted = np.array(of)
+        self._wanted_levels = np.array([each.level for each in wanted])[self.wanted]
+
+    def __call__(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Variances and what each weight takes from them.
+
+        Args:
+            weights: Of the allotments, shape ``(K,)``.
+
+        Returns:
+            Variances of all kinds of wanted answers, shape ``(R,)``, those that `wanted` numbers; and their derivatives
+            by the weights with the sign turned, shape ``(R, K)``.
+        """
+        variances, gains = np.zeros(len(self.wanted)), np.zeros((len(self.wanted), len(weights)))
+        for depth in range(len(self._below)):
+            # what a level adds to the one above it is seen by itself and by all below it (E-90)
+            factors = np.where(self._levels >= depth, self._precisions * weights, 0.0)
+            rows = np.flatnonzero(self._wanted_levels >= depth)
+            shares = self._shares(depth)[rows]
+            for grams, parts, total in zip(self._grams, self._parts, self._everybody, strict=True):
+                if not len(total) or not len(rows):
+                    continue
+                solved = self._inverse(depth, grams, factors, total) @ parts[rows]
+                variances[rows] += shares * np.einsum("apr,apr->a", parts[rows], solved)
+                seen = np.einsum("kpq,aqr,apr->ak", grams, solved, solved, optimize=True)
+                gains[rows] += shares[:, None] * seen * np.where(self._levels >= depth, self._precisions, 0.0)
+        return variances, gains
+
+    def _inverse(self, depth: int, grams: Floats, factors: Floats, total: Floats) -> Floats:
+        """Inverse of the information on what a level adds, of one component."""
+        matrix = np.tensordot(factors, grams, axes=1)
+        matrix[np.diag_indices_from(matrix)] += _LITTLE * float(factors.max())
+        inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+        if depth > self._lowest_exact or not total.any():
+            return inverse
+        known = inverse @ total  # what a total without error takes away; it has one part, in the component of sums
+        return np.asarray(inverse - known @ np.linalg.pinv(total.T @ known) @ known.T, dtype=np.float64)
+
+    def _shares(self, depth: int) -> Floats:
+        """Squared lengths of geounits' indicators in what a level above them, or their own, adds (E-91)."""
+        own, here = self._below[self._wanted_levels], self._below[depth]
+        return np.asarray(own * own * (1 / here - (1 / self._below[depth - 1] if depth else 0.0)), dtype=np.float64)
+
+
+def best_allocation(
+    variances: TreeVariances,
+    allotments: Sequence[Allotment],
+    wanted: Sequence[Wanted],
+    start: Floats,
+    gap: float = 1e-3,
+) -> Allocation:
+    """The weights by which the largest of standard errors, each beside what is wanted of it, is least.
+
+    The smallest of wanted variances over variances is concave in the weights: a level method (Lemaréchal, Nemirovskii,
+    Nesterov 1995, "New variants of bundle methods") with linear bounds at all points so far; HiGHS gives the bound,
+    OSQP the next point.
+
+    Args:
+        variances: As functions of the weights.
+        allotments: What has a weight.
+        wanted: What is wanted; at least one.
+        start: Weights to begin with, shape ``(K,)``.
+        gap: Relative distance of the total that is needed from the least that could be.
+
+    Returns:
+        The best weights found, within the gap.
+
+    Raises:
+        EstimationError: The gap was not reached.
+    """
+    least = np.array([each.least for each in allotments])
+    errors = np.array([each.error for each in wanted])[variances.wanted]
+    slopes, constants = np.zeros((0, len(start))), np.zeros(0)
+    point, best, value, bound = start, start, 0.0, np.inf
+    for _ in range(_STEPS):
+        found, gains = variances(point)
+        noisy = found > _NOISELESS * errors**2  # what follows from exact totals is exact with any weights
+        if not noisy.any():
+            return Allocation(start, 0.0, 0.0)
+        reached = errors[noisy] ** 2 / found[noisy]
+        slope = (reached / found[noisy])[:, None] * gains[noisy]
+        slopes, constants = np.vstack([slopes, slope]), np.r_[constants, reached - slope @ point]
+        lowest = float(reached.min())
+        if lowest > value:
+            best, value = point, lowest
+        scale = value  # numbers of about 1 for the solvers
+        cuts = slopes / scale, constants / scale
+        bound = min(bound, scale * _bound(cuts, least))
+        if bound <= value * (1 + gap):
+            return Allocation(best, value**-0.5, bound**-0.5)
+        point = _projected(best, cuts, (value + _LEVEL * (bound - value)) / scale, least)
+    raise EstimationError(
+        f"the division of the budget is within {bound / value - 1:.1%} of the best one, and not within {gap:.1%}",
+        hint="name fewer targets",
+    )
+
+
+def _bound(cuts: tuple[Floats, Floats], least: Floats) -> float:
+    """The largest value that the linear bounds allow anywhere."""
+    slopes, constants = cuts
+    size = slopes.shape[1]
+    # max t:  t - slope w <= constant,  sum w = 1
+    rows = np.vstack([np.column_stack([-slopes, np.ones(len(slopes))]), np.r_[np.ones(size), 0.0]])
+    limits = Inequalities(sp.csc_matrix(rows), np.r_[np.full(len(slopes), -np.inf), 1.0], np.r_[constants, 1.0])
+    cost = np.r_[np.zeros(size), -1.0]
+    program = linear_program(cost, np.r_[least, -np.inf], np.r_[np.ones(size), np.inf], limits)
+    solution = SOLVERS["highs"].solve(program, SolverOptions())
+    if solution.status is not Status.OPTIMAL or solution.x is None:
+        raise EstimationError("the bound on divisions of the budget could not be computed")
+    return float(solution.x[-1])
+
+
+def _projected(point: Floats, cuts: tuple[Floats, Floats], level: float, least: Floats) -> Floats:
+    """The weights nearest to a point at which all linear bounds allow a value."""
+    slopes, constants = cuts
+    size = slopes.shape[1]
+    program = Program(
+        np.ones(size),
+        -point,
+        sp.csc_matrix(np.ones((1, size))),
+        np.ones(1),
+        least,
+        np.ones(size),
+        Inequalities(sp.csc_matrix(slopes), level - constants, np.full(len(slopes), np.inf)),
+    )
+    solution = SOLVERS["osqp"].solve(program, SolverOptions())
+    if solution.x is None:
+        raise EstimationError("the next division of the budget could not be computed")
+    # any weights will do: the solver's last digits are made good, and nothing is proved by them
+    free = np.maximum(solution.x - least, 1e-12)
+    return np.asarray(least + free * (1 - least.sum()) / free.sum(), dtype=np.float64)
+
+
+def _indicators(rows: Integers, chosen: Integers) -> Floats:
+    """Which cells count in each of some answers, shape ``(R, cells)``."""
+    return np.asarray(rows[None, :] == chosen[:, None], dtype=np.float64)
