@@ -21,6 +21,7 @@ config_version = 1
 product = "e2e_1940"
 [input]
 reader = "tidy_counts"
+dataset = "mine"
 persons = "{folder}/persons.parquet"
 units = "{folder}/units.parquet"
 [output]
