@@ -310,10 +310,12 @@ class OpenedRun:
         Raises:
             ConfigurationError: The run has no such file.
         """
-        kinds = [each for each in ("person", "unit", "household") if finished(self._public.microdata(each, "parquet"))]
-        chosen = self.plan.product.record if kind is None else kind
+        product = self.plan.product
+        every = product.files(units=self.plan.invariants.units)
+        kinds = [each for each in every if finished(self._public.microdata(each, "parquet"))]
+        chosen = product.kind if kind is None else kind
         self._known("microdata file in Parquet", chosen, kinds)
-        columns = self.plan.product.microdata.columns("person" if chosen == "person" else "unit")
+        columns = product.microdata.columns(chosen)
         labels = {column.name: column.source for column in columns}
         return Rows(f"microdata of {self.name}: {chosen}", labels, {"": self._public.microdata(chosen, "parquet")})
 

@@ -87,7 +87,7 @@ def show(
         return
     print_ = console().print
     print_(f"{found.name}: {found.title}", markup=False, highlight=False)
-    print_(f"counts {found.counted}; one of them is in one cell of one geounit of every level\n", markup=False)
+    print_(f"counts {found.counted}; each {found.noun} is in one cell of one geounit of every level\n", markup=False)
     attributes = [
         (each.name, number(each.size), "; ".join(each.levels), ", ".join(recode.name for recode in each.recodes))
         for each in found.schema.attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,11 +18,12 @@ from das_spark.store.tables import (
 from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
-    from das_spark.products.base import MicrodataColumn, Product, Record
+    from das_spark.products.base import MicrodataColumn, Product
     from das_spark.tabulation import TableShell
 
 
 _GEOCODE = GEOUNITS.described()[0]
+_PEOPLE, _PERSON = re.compile(r"\bpeople\b"), re.compile(r"\bperson\b")
 _NUMBERS = {
     Scope.RECORD_NUMBER: "running number of the record over the whole file, from 0",
     Scope.UNIT_NUMBER: "running number of the unit over the whole file, from 0",
@@ -65,7 +67,18 @@ def data_dictionary(
     ]
     tabulations = tables_dictionary(product.every_table) if tabulated else ()
     estimated, published = _intervals_dictionary(product, intervals), _replicates_dictionary(product, replicates)
-    return (*tables, cells, *microdata, *tabulations, *estimated, *published)
+    every = (*tables, cells, *microdata, *tabulations, *estimated, *published)
+    return tuple(_of_records(each, product) for each in every) if product.records.singular else every
+
+
+def _of_records(entry: dict[str, Any], product: Product) -> dict[str, Any]:
+    """An entry about people as one about what the product counts."""
+
+    def said(text: str) -> str:
+        return _PERSON.sub(product.noun, _PEOPLE.sub(product.counted, text))
+
+    columns = [{**each, "meaning": said(each["meaning"])} for each in entry["columns"]]
+    return {**entry, "row": said(entry["row"]), "columns": columns}
 
 
 def tables_dictionary(tables: Sequence[TableShell]) -> tuple[dict[str, Any], ...]:
@@ -182,8 +195,8 @@ def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
     return (*files, *extra, record)
 
 
-def _compiled(product: Product, kind: Record, format: str, *, assigned: bool) -> FileColumns:
-    return record_columns(product, format, units=assigned) if kind == product.record else unit_columns(product, format)
+def _compiled(product: Product, kind: str, format: str, *, assigned: bool) -> FileColumns:
+    return record_columns(product, format, units=assigned) if kind == product.kind else unit_columns(product, format)
 
 
 def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], format: str) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from das_spark.io.microdata_formats import (
     record_columns,
     unit_columns,
 )
+from das_spark.products.base import OF_UNITS
 from das_spark.store import FileRecord, discard, disk_errors, promote, record_of, write_durably
 
 if TYPE_CHECKING:
@@ -108,9 +109,9 @@ class MicrodataWriting:
     def _task(self, files: tuple[tuple[str, FileColumns], ...], *, units: bool) -> WriteTask:
         """What writes the parts; units that are known and in no file are left out."""
         product = self.product
-        classes, known = len(product.unit_classes), units and any(columns.kind != "person" for _, columns in files)
+        classes, known = len(product.unit_classes), units and any(columns.kind in OF_UNITS for _, columns in files)
         return WriteTask(
-            product.record,
+            product.kind,
             files,
             len(product.files(units=known)) > 1,
             product.schema.size,

@@ -119,7 +119,7 @@ class FileColumns:
     """The columns of one file.
 
     Attributes:
-        kind: `person` or `unit`.
+        kind: What a record is: that which is counted, or `unit`.
         columns: In the order of the layout.
         codes: How many cells, or kinds of units, there are.
         delimiter: What stands between the fields of a text file.
@@ -154,7 +154,7 @@ def record_columns(product: Product, format: str = TEXT, *, units: bool) -> File
             compiled.append(Column(column.name, Scope.CONSTANT, values=(WITHOUT_UNITS[column.source],)))
         else:
             compiled.append(_common(column))
-    return _file(product.record, compiled, product.codes, layout)
+    return _file(product.kind, compiled, product.codes, layout)
 
 
 def unit_columns(product: Product, format: str = TEXT) -> FileColumns:

@@ -139,7 +139,7 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
     with adaptive(spark):
         assigned = len(product.files(units=units)) > 1
         form = plan.output.microdata_files
-        parts = microdata_parts(layout, formats, units=assigned, record=product.record, form=form)
+        parts = microdata_parts(layout, formats, units=assigned, record=product.kind, form=form)
         digest = write_digest(spark, parts, codes, run.scratch)
         of_units = digest.units if assigned else None
         microdata = MicrodataTables(

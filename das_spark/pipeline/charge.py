@@ -185,7 +185,7 @@ def _require_same(run: RunLedger, own: OwnEntry | None) -> None:
     if own is None:
         return
     plan, entry = run.plan, own.entry
-    if (entry.budget, entry.product, entry.table) != (plan.budget, plan.product.name, plan.product.record):
+    if (entry.budget, entry.product, entry.table) != (plan.budget, plan.product.name, plan.product.noun):
         raise PrivacyGuardError(
             f"run {run.layout.run_id} was charged with another budget than that of its configuration",
             hint="something changed its folder; start a new run (it spends its own budget)",
@@ -230,7 +230,7 @@ def _new_entry(run: RunLedger) -> LedgerEntry:
         run_id=f"{run.layout.run_id}#{run.nonce or secrets.token_hex(4)}",
         created=created_at(run.layout),
         product=plan.product.name,
-        table=plan.product.record,
+        table=plan.product.noun,
         budget=plan.budget,
         insecure=run.insecure,
         dataset=plan.input.dataset or "",

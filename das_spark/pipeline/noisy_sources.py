@@ -324,7 +324,7 @@ def open_external(path: Path, plan: RunPlan) -> ExternalSource:
         run_id=dataset.name,
         created="",
         product=plan.product.name,
-        table=plan.product.record,
+        table=plan.product.noun,
         budget=plan.budget,
         insecure=False,
         completed_levels=plan.spine.names,

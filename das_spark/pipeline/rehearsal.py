@@ -131,7 +131,7 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     writing = MicrodataWriting(product, layout, [format], Staging(folder / ".staging"), _CREATED, notices, form)
     writing.write_one_slice(made.batch(units=units))
     codes, kinds = microdata_codes(product, units=units), product.files(units=units)
-    parts = microdata_parts(layout, [format], units=len(kinds) > 1, record=product.record, form=form)
+    parts = microdata_parts(layout, [format], units=len(kinds) > 1, record=product.kind, form=form)
     rows = [row for part in parts for batch in digest_part(part, codes) for row in batch.to_pylist()]
     faults = [f"{row['rule']}: {row['geocode']}" for row in rows if row["record"] == FAULT]
     found: Counter[tuple[str, str]] = Counter()
@@ -231,7 +231,7 @@ def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
     """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does."""
     folder.mkdir()
     product = plan.product
-    entry = LedgerEntry(_RUN, _CREATED, product.name, product.record, plan.budget, insecure=False)
+    entry = LedgerEntry(_RUN, _CREATED, product.name, product.noun, plan.budget, insecure=False)
     manifest = planned_manifest(plan, entry, run_id=_RUN, created=_CREATED, insecure=False)
     manifest.save(folder / "manifest.json")
     again = PublicManifest.load(folder / "manifest.json")

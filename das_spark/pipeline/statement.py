@@ -140,6 +140,7 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         paths={tuple(map(str, path.shares)): path.blocks for path in paths},
         insecure=entry.insecure,
         unit=plan.product.record,
+        noun=plan.product.records.singular,
         held_within=stays_within(plan),
         all_runs=manifest.all_runs,
         notices=manifest.notices,

@@ -83,7 +83,8 @@ class StatementFacts:
         paths: Shares of the levels on the path to a lowest geounit, root first -> number of such geounits, the most
             first; empty where all geounits of a level have the same share.
         insecure: Whether a test key was used.
-        unit: What one record is: "person", "unit" or "household".
+        unit: What kind of record is counted: "person", "unit" or "household".
+        noun: What one record is called, where that is something else.
         held_within: Geolevel whose geounits a record does not leave between neighbours, since their totals are exact.
         all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
@@ -105,6 +106,7 @@ class StatementFacts:
     paths: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     insecure: bool = False
     unit: str = "person"
+    noun: str = ""
     held_within: str | None = None
     all_runs: str = ""
     notices: tuple[str, ...] = ()
@@ -113,6 +115,11 @@ class StatementFacts:
     estimation: str = ""
     external_noise: bool = False
     delta: Fraction = PUBLISHED_DELTA
+
+    @property
+    def one(self) -> str:
+        """What one record is, for sentences."""
+        return self.noun or self.unit
 
 
 def privacy_statement(facts: StatementFacts) -> str:
@@ -135,12 +142,18 @@ def privacy_statement(facts: StatementFacts) -> str:
         _bullets("## What is treated as public", facts.public_rules),
         f"## Counts that the estimates are held to\n\n{facts.published}\n" if facts.published else "",
         _spending(facts),
-        _partial(f"## About one attribute of a {facts.unit}", _ABOUT_ATTRIBUTE, "attribute", facts.attributes, facts),
+        _partial(
+            f"## About one attribute of {f'one {facts.noun}' if facts.noun else f'a {facts.unit}'}",
+            _ABOUT_ATTRIBUTE,
+            "attribute",
+            facts.attributes,
+            facts,
+        ),
         _partial("## About the place within a geounit", _ABOUT_PLACE, "moves within", facts.within, facts),
         _left_out(facts),
         _randomness(facts),
         f"## How the estimates were made\n\n{facts.estimation}\n" if facts.estimation else "",
-        _bullets("## What is not claimed", _NOT_CLAIMED),
+        _bullets("## What is not claimed", _not_claimed(facts)),
         _bullets("## What readers must know", facts.notices),
         _all_runs(facts),
     ]
@@ -171,7 +184,7 @@ def _is_void(facts: StatementFacts) -> bool:
 
 
 def _claim(facts: StatementFacts) -> str:
-    total, unit = facts.budget.total, facts.unit
+    total, unit = facts.budget.total, facts.one
     pure = facts.budget.framework is Framework.PURE_DP
     odds = math.exp(float(total)) if total < _LARGEST_EXPONENT else math.inf
     if pure:
@@ -204,7 +217,7 @@ def _neighbours(facts: StatementFacts) -> str:
     subject = "What is said of everything together" if _is_void(facts) else "The claim"
     text = (
         "## What is protected\n\n"
-        f"One record of one {facts.unit}. {subject} compares any two populations that differ in one record, replaced by"
+        f"One record of one {facts.one}. {subject} compares any two populations that differ in one record, replaced by"
         f" another one{within}, and that agree in everything that is published exactly. In each geolevel a replaced"
         " record changes at most two answers of a query, by one each.\n"
     )
@@ -322,6 +335,17 @@ def _left_out(facts: StatementFacts) -> str:
         "Of where in a geounit a person lives, and of whether in a household or in which type of group quarters: the"
         " numbers that this page opens with tell of both. The other attributes do not enter into them.\n"
     )
+
+
+def _not_claimed(facts: StatementFacts) -> tuple[str, ...]:
+    """What every claim leaves open, of people or of what else is counted."""
+    if not facts.noun:
+        return _NOT_CLAIMED
+    words = (("about a person from", f"about one {facts.noun} from"), ("the same people", "the same records"))
+    said: tuple[str, ...] = _NOT_CLAIMED
+    for people, records in words:
+        said = tuple(sentence.replace(people, records) for sentence in said)
+    return said
 
 
 def _randomness(facts: StatementFacts) -> str:

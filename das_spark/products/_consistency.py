@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.geography import DHC, PRIMITIVE_LEVELS, Spine
 from das_spark.products._microdata_codes import SOURCE_RULES, microdata_codes
-from das_spark.products.base import NO_TOTAL
+from das_spark.products.base import NO_TOTAL, OF_UNITS
 
 if TYPE_CHECKING:
     from das_spark.errors import Problems
@@ -103,14 +103,17 @@ def _check_microdata(product: Product, problems: Problems) -> None:
     """Whether every record of a file can be written, and read again."""
     columns, before = product.microdata.columns(product.record), problems.met
     if not columns:
-        problems.add(f"microdata.{product.record}", "there is no column; what is counted has a record each")
+        problems.add(
+            f"microdata.{'unit' if product.record in OF_UNITS else 'person'}",
+            "there is no column; what is counted has a record each",
+        )
     for layout in filter(None, (product.microdata, product.ppmf)):
         key = "microdata" if layout is product.microdata else "ppmf"
         for kind in product.files(units=True):
             for column in layout.columns(kind):
-                sentence = _column(product, column, counted=kind == product.record)
+                sentence = _column(product, column, counted=kind == product.kind)
                 if sentence:
-                    problems.add(f"{key}.{'person' if kind == 'person' else 'unit'}.{column.name}", sentence)
+                    problems.add(f"{key}.{'unit' if kind in OF_UNITS else 'person'}.{column.name}", sentence)
     if problems.met == before:
         with problems.at("microdata"):
             microdata_codes(product)

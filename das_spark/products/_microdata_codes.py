@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
 from das_spark.histogram import Query, Schema
-from das_spark.products.base import PPMF, WITHOUT_UNITS, Header, MicrodataColumn, MicrodataLayout, Product, Record
+from das_spark.products.base import PPMF, WITHOUT_UNITS, Header, MicrodataColumn, MicrodataLayout, Product
 
 #: Stands between the codes of one record where they are put together.
 CODE_SEPARATOR: Final = "|"
@@ -135,7 +135,7 @@ class MicrodataCodes:
         population: Unit column with the number of its people.
     """
 
-    record: Record
+    record: str
     forms: Mapping[str, FileForm]
     person_place: tuple[str, ...]
     unit_place: tuple[str, ...]
@@ -222,7 +222,7 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
             f"{', '.join(f'no column of source {name}' for name in sorted(missing))}"
         )
     return MicrodataCodes(
-        record=product.record,
+        record=product.kind,
         forms=_forms(product, assigned=bool(assigned)),
         person_place=_place(counted),
         unit_place=_place(assigned),
@@ -261,7 +261,7 @@ def _forms(product: Product, *, assigned: bool) -> dict[str, FileForm]:
     return {format: _form(layout, kinds, assigned=assigned) for format, layout in layouts.items()}
 
 
-def _form(layout: MicrodataLayout, kinds: Iterable[Record], *, assigned: bool) -> FileForm:
+def _form(layout: MicrodataLayout, kinds: Iterable[str], *, assigned: bool) -> FileForm:
     rules: dict[str, dict[str, ColumnRule]] = {}
     texts: dict[str, dict[str, str]] = {}
     for kind in kinds:

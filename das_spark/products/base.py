@@ -30,6 +30,7 @@ several attributes are joined by "*", and have a code for each combination of le
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -60,6 +61,10 @@ NO_TOTAL: Final = "none"
 WITHOUT_UNITS: Final[Mapping[str, str]] = {"unit_number": "999999999", "person_number": "99999"}
 #: What one record is -> what many are, in sentences.
 COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units", "household": "households"}
+#: Kinds of records that are units, occupied or not: their files have other columns than those of people.
+OF_UNITS: Final[tuple[Record, ...]] = ("unit", "household")
+#: Form of a noun: it names folders and files, too.
+_NOUN: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[ -][A-Za-z0-9]+)*")
 
 #: Columns that both microdata files of the End-to-End test carry without content, with the text that fills them.
 PERSON_FILLERS: Final = {
@@ -79,6 +84,42 @@ UNIT_FILLERS: Final = {
     "PAOC": ("CHAR1", "9"),
     **dict.fromkeys(("P18", "P60", "P65", "P75"), ("INT2", "99")),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What the records of a product are that are no people, such as farms or hospital stays.
+
+    Attributes:
+        singular: What one of them is, such as `hospital stay`; empty where people are counted.
+        plural: What many are.
+
+    Raises:
+        ConfigurationError: One noun is there without the other, or is no noun of letters, digits and single spaces.
+    """
+
+    singular: str = ""
+    plural: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what could not stand in a sentence and in the name of a folder."""
+        if bool(self.singular) != bool(self.plural):
+            raise ConfigurationError("singular and plural are both there, or neither is")
+        for noun in filter(None, (self.singular, self.plural)):
+            if not _NOUN.fullmatch(noun):
+                raise ConfigurationError(
+                    f"{noun!r} is no noun", hint="use letters and digits, words with a space or hyphen between them"
+                )
+        if self.folder in OF_UNITS:
+            raise ConfigurationError(f"a record that is a {self.singular} is said by record = {self.folder!r}")
+
+    @property
+    def folder(self) -> str:
+        """The singular as it stands in the names of folders and files; empty where there is none."""
+        return re.sub("[ -]", "_", self.singular.lower())
+
+
+PEOPLE: Final = Records()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +157,16 @@ class MicrodataLayout:
     header: Header = "none"
     delimiter: str = "|"
 
-    def columns(self, kind: Record) -> tuple[MicrodataColumn, ...]:
+    def columns(self, kind: str) -> tuple[MicrodataColumn, ...]:
         """Columns of the file of a kind.
 
         Args:
-            kind: What one record of the file is.
+            kind: What one record of the file is: "unit", "household", or whatever else the product counts.
 
         Returns:
             The columns in order; none where the product writes no such file.
         """
-        return self.person if kind == "person" else self.unit
+        return self.unit if kind in OF_UNITS else self.person
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +243,9 @@ class Product:
         strategies: Ways to spend a budget by name; the first is the usual one.
         microdata: Layout of the microdata files, in Parquet and in text.
         total_at: Geolevel whose totals are invariant unless a run says otherwise; "none" where no totals are.
-        record: What is counted; one record of the microdata file of that kind.
+        record: What is counted; one record of the microdata file of that kind. "person" stands for any records that
+            are assigned to units or to none.
+        records: What these are called, where they are no people.
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
         tables: Published tables: sums over the cells of the schema, made for every geolevel of a run down to their
@@ -242,9 +285,15 @@ class Product:
     file_recodes: Mapping[str, FileRecodes] = field(default_factory=dict)
     published: PublishedCounts | None = None
     medians: tuple[MedianTable, ...] = ()
+    records: Records = PEOPLE
 
     def __post_init__(self) -> None:
         """Refuse what could not be made of people without classes, before a run can be charged for it."""
+        if self.record != "person" and self.records != PEOPLE:
+            raise ConfigurationError(
+                f"product {self.name!r}: records says what others than units are, and record is {self.record!r}",
+                hint="leave one of the two out",
+            )
         for reader, recodes in self.file_recodes.items():
             recodes.check(self.schema, len(self.unit_classes), f"product {self.name!r}, reader {reader!r}")
         if self.class_query:
@@ -268,7 +317,17 @@ class Product:
     @property
     def counted(self) -> str:
         """What is counted, in the plural, for sentences."""
-        return COUNTED[self.record]
+        return self.records.plural or COUNTED[self.record]
+
+    @property
+    def noun(self) -> str:
+        """What one record is, for sentences."""
+        return self.records.singular or self.record
+
+    @property
+    def kind(self) -> str:
+        """What one record is, for the names of folders and files."""
+        return self.records.folder or self.record
 
     @property
     def listed(self) -> tuple[int, ...]:
@@ -306,14 +365,14 @@ class Product:
         """What exact totals are numbers of, for sentences; of housing units both kinds are counted."""
         return f"{self.counted} (occupied plus vacant)" if self.record == "unit" else self.counted
 
-    def files(self, *, units: bool) -> tuple[Record, ...]:
+    def files(self, *, units: bool) -> tuple[str, ...]:
         """The kinds of microdata files of a run: what is counted first.
 
         Args:
             units: Whether the run knows units.
         """
         assigned = units and self.record == "person" and self.microdata.unit
-        return ("person", "unit") if assigned else (self.record,)
+        return (self.kind, "unit") if assigned else (self.kind,)
 
     def zero_cells(self) -> NDArray[np.bool_]:
         """Whether a cell is a structural zero, in which nobody can be, shape (cells,); not to be written to."""

@@ -121,10 +121,10 @@ class PublicLayout(_Root[Place]):
         return self.table("published") / "source.json"
 
     def microdata(self, kind: str, format: str) -> Place:
-        """The folder of a microdata file: kind `person` or `unit`, format `parquet`, `text` or `ppmf`.
+        """The folder of a microdata file of a kind, in a format.
 
         Args:
-            kind: `person` or `unit`.
+            kind: What a record is, such as `person`, `unit` or `hospital_stay`.
             format: `parquet`, `text` or `ppmf`.
         """
         return self.microdata_files / f"{kind}.{format}"
@@ -142,7 +142,7 @@ class PublicLayout(_Root[Place]):
         """The one file that all records of a kind are in, where a run writes such files, by its name in the releases.
 
         Args:
-            kind: `person` or `unit`.
+            kind: What a record is, such as `person`, `unit` or `hospital_stay`.
             format: `text` or `ppmf`; Parquet is always in parts.
         """
         return self.microdata(kind, format) / _SINGLE.get((format, kind), kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 
 import pytest
@@ -29,7 +30,9 @@ def test_an_example_is_simulated_protected_and_published(name, tmp_path, spark, 
     plan = load_plan(FOLDER / f"{name}.toml", settings=settings)
     public = run_stages(plan, run_id="example", test_key=tools.TEST_KEY, spark=spark).layout.public
     assert json.loads(public.verification.read_text())["passed"]
-    lines = [line for file in public.microdata("person", "text").glob("part-*") for line in file.read_text().split()]
+    lines = [
+        line for file in public.microdata(plan.product.kind, "text").glob("part-*") for line in file.read_text().split()
+    ]
     rows = tools.rows_of(public.tables.level(table, "parquet", level))
     assert sum(row[column] for row in rows) == sum(counts(line.split("|")) for line in lines)
     if plan.invariants.total_at is None:
@@ -37,3 +40,10 @@ def test_an_example_is_simulated_protected_and_published(name, tmp_path, spark, 
         assert len(lines) != summary.persons
     else:
         assert len(lines) == summary.persons
+    if plan.product.noun != "person":
+        said = public.privacy_statement.read_text() + json.dumps(json.loads(public.manifest.read_text())["ledger"])
+        dictionary = json.dumps(json.loads(public.manifest.read_text())["data_dictionary"])
+        assert f"One record of one {plan.product.noun}." in said
+        assert f"a protected {plan.product.kind} record" in dictionary
+        assert not re.findall(r"(?i)\b(?:person|people)\b", said + dictionary)
+        assert (public.microdata_files / f"{plan.product.kind}.text").is_dir()

@@ -87,6 +87,9 @@ def test_every_shipped_product_can_be_told_as_data(name):
         ({"title": 3}, r"title: expected a text, not a whole number"),
         ({"record": "family"}, r"record: 'family' is none of person, unit, household"),
         ({"unit_bounds": {"least": [1]}}, r"unit_bounds: most.* missing"),
+        ({"records": {"singular": "farm"}}, r"records: singular and plural are both there"),
+        ({"records": {"singular": "farm/", "plural": "farms"}}, r"records: 'farm/' is no noun"),
+        ({"records": {"singular": "Unit", "plural": "Units"}}, r"records: .* is said by record = 'unit'"),
         ({"attributes": [{"name": "age"}]}, r"attributes\[0\]: levels missing"),
         ({"strategies": [{"name": "x", "framework": "renyi"}]}, r"strategies\[0\].framework: 'renyi' is none of"),
     ],
@@ -224,3 +227,17 @@ def test_a_registered_product_is_found_by_its_name(monkeypatch):
     assert product("mine") is PRODUCTS["mine"] is made
     with pytest.raises(ConfigurationError, match="there is a product 'mine' already"):
         register(made)
+
+
+def test_records_that_are_no_people_name_what_is_counted_and_its_files():
+    data = product_data(PRODUCTS["dallas_2010"]) | {"name": "stays"}
+    farms = product_from(data | {"records": {"singular": "Hospital stay", "plural": "Hospital stays"}})
+    assert (farms.counted, farms.noun, farms.kind) == ("Hospital stays", "Hospital stay", "hospital_stay")
+    assert farms.files(units=True)[0] == "hospital_stay"
+    assert farms.microdata.columns("hospital_stay") == farms.microdata.person
+    assert product_from(product_data(farms)) == farms
+    people = product_from(data)
+    assert (people.counted, people.noun, people.kind) == ("people", "person", "person")
+    assert "records" not in product_data(people)
+    with pytest.raises(ConfigurationError, match="record is 'unit'"):
+        product_from(product_data(PRODUCTS["pl94_2020_unit"]) | {"records": {"singular": "farm", "plural": "farms"}})
