@@ -138,7 +138,9 @@ def _measured(machine: LocalSystem, pair: NeighbouringInputs, settings: AuditSet
     """Noisy answers alone: each draw has an address of its own under one fresh key for each input."""
     sides = [_draws(machine, pair, settings, side) for side in ("first", "second")]
     seen = [Statistic(one.text, "answer", sides[0][place], sides[1][place]) for place, one in enumerate(pair.answers)]
-    return Part(MEASUREMENT, pair.name, _composed(pair, seen, settings.kinds), DeclaredNoise.of(pair.mechanisms))
+    return Part(
+        MEASUREMENT, pair.name, _composed(pair, seen, settings.kinds), DeclaredNoise.of(pair.mechanisms, pair.by)
+    )
 
 
 def _draws(
@@ -169,13 +171,13 @@ def _piped(machine: LocalSystem, plan: RunPlan, pair: NeighbouringInputs, settin
         return [_seen_in(plan, pair, machine.run(ingested, key)) for key in keys]
 
     statistics = _statistics_of(pair, runs("first", pair.first), runs("second", pair.second), settings.kinds)
-    return Part(PIPELINE, pair.name, statistics, DeclaredNoise.of(pair.mechanisms))
+    return Part(PIPELINE, pair.name, statistics, DeclaredNoise.of(pair.mechanisms, pair.by))
 
 
 def _powers(parts: Sequence[Part], pair: NeighbouringInputs, claim: Claim, judgement: Judgement) -> Iterator[Power]:
     """What the perfect attacker would see on noise of several widths, with the runs of every part."""
     for width in WIDTHS:
-        noise = DeclaredNoise.of(louder(pair.mechanisms, width))
+        noise = DeclaredNoise.of(louder(pair.mechanisms, width), pair.by)
         for part in parts:
             bound, beyond = noise.expected(claim, part.noise, part.judging, judgement.alpha)
             yield Power(part.stage, part.pair, part.judging, str(width), bound, bound > claim.total, beyond > 0)

@@ -1,5 +1,8 @@
 """Synthetic neighbouring inputs: a small spine, few records, and one record that is another one in the second input.
 
+Where a contributor has several records, all of them are others in the second input, and alike, so that the answers of a
+query change by as much as the noise provides for.
+
 The record changes its cell and, where the invariants leave it free, moves to another geounit: the two geounits lie in
 the same geounit of the level whose totals are invariant, each on its own path below it. So every query at every level
 answers differently, as far as the invariants allow. Every geounit on the two paths has a sibling (single children are
@@ -22,7 +25,7 @@ from das_spark.audit.system import SmallPopulation, declared_bounds
 from das_spark.config import RunPlan
 from das_spark.errors import ConfigurationError, PrivacyGuardError
 from das_spark.geography import Spine
-from das_spark.privacy import Mechanism
+from das_spark.privacy import Mechanism, l1_sensitivity
 
 Cells = NDArray[np.int64]
 
@@ -41,7 +44,7 @@ class WatchedAnswer:
     geocode: str
     row: int  # the answer
     first: int  # exact answer under the first input
-    second: int  # under the second one: one more, one less, or the same
+    second: int  # under the second one: as many more or less as a contributor has records, or the same
     mechanism: Mechanism  # distribution of the declared noise
 
     @property
@@ -57,7 +60,7 @@ class WatchedAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighbouringInputs:
-    """Two small populations that differ in one record."""
+    """Two small populations that differ in one record, or in all records of one contributor."""
 
     name: str  # of the pair
     text: str  # what it is, in a sentence
@@ -67,6 +70,7 @@ class NeighbouringInputs:
     cells: tuple[int, int]  # cell of the replaced record under each
     answers: tuple[WatchedAnswer, ...]  # every measured answer that differs, and some that do not, level by level
     exercised: Fraction  # part of the total budget that is spent on those that differ, exact
+    by: int = 1  # by how much these differ
 
     @property
     def mechanisms(self) -> Mapping[Mechanism, int]:
@@ -159,37 +163,46 @@ def _cells(plan: RunPlan, divides_at: int) -> tuple[int, int]:
 
 def _pair(plan: RunPlan, spot: _Spot, *, crowded: bool) -> NeighbouringInputs:
     people = _crowd(plan) if crowded else _LONE
+    own = plan.budget.at_most
     base = np.zeros((len(spot.every), plan.product.schema.size), dtype=np.int64)
     for cell in spot.cells if crowded else _companions(plan, spot.cells):
         base[:, cell] += people
-    both = [_with_one_more(base, spot.every.index(at), cell) for at, cell in zip(spot.leaves, spot.cells, strict=True)]
+    both = [_with(own, base, spot.every.index(at), cell) for at, cell in zip(spot.leaves, spot.cells, strict=True)]
     first, second = (SmallPopulation(spot.every, counts, units_for(plan, base, counts)) for counts in both)
     _require_neighbours(plan, first, second)
     answers = _watched(plan, first, second)
     queries = dict.fromkeys((one.geolevel, one.query) for one in answers if one.differs)
     return NeighbouringInputs(
         name="crowd" if crowded else "lone",
-        text=_text(first, spot, f"{people:,} others of either kind in every leaf" if crowded else ""),
+        text=_text(first, spot, own, f"{people:,} others of either kind in every leaf" if crowded else ""),
         first=first,
         second=second,
         leaves=spot.leaves,
         cells=spot.cells,
         answers=answers,
         exercised=sum((plan.budget.spent(*query) for query in queries), Fraction(0)),
+        by=own,
     )
 
 
-def _text(population: SmallPopulation, spot: _Spot, alike: str) -> str:
+def _text(population: SmallPopulation, spot: _Spot, own: int, alike: str) -> str:
+    replaced = (
+        f"one of them, in cell {spot.cells[0]} of {spot.leaves[0]}, is replaced by one in cell "
+        if own == 1
+        else f"the {own} of one contributor, in cell {spot.cells[0]} of {spot.leaves[0]}, are replaced by as many in "
+        "cell "
+    )
     return (
         f"{'crowd' if alike else 'lone'}: {population.counts.sum():,} synthetic records in {len(spot.every)} leaf "
-        f"geounits; one of them, in cell {spot.cells[0]} of {spot.leaves[0]}, is replaced by one in cell "
+        f"geounits; {replaced}"
         f"{spot.cells[1]} of {spot.leaves[1]}, beside {alike or 'nobody else of the second kind'}"
     )
 
 
-def _with_one_more(base: Cells, leaf: int, cell: int) -> Cells:
+def _with(own: int, base: Cells, leaf: int, cell: int) -> Cells:
+    """The records of the contributor besides those of all others."""
     counts = base.copy()
-    counts[leaf, cell] += 1
+    counts[leaf, cell] += own
     return counts
 
 
@@ -230,18 +243,22 @@ def units_for(plan: RunPlan, base: Cells, counts: Cells) -> Cells:
     product = plan.product
     if product.listed or not product.class_query or product.unit_bounds is None:
         units = np.zeros((len(base), len(product.unit_classes)), dtype=np.int64)
-        units[:, 0] = counts.sum(axis=1) if product.record == "unit" else base.sum(axis=1) + 1
+        units[:, 0] = counts.sum(axis=1) if product.record == "unit" else base.sum(axis=1) + plan.budget.at_most
         return units
     people = product.schema.query(product.class_query).answer_dense(base)
     room = np.maximum(np.asarray(product.unit_bounds.most, dtype=np.int64), 1)
-    return np.where(people > 0, -(-(people + 1) // room), 0)
+    return np.where(people > 0, -(-(people + plan.budget.at_most) // room), 0)
 
 
 def _require_neighbours(plan: RunPlan, first: SmallPopulation, second: SmallPopulation) -> None:
     """The claim is about inputs that agree in every invariant: an audit of others would convict nobody rightly."""
     changed = np.abs(first.counts - second.counts).sum()
     alike = np.array_equal(first.units, second.units)
-    if changed != 2 or not alike or declared_bounds(plan, first) != declared_bounds(plan, second):  # noqa: PLR2004 - one out, one in
+    if (
+        changed != l1_sensitivity(plan.budget.at_most)
+        or not alike
+        or declared_bounds(plan, first) != declared_bounds(plan, second)
+    ):
         raise PrivacyGuardError("the synthetic inputs are no neighbours within the declared invariants")
 
 

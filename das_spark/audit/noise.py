@@ -1,9 +1,10 @@
 r"""What the declared noise allows: the perfect attacker on all measured answers in which two inputs differ.
 
 By Neyman and Pearson no attacker is better than the one that looks at the log-likelihood ratio of everything measured;
-by post-processing none that sees only what is computed from it. An answer that differs by one adds a loss
+by post-processing none that sees only what is computed from it. An answer that differs by n (one, or as many as a
+contributor has records) adds a loss
 
-    l(k) = ln P(X = k) - ln P(X = k - 1),      with probability P(X = k)                                     (V-5)
+    l(k) = ln P(X = k) - ln P(X = k - n),      with probability P(X = k)                                     (V-5)
 
 Losses of independent answers add, so their distributions are convolved, on a grid. An outcome whose loss is no grid
 point is divided into two that have the next ones, such that its probability under either input is kept: who sees which
@@ -50,15 +51,15 @@ class DeclaredNoise:
     answers: int  # how many answers differ
 
     @classmethod
-    def of(cls, mechanisms: Mapping[Mechanism, int]) -> DeclaredNoise:
-        """Convolve the losses of all answers."""
+    def of(cls, mechanisms: Mapping[Mechanism, int], by: int = 1) -> DeclaredNoise:
+        """Convolve the losses of all answers, each of which differs by so many."""
         answers = sum(mechanisms.values())
         if not answers:
             raise InputError("the two inputs differ in no measured answer: there is nothing to audit")
-        step = _reach(mechanisms) / (_GRID // 2 - 1 - answers)
+        step = _reach(mechanisms, by) / (_GRID // 2 - 1 - answers)
         transformed = np.ones(_GRID // 2 + 1, dtype=np.complex128)
         for mechanism, number in mechanisms.items():
-            transformed *= rfft(_losses_of(mechanism, step)) ** number
+            transformed *= rfft(_losses_of(mechanism, step, by)) ** number
         probabilities: Floats = np.roll(np.clip(irfft(transformed, _GRID), 0.0, None), _GRID // 2).astype(np.float64)
         losses: Floats = (np.arange(_GRID) - _GRID // 2).astype(np.float64) * step
         return cls(losses, probabilities, answers)
@@ -138,18 +139,18 @@ def log_ratio(mechanism: Mechanism, values: Floats, first: int, second: int) -> 
     return np.nan_to_num(found, nan=0.0)
 
 
-def _reach(mechanisms: Mapping[Mechanism, int]) -> float:
+def _reach(mechanisms: Mapping[Mechanism, int], by: int) -> float:
     """A loss that is never exceeded, or with a probability that doubles do not see beside 1."""
     most, rho = 0.0, 0.0
     for mechanism, number in mechanisms.items():
         if isinstance(mechanism, DiscreteLaplace):
-            most += number / float(mechanism.scale)
+            most += number * by / float(mechanism.scale)
         else:
-            rho += number / (2 * float(mechanism.sigma_squared))
+            rho += number * by * by / (2 * float(mechanism.sigma_squared))
     return most + rho + _REACH * math.sqrt(2 * rho)
 
 
-def _losses_of(mechanism: Mechanism, step: float) -> Floats:
+def _losses_of(mechanism: Mechanism, step: float, by: int) -> Floats:
     """Probabilities of the losses (V-5) of one answer on the grid, loss 0 in place 0, negative ones from the end."""
     if isinstance(mechanism, DiscreteLaplace):
         width = float(mechanism.scale)
@@ -162,7 +163,7 @@ def _losses_of(mechanism: Mechanism, step: float) -> Floats:
     probabilities = np.exp(logarithm)
     probabilities /= probabilities.sum()
     limit = _GRID // 2 - 2
-    losses = np.clip(log_ratio(mechanism, noise, 0, 1), -limit * step, limit * step)
+    losses = np.clip(log_ratio(mechanism, noise, 0, by), -limit * step, limit * step)
     below = np.floor(losses / step)
     upper = np.expm1(below * step - losses) / math.expm1(-step)
     found = np.zeros(_GRID)

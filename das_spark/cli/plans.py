@@ -192,6 +192,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
         "framework": str(budget.framework),
         "total": str(budget.total),
         "total_is": extent_of_loss(plan),
+        "replaced": _replaced(plan),
         "measurements": [
             _measurement(plan, level.geolevel, item.query) for level in budget.levels for item in level.queries
         ],
@@ -214,6 +215,14 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
         "intervals": _intervals(plan, geounits.counts),
         "warnings": [each.sentence(plan.budget.framework.symbol) for each in unused_shares(plan, geounits.counts)],
     }
+
+
+def _replaced(plan: RunPlan) -> str:
+    """In what neighbours differ."""
+    records = plan.product.records
+    if records.at_most == 1:
+        return "one record replaced"
+    return f"all records of one {records.contributed_by} replaced, {records.at_most} at most"
 
 
 def joint_record(plan: JointPlan) -> dict[str, Any]:
@@ -417,7 +426,7 @@ def _print(record: dict[str, Any], out: Console) -> None:
         out.print(f"{BANNER}:", style="bold red")
         for each in record["from_people"]:
             out.print(f"  {each}", style="bold red")
-    out.print(f"total {name} = {record['total']} ({record['framework']}), exact; neighbours: one record replaced")
+    out.print(f"total {name} = {record['total']} ({record['framework']}), exact; neighbours: {record['replaced']}")
     if record["total_is"]:
         out.print(f"  {record['total_is']}", style="bold red")
     for each in record["conversions"]:

@@ -12,7 +12,8 @@ import typer
 from das_spark.cli.options import Json, console
 from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.products import product_data
+from das_spark.privacy import l1_sensitivity, squared_l2_sensitivity
+from das_spark.products import Product, product_data
 from das_spark.report import number, table
 
 app = typer.Typer(
@@ -105,13 +106,26 @@ def show(
         ]
         title = f"Strategy {strategy.name}: {strategy.budget.total} ({strategy.budget.framework}). {strategy.title}"
         print_(table(title, ("geolevel", "share", "query", "share of it", "answers"), rows, left=4))
-    print_(_SENSITIVITY, markup=False, highlight=False)
+    print_(_sensitivity(found), markup=False, highlight=False)
 
 
-#: `das_spark.privacy.mechanisms` has the argument; a query that did not count every record once would be refused.
-_SENSITIVITY = """
-Neighbours differ in one record that is another one. It leaves one answer of a query at a geolevel and enters another,
-so that every query has L1 sensitivity 2 and squared L2 sensitivity 2."""
+def _sensitivity(product: Product) -> str:
+    """What noise provides for; a query that did not count every record once would be refused.
+
+    SENSITIVITY.md of the privacy package has the argument.
+    """
+    most, who = product.records.at_most, product.records.contributed_by
+    norms = f"L1 sensitivity {l1_sensitivity(most)} and squared L2 sensitivity {squared_l2_sensitivity(most)}"
+    if most > 1:
+        return (
+            f"\nNeighbours differ in all records of one {who}, of which there are at most {most}. They leave answers of"
+            f" a query at a\ngeolevel and others come in their place, so that every query has {norms}."
+        )
+    return (
+        "\nNeighbours differ in one record that is another one. It leaves one answer of a query at a geolevel and"
+        f" enters another,\nso that every query has {norms}."
+    )
+
 
 _TEMPLATE = """\
 # A product: what is counted, in which geounits, and on which questions a budget is spent.

@@ -26,6 +26,7 @@ FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
 UNITS_FROM_PEOPLE = "units_from_people"
 PUBLISHED = "published"
 DATASET = "dataset"
+OF_RECORDS = "tidy_records"
 FILE_KEYS = ("path", "persons", "units", "geography")
 
 
@@ -75,7 +76,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
         "tidy_counts": _tidy(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
-        "tidy_records": _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path")),
+        OF_RECORDS: _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path")),
         SIMULATED: ReaderNeeds("a synthetic population, made while reading", (), ("simulate",)),
     }
 )
@@ -99,7 +100,15 @@ def check_input(
     if product is not None:
         attributes = [attribute.name for attribute in product.schema.attributes]
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]
-        _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes], problems)
+        whose = [product.records.contributor] if product.records.contributor else []
+        _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes, *whose], problems)
+        if whose and section.reader in READER_NEEDS and section.reader != OF_RECORDS:
+            problems.add(
+                "input.reader",
+                f"'{section.reader}' reads nothing that says whose a record is, and product '{product.name}' has a "
+                f"column that does ({whose[0]}); use {OF_RECORDS}, or leave records.contributor out of the product and "
+                f"answer for it that nobody has more than {product.records.at_most}",
+            )
         _check_fields("code_base", section.code_base, attributes, problems)
         _check_fields("labels", section.labels, attributes, problems)
         for name in set(section.labels) & set(section.code_base):

@@ -266,7 +266,8 @@ def _budget(record: Mapping[str, Any], of: Product) -> tuple[Budget, dict[str, Q
         for level in record["levels"]
     ]
     queries = {item.query: of.schema.query(item.query) for level in levels for item in level.queries}
-    return Budget(Framework(record["framework"]), Fraction(record["total"]), tuple(levels)), queries
+    framework, total = Framework(record["framework"]), Fraction(record["total"])
+    return Budget(framework, total, tuple(levels), of.records.at_most), queries
 
 
 def _passes(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[OuterPass, ...]]:

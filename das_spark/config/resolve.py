@@ -369,7 +369,8 @@ def resolve_budget(
     if problems.met > before or framework is None or total is None:
         return None
     with problems.at("budget"):
-        return Budget(framework, total, tuple(_level_budget(*each) for each in level_budgets)), queries
+        made = tuple(_level_budget(*each) for each in level_budgets)
+        return Budget(framework, total, made, product.records.at_most), queries
     return None
 
 

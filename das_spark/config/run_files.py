@@ -195,6 +195,13 @@ def _joined(data: dict[str, Any], path: Path, *, files: bool, named: bool = Fals
             f"{path}: run.parts: two of its runs count the same, {', '.join(plan.product.counted for plan in plans)}",
             hint="a joint run publishes each kind of record once",
         )
+    for plan in plans:
+        if plan.budget.at_most > 1:
+            raise ConfigurationError(
+                f"{path}: run.parts: {plan.product.name} protects several records of a contributor, and what a joint "
+                "run costs is said for one record of each part",
+                hint="run it by itself",
+            )
     places = {(plan.output.root, plan.output.public, plan.output.restricted) for plan in plans}
     if len(places) > 1:
         raise ConfigurationError(

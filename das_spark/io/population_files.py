@@ -31,6 +31,7 @@ from das_spark.simulation import (
     Population,
     PopulationKind,
     class_cells,
+    contributors,
     entities,
     parts_of,
     person_cells,
@@ -262,7 +263,8 @@ def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Popul
 
         def write(population: Population) -> None:
             at = population.geocodes[population.geounit]
-            write_table("persons", _cell_table(at, population.cell, population.count, kind.attributes))
+            counted = _cell_table(at, population.cell, population.count, kind.attributes)
+            write_table("persons", _record_table(counted, kind) if kind.contributor else counted)
             write_table("units", _unit_table(population.geocodes, population.units, population.vacant))
             if kind.name in _OF_2020:
                 write_table("housing_units", _housing_table(population))
@@ -302,6 +304,13 @@ def _cell_table(
     for (name, _), code in zip(attributes, codes, strict=True):
         columns[name] = pa.array(code.astype(np.int8))
     return pa.table({**columns, "count": pa.array(count)})
+
+
+def _record_table(counted: pa.Table, kind: PopulationKind) -> pa.Table:
+    """A row for every record, of contributors who have from one record to the most that there may be."""
+    rows = np.repeat(np.arange(len(counted)), counted.column("count").to_numpy())
+    names = [f"C{number:08d}" for number in contributors(len(rows), kind.at_most).tolist()]
+    return counted.drop_columns(["count"]).take(pa.array(rows)).append_column(kind.contributor, pa.array(names))
 
 
 def _housing_table(population: Population) -> pa.Table:

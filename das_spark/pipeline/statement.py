@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import MeasurementOrigin, RunPlan
     from das_spark.evaluation import SharePath
+    from das_spark.products import Records
     from das_spark.store import PublicLayout
 
 #: What every public file of a run under a test key says.
@@ -141,6 +142,8 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         insecure=entry.insecure,
         unit=plan.product.record,
         noun=plan.product.records.singular,
+        contributor=plan.product.records.contributed_by,
+        bound=_bound_sentence(plan.product.records),
         held_within=stays_within(plan),
         all_runs=manifest.all_runs,
         notices=manifest.notices,
@@ -150,6 +153,25 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         external_noise=plan.origin is not None and plan.origin.is_external,
     )
     return privacy_statement(facts)
+
+
+def _bound_sentence(records: Records) -> str:
+    """Who sees to it that a contributor has no more records than are protected; empty where nothing is declared."""
+    who, most = records.contributed_by, records.at_most
+    if records.contributor and records.over == "drop":
+        return (
+            f"Of a {who} with more than {most}, {most} were counted, chosen by what all records of the {who} hold and"
+            " by nothing else; the others were left out. How many is confidential."
+        )
+    if records.contributor:
+        return f"No {who} has more: the input would have been refused. What identifies a {who} was not kept."
+    if most > 1:
+        return (
+            f"That no {who} has more is a property of the input which its office declares; nothing has checked it. What"
+            f" could be told of a {who} with n records, more than {most}, would be n / {most} times the epsilon of the"
+            " claim, or the square of that times its rho."
+        )
+    return ""
 
 
 def _published_sentence(plan: RunPlan, published: Mapping[str, str]) -> str:

@@ -19,7 +19,13 @@ from das_spark.privacy.ledger import (
     line_of,
 )
 from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
-from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
+from das_spark.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Mechanism,
+    l1_sensitivity,
+    squared_l2_sensitivity,
+)
 from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample, sample_groups
 from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement
 
@@ -56,10 +62,12 @@ __all__ = [
     "geounit_key",
     "joint_costs",
     "joint_statement",
+    "l1_sensitivity",
     "line_of",
     "privacy_statement",
     "require_table",
     "sample",
     "sample_groups",
+    "squared_l2_sensitivity",
     "within_geolevel_losses",
 ]

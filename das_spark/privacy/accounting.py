@@ -47,6 +47,10 @@ class Release(Protocol):
     def total(self) -> Fraction:
         """Epsilon or rho, exact."""
 
+    @property
+    def at_most(self) -> int:
+        """Most records of one contributor, whom the total protects with all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Composition:
@@ -55,10 +59,12 @@ class Composition:
     Args:
         epsilon: Exact sum of the epsilons of the releases in pure differential privacy.
         rho: Exact sum of the rhos of the releases in zero-concentrated differential privacy.
+        at_most: Records that neighbours replace: the most that any of the releases is made for.
     """
 
     epsilon: Fraction
     rho: Fraction
+    at_most: int = 1
 
     @property
     def joint_rho(self) -> Fraction | None:
@@ -84,19 +90,25 @@ class Composition:
 def compose(spendings: Iterable[Release]) -> Composition:
     """Add up releases from one input, exactly.
 
+    A release that is made for fewer records of a contributor than another one costs so many times its epsilon, or the
+    square of that times its rho, as these go into those (lemma 12): all are summed for the same neighbours.
+
     Args:
-        spendings: The releases, each with its framework and its exact total.
+        spendings: The releases, each with its framework, its exact total and the records that it is made for.
 
     Returns:
         The sum of the epsilons and that of the rhos, apart.
     """
+    releases = list(spendings)
+    most = max((each.at_most for each in releases), default=1)
     epsilon = rho = Fraction(0)
-    for spending in spendings:
+    for spending in releases:
+        times = Fraction(most, spending.at_most)
         if spending.framework is Framework.PURE_DP:
-            epsilon += spending.total
+            epsilon += times * spending.total
         else:
-            rho += spending.total
-    return Composition(epsilon, rho)
+            rho += times * times * spending.total
+    return Composition(epsilon, rho, most)
 
 
 def epsilon_cks(rho: Fraction, delta: float | Fraction) -> float:

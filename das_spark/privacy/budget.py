@@ -129,15 +129,17 @@ class Budget:
         framework: What the total is measured in: epsilon or rho.
         total: Exact total, > 0.
         levels: Budgets of the geolevels, root first; their shares sum to exactly 1.
+        at_most: Most records of one contributor, whom the total protects with all of them.
 
     Raises:
-        BudgetError: If the total or a share is not exact and positive, a geolevel stands twice, or shares do not sum
-            to 1.
+        BudgetError: If the total or a share is not exact and positive, a geolevel stands twice, shares do not sum to 1,
+            or the bound is below 1.
     """
 
     framework: Framework
     total: Fraction
     levels: tuple[LevelBudget, ...]
+    at_most: int = 1
 
     def __post_init__(self) -> None:
         """Check total and geolevels."""
@@ -148,6 +150,8 @@ class Budget:
         _check_positive(self.total, "budget: total")
         if not self.levels:
             raise BudgetError("budget: no geolevel has a share")
+        if self.at_most < 1:
+            raise BudgetError(f"budget: a contributor has at most {self.at_most} records, and may have 1 at least")
         _check_unique((level.geolevel for level in self.levels), "budget")
         _check_sum((level.share for level in self.levels), "budget: geolevels")
 
@@ -188,7 +192,7 @@ class Budget:
         Raises:
             BudgetError: If there is no such geolevel, or it has no such query.
         """
-        return mechanism_for(self.framework, self.spent(geolevel, query))
+        return mechanism_for(self.framework, self.spent(geolevel, query), self.at_most)
 
     def mechanism_at(self, geolevel: str, query: str, share: Fraction) -> Mechanism:
         """The distribution of the noise of a query of geounits that have a share of their own.
@@ -198,7 +202,8 @@ class Budget:
             query: The query.
             share: Share of the total of each of the geounits (Theorem 3 of Cumings-Menon et al. 2022), > 0.
         """
-        return mechanism_for(self.framework, self.total * share * self.level(geolevel).share_of(query))
+        spent = self.total * share * self.level(geolevel).share_of(query)
+        return mechanism_for(self.framework, spent, self.at_most)
 
 
 def _check_positive(value: object, where: str) -> None:

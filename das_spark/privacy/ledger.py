@@ -202,6 +202,11 @@ class LedgerEntry:
         return self.budget.framework
 
     @property
+    def at_most(self) -> int:
+        """Most records of one contributor, whom the total protects with all of them."""
+        return self.budget.at_most
+
+    @property
     def total(self) -> Fraction:
         """What the run may spend, and is charged with before it measures; nothing as long as it is not."""
         return self.budget.total if self.is_charged else Fraction(0)
@@ -240,6 +245,7 @@ class LedgerEntry:
             "state": self.state.value,
             "framework": self.framework.value,
             "total": str(self.budget.total),
+            **({} if self.at_most == 1 else {"at_most": self.at_most}),
             "levels": [_level_record(level) for level in self.budget.levels],
             "invariants": None if self.invariants is None else self.invariants.as_record(),
             "cap": None if self.cap is None else self.cap.as_record(),
@@ -311,7 +317,9 @@ def _entry(record: Mapping[str, Any]) -> LedgerEntry:
         created=record["created"],
         product=record["product"],
         table=record["table"],
-        budget=Budget(Framework(record["framework"]), exact(record["total"], "total"), levels),
+        budget=Budget(
+            Framework(record["framework"]), exact(record["total"], "total"), levels, record.get("at_most", 1)
+        ),
         insecure=record["insecure"],
         completed_levels=tuple(record["completed_levels"]),
         **({} if record["format"] == _FIRST_FORMAT else _second_format(record)),
@@ -417,7 +425,8 @@ class Ledger:
         """What all runs with a real key cost together, each charged with its whole total.
 
         It holds for neighbours that agree in everything that any of these runs publishes exactly, and that differ in
-        one record of each kind that is measured (one person, and one unit) at the same time.
+        one record of each kind that is measured (one person, and one unit) at the same time; where a run is made for
+        more records of a contributor, in so many of each kind.
         """
         return compose(self.real)
 
@@ -496,11 +505,18 @@ class Ledger:
         kinds = dict.fromkeys(entry.table for entry in charged)
         said = []
         if charged:
+            most = max(each.at_most for each in charged)
+            records = " and ".join(f"one {kind}" for kind in kinds)
+            if most > 1:
+                records = f"all records of one contributor, at most {most} of each kind ({', '.join(kinds)}),"
             said.append(
-                f"The sum holds for neighbours that differ in {' and '.join(f'one {kind}' for kind in kinds)}"
+                f"The sum holds for neighbours that differ in {records}"
                 f"{' at the same time' if len(kinds) > 1 else ''}, and that agree in everything that any of the runs"
                 f" publishes exactly: {' '.join(self.invariants()) or 'nothing.'}"
             )
+        if fewer := [each.run_id for each in charged if each.at_most < most]:
+            names = ", ".join(fewer)
+            said.append(f"Made for fewer records of a contributor, and counted as what they cost for so many: {names}.")
         if len(kinds) > 1:
             said += [f"{kind} alone: {_alone(charged, kind)}." for kind in kinds]
         if unknown := [entry.run_id for entry in self.real if entry.invariants is None]:

@@ -8,6 +8,9 @@ Neighbours replace one record, so a query that partitions the cells has L1 sensi
 
     pure differential privacy, epsilon spent: b = 2 / epsilon                                                     (P-3)
     zero-concentrated,         rho spent:     sigma^2 = 2 / (2 rho) = 1 / rho                                     (P-4)
+
+Where neighbours replace all records of a contributor who has at most k, these are 2 k and 2 k^2 (lemma 12): b is k
+times that of (P-3), and sigma^2 k^2 times that of (P-4).
 """
 
 from __future__ import annotations
@@ -121,10 +124,28 @@ class DiscreteGaussian:
 Mechanism = DiscreteLaplace | DiscreteGaussian
 
 
-def mechanism_for(framework: Framework, spent: Fraction) -> Mechanism:
-    """The distribution that spends exactly this much on one query, by (P-3) and (P-4), without rounding."""
+def l1_sensitivity(at_most: int) -> int:
+    """By how much all answers of a query at a geolevel change together, where so many records are replaced."""
+    return 2 * at_most
+
+
+def squared_l2_sensitivity(at_most: int) -> int:
+    """The sum of the squares of these changes: all records left one answer for another one."""
+    return 2 * at_most * at_most
+
+
+def mechanism_for(framework: Framework, spent: Fraction, at_most: int = 1) -> Mechanism:
+    """The distribution that spends exactly this much on one query, by (P-3) and (P-4), without rounding.
+
+    Args:
+        framework: What is spent.
+        spent: Epsilon or rho, exact, > 0.
+        at_most: Most records of one contributor, all of which neighbours replace.
+    """
     _check_parameter(spent, "budget spent on a query")
-    return DiscreteLaplace(2 / spent) if framework is Framework.PURE_DP else DiscreteGaussian(1 / spent)
+    if framework is Framework.PURE_DP:
+        return DiscreteLaplace(l1_sensitivity(at_most) / spent)
+    return DiscreteGaussian(squared_l2_sensitivity(at_most) / (2 * spent))
 
 
 def _check_parameter(value: Fraction, name: str) -> None:

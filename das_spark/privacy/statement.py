@@ -85,6 +85,8 @@ class StatementFacts:
         insecure: Whether a test key was used.
         unit: What kind of record is counted: "person", "unit" or "household".
         noun: What one record is called, where that is something else.
+        contributor: What has at most `budget.at_most` records, where that is more than one.
+        bound: Who sees to it that nobody has more, in a sentence; empty where nothing is said.
         held_within: Geolevel whose geounits a record does not leave between neighbours, since their totals are exact.
         all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
@@ -107,6 +109,8 @@ class StatementFacts:
     insecure: bool = False
     unit: str = "person"
     noun: str = ""
+    contributor: str = "contributor"
+    bound: str = ""
     held_within: str | None = None
     all_runs: str = ""
     notices: tuple[str, ...] = ()
@@ -120,6 +124,13 @@ class StatementFacts:
     def one(self) -> str:
         """What one record is, for sentences."""
         return self.noun or self.unit
+
+    @property
+    def protected(self) -> str:
+        """What is protected: a record, or all records of a contributor."""
+        if self.budget.at_most == 1:
+            return f"one record of one {self.one}"
+        return f"all records of one {self.contributor}, at most {self.budget.at_most}"
 
 
 def privacy_statement(facts: StatementFacts) -> str:
@@ -144,12 +155,14 @@ def privacy_statement(facts: StatementFacts) -> str:
         _spending(facts),
         _partial(
             f"## About one attribute of {f'one {facts.noun}' if facts.noun else f'a {facts.unit}'}",
-            _ABOUT_ATTRIBUTE,
+            _whose(_ABOUT_ATTRIBUTE, facts),
             "attribute",
             facts.attributes,
             facts,
         ),
-        _partial("## About the place within a geounit", _ABOUT_PLACE, "moves within", facts.within, facts),
+        _partial(
+            "## About the place within a geounit", _whose(_ABOUT_PLACE, facts), "moves within", facts.within, facts
+        ),
         _left_out(facts),
         _randomness(facts),
         f"## How the estimates were made\n\n{facts.estimation}\n" if facts.estimation else "",
@@ -184,7 +197,7 @@ def _is_void(facts: StatementFacts) -> bool:
 
 
 def _claim(facts: StatementFacts) -> str:
-    total, unit = facts.budget.total, facts.one
+    total = facts.budget.total
     pure = facts.budget.framework is Framework.PURE_DP
     odds = math.exp(float(total)) if total < _LARGEST_EXPONENT else math.inf
     if pure:
@@ -199,13 +212,15 @@ def _claim(facts: StatementFacts) -> str:
             "The two figures say the same about the same noise; compare only figures of one conversion."
         )
     if _is_void(facts):
-        text = _not_claimed_as_a_whole("this run publishes", figure, f"one record of one {unit}")
+        text = _not_claimed_as_a_whole("this run publishes", figure, facts.protected)
         claim = f"{text}\nThe figure: {about[0].lower()}{about[1:]}" if about else text.rstrip()
     elif pure:
+        true = f"the true record of one {facts.one} as with any other record in its place"
+        if facts.budget.at_most > 1:
+            true = f"the true records of one {facts.contributor} as with any others in their place"
         claim = (
             f"{figure}. Whatever is seen in the outputs, it was at most exp(epsilon) = {odds:.4g} times as probable"
-            f" with the true record of one {unit} as with any other record in its place, as long as both populations"
-            " agree in everything that is published exactly."
+            f" with {true}, as long as both populations agree in everything that is published exactly."
         )
     else:
         claim = f"{figure}. {about}"
@@ -215,17 +230,38 @@ def _claim(facts: StatementFacts) -> str:
 def _neighbours(facts: StatementFacts) -> str:
     within = f" within the same {facts.held_within}" if facts.held_within else ""
     subject = "What is said of everything together" if _is_void(facts) else "The claim"
+    if facts.budget.at_most > 1:
+        return _contributions(facts, subject, within)
     text = (
         "## What is protected\n\n"
         f"One record of one {facts.one}. {subject} compares any two populations that differ in one record, replaced by"
         f" another one{within}, and that agree in everything that is published exactly. In each geolevel a replaced"
         " record changes at most two answers of a query, by one each.\n"
     )
+    if facts.bound:
+        text += f"\n{facts.bound}\n"
     if facts.unit == "unit" and facts.from_people:
         text += "\nThe claim is one about records of units alone. It says nothing of the people above.\n"
     if facts.unit == "household":
         return text + _changed_household(facts)
     return text + _moving_household(facts) if facts.unit == "unit" else text
+
+
+def _contributions(facts: StatementFacts, subject: str, within: str) -> str:
+    """What is protected where a contributor has several records, and what of a single one."""
+    most, total, who = facts.budget.at_most, facts.budget.total, facts.contributor
+    if facts.budget.framework is Framework.PURE_DP:
+        norm, loss = f"their sum by {2 * most} at most", f"epsilon / {most} = {total / most}"
+    else:
+        norm, loss = f"the sum of squares by {2 * most * most} at most", f"rho / {most * most} = {total / most**2}"
+    return (
+        "## What is protected\n\n"
+        f"All records of one {who}, of which there are at most {most}; one record is one {facts.one}. {subject}"
+        f" compares any two populations in which all records of one {who} are replaced by others{within}, at most"
+        f" {most} too, and that agree in everything that is published exactly. In each geolevel the answers of a query"
+        f" change in absolute value {norm}, and the noise is drawn for that. What can be told of one record alone is at"
+        f" most {loss}.\n\n{facts.bound}\n"
+    )
 
 
 def _changed_household(facts: StatementFacts) -> str:
@@ -309,6 +345,14 @@ def _own_shares(facts: StatementFacts) -> str:
     left = sum(facts.paths.values()) - sum(number for _, number in shown)
     lines += [f"| {' | '.join(['...'] * len(names))} | {left:,} |"] if left else []
     return _OWN_SHARES.format(paths=len(facts.paths)) + "\n".join(lines) + "\n"
+
+
+def _whose(intro: str, facts: StatementFacts) -> str:
+    """An introduction about one record as one about all records of a contributor."""
+    if facts.budget.at_most == 1:
+        return intro
+    of_all = intro.replace("one record alone", f"the records of one {facts.contributor} alone")
+    return of_all.replace("about it being", "about them being")
 
 
 def _partial(heading: str, intro: str, column: str, losses: Sequence[Loss], facts: StatementFacts) -> str:

@@ -30,7 +30,7 @@ from das_spark.products._microdata_codes import (
     microdata_codes,
 )
 from das_spark.products._to_data import product_data
-from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, Strategy
+from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, Records, Strategy
 from das_spark.tabulation.household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
 from das_spark.tabulation.household_types import TYPES as HOUSEHOLD_TYPES
 from das_spark.tabulation.household_types import HouseholdType
@@ -57,6 +57,7 @@ __all__ = [
     "MicrodataLayout",
     "Product",
     "PublishedCounts",
+    "Records",
     "Strategy",
     "code_ranges",
     "column_rule",

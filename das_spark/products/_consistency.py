@@ -28,6 +28,9 @@ def check_consistency(product: Product, problems: Problems) -> None:
         problems.add("name", f"{product.name!r} is no name; use letters, digits, hyphens and underscores")
     _check_levels(product, problems)
     _check_classes(product, problems)
+    whose, others = product.records.contributor, [each.name for each in product.schema.attributes]
+    if whose in (*others, "geocode", "count"):
+        problems.add("records.contributor", f"{whose!r} says what or where a record is, not whose")
     for place, zero in enumerate(product.structural_zeros):
         with problems.at(f"structural_zeros[{place}]"):
             zero.mask(product.schema)

@@ -88,24 +88,41 @@ UNIT_FILLERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What the records of a product are that are no people, such as farms or hospital stays.
+    """What the records of a product are that are no people, such as hospital stays, and whose they are.
+
+    A contributor is whoever is protected: all records of one are replaced by others between neighbours.
 
     Attributes:
         singular: What one of them is, such as `hospital stay`; empty where people are counted.
         plural: What many are.
+        at_most: Most records of one contributor; noise is wider as this is more (lemma 12 of the privacy package).
+        contributor: Column of the records that identifies their contributor, by which ingestion enforces the bound;
+            empty where the office answers for it. It goes no further than that.
+        contributed_by: What a contributor is, such as `patient`.
+        over: What becomes of a contributor with more records: "refuse" the input, or "drop" those beyond, in an order
+            that follows from the records alone.
 
     Raises:
-        ConfigurationError: One noun is there without the other, or is no noun of letters, digits and single spaces.
+        ConfigurationError: One noun is there without the other, or is no noun of letters, digits and single spaces; the
+            bound is below 1; or records are to be dropped, and no column says whose they are.
     """
 
     singular: str = ""
     plural: str = ""
+    at_most: int = 1
+    contributor: str = ""
+    contributed_by: str = "contributor"
+    over: Literal["refuse", "drop"] = "refuse"
 
     def __post_init__(self) -> None:
         """Refuse what could not stand in a sentence and in the name of a folder."""
         if bool(self.singular) != bool(self.plural):
             raise ConfigurationError("singular and plural are both there, or neither is")
-        for noun in filter(None, (self.singular, self.plural)):
+        if self.at_most < 1:
+            raise ConfigurationError(f"at_most is 1 or more, and not {self.at_most}")
+        if self.over == "drop" and not self.contributor:
+            raise ConfigurationError('over = "drop" needs the column that says whose a record is (contributor)')
+        for noun in filter(None, (self.singular, self.plural, self.contributed_by)):
             if not _NOUN.fullmatch(noun):
                 raise ConfigurationError(
                     f"{noun!r} is no noun", hint="use letters and digits, words with a space or hyphen between them"

@@ -22,7 +22,7 @@ from das_spark.simulation.demonstration_2010 import DEMONSTRATION_2010
 from das_spark.simulation.entities_2020 import entities
 from das_spark.simulation.household_fields import household_fields
 from das_spark.simulation.people_2020 import PERSON_ATTRIBUTES, People2020, Records, class_cells, person_cells
-from das_spark.simulation.population import Population, PopulationKind, generator, share_of
+from das_spark.simulation.population import Population, PopulationKind, contributors, generator, share_of
 from das_spark.simulation.quickstart import QUICKSTART
 from das_spark.simulation.states_1940 import GEOUNITS_1940
 
@@ -35,6 +35,7 @@ __all__ = [
     "PopulationKind",
     "Records",
     "class_cells",
+    "contributors",
     "entities",
     "generator",
     "household_fields",

@@ -50,6 +50,8 @@ def population_kind(product: Product, name: str) -> PopulationKind:
         geocode_length=product.geolevels[-1].length,
         parts=lambda _: (0,),
         make=partial(_population, product),
+        contributor=product.records.contributor,
+        at_most=product.records.at_most,
     )
 
 

@@ -68,11 +68,25 @@ class PopulationKind:
     #: Makes a part, given its number, seed and share; the same arguments give the same population.
     make: Callable[[int, int, Fraction], Population]
     households: tuple[tuple[str, int], ...] = ()  #: attributes of households, likewise; none where it has none
+    contributor: str = ""  #: column that says whose a record is; empty where records are nobody's in particular
+    at_most: int = 1  #: most records of one contributor
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Levels of each attribute."""
         return tuple(size for _, size in self.attributes)
+
+
+def contributors(records: int, at_most: int) -> Counts:
+    """Whose each record is: numbers of contributors who have from one record to the most, (records,).
+
+    Args:
+        records: How many there are; the same number gives the same contributors.
+        at_most: Most records of one.
+    """
+    numbers = generator(records, 0)
+    sizes = numbers.integers(1, at_most + 1, records)
+    return np.asarray(numbers.permutation(np.repeat(np.arange(records), sizes)[:records]), dtype=np.int64)
 
 
 def share_of(value: object, where: str) -> Fraction:

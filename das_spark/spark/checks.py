@@ -201,6 +201,8 @@ def budget_shares(budget: Budget) -> dict[str, str]:
     Shares of queries are parts of the share of their geolevel.
     """
     shares = {"framework": str(budget.framework), "total": str(budget.total)}
+    if budget.at_most > 1:
+        shares["records of a contributor"] = str(budget.at_most)
     for level in budget.levels:
         shares[level.geolevel] = str(level.share)
         shares.update({f"{level.geolevel} / {each.query}": str(each.share) for each in level.queries})

@@ -133,3 +133,18 @@ def test_inputs_that_disagree_in_an_invariant_are_refused():
     counts[0, pair.cells[0]] += 2
     with pytest.raises(PrivacyGuardError, match="no neighbours"):
         _require_neighbours(plan, pair.first, SmallPopulation(pair.first.geocodes, counts, pair.first.units))
+
+
+def test_all_records_of_a_contributor_differ_between_neighbours():
+    plan = plan_of("hospital_stays_like")
+    for pair in neighbouring_inputs(plan):
+        change = pair.first.counts - pair.second.counts
+        assert sorted(change[change != 0].tolist()) == [-3, 3]
+        assert {abs(one.first - one.second) for one in pair.answers if one.differs} == {pair.by} == {3}
+        assert "the 3 of one contributor" in pair.text
+    pair = neighbouring_inputs(plan)[0]
+    one_less = pair.second.counts.copy()
+    one_less[tuple(np.argwhere(pair.first.counts - pair.second.counts < 0)[0])] -= 1
+    second = SmallPopulation(pair.second.geocodes, one_less, pair.second.units)
+    with pytest.raises(PrivacyGuardError, match="no neighbours"):
+        _require_neighbours(plan, pair.first, second)

@@ -168,3 +168,15 @@ def test_the_log_ratio_is_that_of_the_probabilities(mechanism):
 def test_inputs_that_differ_in_nothing_are_refused():
     with pytest.raises(InputError, match="nothing to audit"):
         DeclaredNoise.of({})
+
+
+@pytest.mark.parametrize(("mechanism", "alone"), [
+    (DiscreteLaplace(Fraction(6)), DiscreteLaplace(Fraction(2))),
+    (DiscreteGaussian(Fraction(450)), DiscreteGaussian(Fraction(50))),
+])  # fmt: skip
+def test_noise_for_three_records_hides_three_as_that_for_one_hides_one(mechanism, alone):
+    """The same loss, but for the grain of whole numbers; with the noise of one record three would show."""
+    high = np.array([0.001, 0.01, 0.1, 0.4])
+    three, one = DeclaredNoise.of({mechanism: 4}, 3).allowed(high), DeclaredNoise.of({alone: 4}).allowed(high)
+    np.testing.assert_allclose(three, one, rtol=0.03)
+    assert (DeclaredNoise.of({alone: 4}, 3).allowed(high) > 1.3 * three).any()

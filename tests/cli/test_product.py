@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -57,5 +58,7 @@ def test_everything_that_is_wrong_is_said_at_once(run, tmp_path):
 def test_a_product_is_shown(run):
     code, said = run("show", "e2e_1940")
     assert code == 0
+    stays = str(Path(__file__).parents[2] / "conf" / "products" / "hospital_stays_like.toml")
+    assert "L1 sensitivity 6 and squared L2 sensitivity 18" in run("show", stays)[1]
     for part in ("192 cells", "Enumdist", "age18plus * hispanic * race", "27/40", "L1 sensitivity 2"):
         assert part in said

@@ -115,3 +115,19 @@ def test_units_from_people_that_nobody_would_see_are_refused(write_run_file):
 def test_an_input_is_a_path_whose_bytes_can_be_counted(write_run_file, place):
     with pytest.raises(ConfigurationError, match=r"input\.path.*no path of a mounted file system.*ledger"):
         load_plan(write_run_file(), settings=[f'input.path="{place}"'])
+
+
+def test_a_reader_of_counts_does_not_know_whose_a_record_is(tmp_path):
+    conf = Path(__file__).parents[2] / "conf" / "hospital_stays_like.toml"
+    with pytest.raises(ConfigurationError, match="'tidy_counts' reads nothing that says whose a record is") as found:
+        load_plan(conf, settings=["input.reader=tidy_counts"], files=False)
+    assert "patient_id" in str(found.value)
+    plan = load_plan(conf, settings=["input.columns.patient_id=pid"], files=False)
+    assert plan.budget.at_most == 3
+    with pytest.raises(ConfigurationError, match=r"input.columns.patient: there is no such field"):
+        load_plan(conf, settings=["input.columns.patient=pid"], files=False)
+    # Where the office answers for the bound, counts will do.
+    text = (conf.parent / "products" / "hospital_stays_like.toml").read_text()
+    (tmp_path / "own.toml").write_text(text.replace('contributor = "patient_id"\n', ""))
+    settings = [f"run.product={tmp_path / 'own.toml'}", "input.reader=tidy_counts"]
+    assert load_plan(conf, settings=settings, files=False).budget == plan.budget

@@ -122,3 +122,12 @@ def test_the_demonstration_has_parts_of_persons_and_households_of_epsilon_6_toge
     assert person.input.dataset == household.input.dataset
     assert person.spine == household.spine
     assert household.invariants.total_at is None
+
+
+def test_a_joint_run_is_of_records_that_are_protected_one_by_one(tmp_path):
+    stays = (CONF / "hospital_stays_like.toml").read_text().replace('"products/', f'"{CONF}/products/')
+    (tmp_path / "stays.toml").write_text(stays)
+    (tmp_path / "unit.toml").write_text((CONF / "pl94_2020_unit.toml").read_text())
+    (tmp_path / "joint.toml").write_text('config_version = 1\n[run]\nname = "x"\nparts = ["stays.toml", "unit.toml"]\n')
+    with pytest.raises(ConfigurationError, match="hospital_stays_like protects several records of a contributor"):
+        load_parts(tmp_path / "joint.toml", files=False)

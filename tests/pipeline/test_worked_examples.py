@@ -6,6 +6,7 @@ import json
 import re
 from fractions import Fraction
 
+import pyarrow.parquet as pq
 import pytest
 
 from das_spark.config import load_plan
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 #: Run file -> a column of a table, and which lines of the text file it counts.
 EXAMPLES = {
     "england_and_wales_like": ("TS007", "Local_Authority", "TS0070003", lambda fields: fields[2] == "00"),
+    "hospital_stays_like": ("S1", "Region", "S0010003", lambda fields: fields[3] in "34"),
     "establishments_like": ("E1", "NUTS1", "E0010002", lambda fields: fields[2] in "01"),
 }
 
@@ -43,7 +45,17 @@ def test_an_example_is_simulated_protected_and_published(name, tmp_path, spark, 
     if plan.product.noun != "person":
         said = public.privacy_statement.read_text() + json.dumps(json.loads(public.manifest.read_text())["ledger"])
         dictionary = json.dumps(json.loads(public.manifest.read_text())["data_dictionary"])
-        assert f"One record of one {plan.product.noun}." in said
+        several = plan.product.records.at_most > 1
+        assert (
+            "All records of one patient, of which" if several else f"One record of one {plan.product.noun}."
+        ) in said
         assert f"a protected {plan.product.kind} record" in dictionary
         assert not re.findall(r"(?i)\b(?:person|people)\b", said + dictionary)
         assert (public.microdata_files / f"{plan.product.kind}.text").is_dir()
+    if plan.product.records.contributor:
+        assert plan.product.records.contributor in pq.read_schema(tmp_path / "input" / "persons.parquet").names
+        files = [file for file in (tmp_path / "runs").rglob("*") if file.is_file()]
+        assert any(file.suffix == ".parquet" for file in files)
+        for file in files:
+            told = str(pq.read_table(file).to_pydict()) if file.suffix == ".parquet" else file.read_bytes().decode()
+            assert not re.search(r"C[0-9]{8}", told), file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -12,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import BudgetError
-from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, compose, epsilon_bun_steinke, epsilon_cks
+from das_spark.privacy import (
+    Budget,
+    Framework,
+    LevelBudget,
+    QueryShare,
+    compose,
+    epsilon_bun_steinke,
+    epsilon_cks,
+)
+from das_spark.privacy.accounting import Composition
 
 DELTA = Fraction(1, 10**10)
 PERSONS = Fraction(542, 339) ** 2
@@ -120,3 +130,15 @@ def test_budgets_of_two_frameworks_are_stated_jointly() -> None:
 
 def test_nothing_spent_costs_nothing() -> None:
     assert compose([]).joint_epsilon(DELTA) == 0.0
+
+
+def test_releases_for_fewer_records_of_a_contributor_cost_more_for_so_many():
+    """Lemma 12: epsilon grows like the records that change, rho like their square; of equals nothing changes."""
+    one, three = budget(Framework.PURE_DP, Fraction(1, 2)), replace(budget(Framework.PURE_DP, Fraction(2)), at_most=3)
+    rho, of_two = budget(Framework.ZCDP, Fraction(1, 9)), replace(budget(Framework.ZCDP, Fraction(4)), at_most=2)
+    assert compose([one, three]) == Composition(Fraction(7, 2), Fraction(0), 3)
+    assert compose([one, three, rho, of_two]) == Composition(Fraction(7, 2), 1 + Fraction(9), 3)
+    assert compose([three, three]).epsilon == 4
+    assert compose([one, rho]) == Composition(Fraction(1, 2), Fraction(1, 9), 1)
+    with pytest.raises(BudgetError, match="at most 0 records"):
+        replace(one, at_most=0)

@@ -52,6 +52,8 @@ def test_a_cap_is_raised_step_by_step() -> None:
 
 def test_what_reaches_a_cap_is_allowed_and_what_exceeds_it_is_not() -> None:
     class Spent:
+        at_most = 1
+
         def __init__(self, total: str) -> None:
             self.total = Fraction(total)
 

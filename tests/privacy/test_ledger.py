@@ -245,3 +245,22 @@ def test_an_attempt_that_cannot_be_read_is_refused(bad: dict[str, object]) -> No
     line = json.dumps({**attempt().as_record(), **bad})
     with pytest.raises(PrivacyGuardError, match="line 2: not an attempt"):
         Ledger.from_json_lines(entry("r1").to_json() + "\n" + line)
+
+
+def test_the_records_of_a_contributor_stand_in_the_ledger_where_there_are_several() -> None:
+    one = entry("r1", Fraction(1, 2))
+    several = replace(entry("r2", Fraction(3)), budget=replace(one.budget, total=Fraction(3), at_most=3), table="stay")
+    assert "at_most" not in one.as_record()
+    assert LedgerEntry.of(several.as_record()) == several
+    ledger = Ledger((one, several))
+    assert ledger.composition().epsilon == Fraction(9, 2)
+    said = ledger.describe(PUBLISHED_DELTA)
+    assert "epsilons sum to 9/2" in said
+    assert "differ in all records of one contributor, at most 3 of each kind (person, stay), at the same time" in said
+    assert "counted as what they cost for so many: r1." in said
+    with pytest.raises(PrivacyGuardError, match="another budget"):
+        ledger.with_entry(replace(several, budget=replace(several.budget, at_most=2)))
+    capped = replace(entry("r3", Fraction(1, 2)), cap=Cap(epsilon=Fraction(5)))
+    with pytest.raises(PrivacyGuardError, match="spent so far 9/2"):
+        ledger.require_budget(capped)  # for three records it costs 3/2
+    Ledger((one,)).require_budget(capped)

@@ -110,3 +110,9 @@ def test_a_distribution_describes_itself_with_its_exact_parameter() -> None:
 
 def test_budgets_of_a_framework_are_numbers_of_epsilon_or_rho() -> None:
     assert [each.symbol for each in (Framework.PURE_DP, Framework.ZCDP)] == ["epsilon", "rho"]
+
+
+def test_noise_for_several_records_is_as_much_wider_as_they_change_the_answers() -> None:
+    assert mechanism_for(Framework.PURE_DP, Fraction(3, 7), 5) == DiscreteLaplace(Fraction(70, 3))
+    assert mechanism_for(Framework.ZCDP, Fraction(3, 7), 5) == DiscreteGaussian(Fraction(175, 3))
+    assert mechanism_for(Framework.ZCDP, Fraction(3, 7), 1) == mechanism_for(Framework.ZCDP, Fraction(3, 7))

@@ -7,6 +7,7 @@ change that the noise has to hide. The loss of a change is what its noise makes 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 from production_spine import geography_of, published_of
 
 from das_spark.audit import SmallPopulation
@@ -223,6 +225,53 @@ def test_a_replaced_record_costs_the_whole_budget_at_most_and_sometimes(product:
         assert spent <= run.budget.total
         top = max(top, spent)
     assert top == run.budget.total - unreachable(run)
+
+
+def stays(framework: Framework, at_most: int, tmp_path: Path) -> RunPlan:
+    """A run on records of which a contributor has several, under either framework."""
+    data = tomllib.loads((ROOT / "conf" / "products" / "hospital_stays_like.toml").read_text())
+    data["records"]["at_most"] = at_most
+    data["strategies"][0]["framework"] = framework.value
+    (tmp_path / "stays.toml").write_text(tomli_w.dumps(data))
+    tables = {
+        "config_version": 1,
+        "run": {"product": str(tmp_path / "stays.toml")},
+        "input": {"reader": "tidy_records", "path": "stays"},
+        "invariants": {"units": False},
+        "budget": {"strategy": "main"},
+    }
+    return plan_of(tables, "test", files=False)
+
+
+@pytest.mark.parametrize("framework", list(Framework))
+@pytest.mark.parametrize("at_most", [1, 2, 3, 7])
+def test_all_records_of_a_contributor_cost_the_whole_budget_at_most_and_sometimes(framework, at_most, tmp_path):
+    """Lemma 12: up to so many records are replaced by up to so many, anywhere, together."""
+    run, random = stays(framework, at_most, tmp_path), np.random.default_rng(at_most)
+    before = population(run)
+    leaf, size, top = len(before.geocodes) - 1, run.product.schema.size, Fraction(0)
+    alike = [(0, 0)] * at_most, [(leaf, size - 1)] * at_most  # the worst: all from one cell to another
+    drawn = [
+        [
+            list(zip(random.integers(leaf + 1, size=n), random.integers(size, size=n), strict=True))
+            for n in random.integers(0, at_most + 1, size=2)
+        ]
+        for _ in range(3 * REPLACED)
+    ]
+    for own, others in (alike, (alike[0], []), *drawn):
+        start = moved(before, *[(*each, 1) for each in own])
+        after = moved(start, *[(*each, -1) for each in own], *[(*each, 1) for each in others])
+        found = changes(measured(run, start), measured(run, after))
+        for change in found.values():
+            assert sum(map(abs, change)) <= 2 * at_most
+            assert sum(value * value for value in change) <= 2 * at_most**2
+        spent = loss(run, found)
+        assert spent <= run.budget.total
+        top = max(top, spent)
+    assert top == run.budget.total - unreachable(run)
+    one = changes(measured(run, moved(before, (0, 0, 1))), measured(run, moved(before, (leaf, size - 1, 1))))
+    times = at_most if framework is Framework.PURE_DP else at_most**2
+    assert loss(run, one) == top / times
 
 
 @pytest.mark.parametrize(("product", "strategy"), [("pl94_2020_person", "state"), ("e2e_1940", "e2e_1940")])

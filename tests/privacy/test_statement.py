@@ -185,3 +185,29 @@ def test_shares_of_geounits_of_their_own_are_listed_path_by_path(facts: Statemen
     assert "On each of the 2 different paths" in statement
     assert f"| {' | '.join(['1/4'] * levels)} | 1,000 |" in statement
     assert "have shares of their own" not in privacy_statement(facts)
+
+
+@pytest.mark.parametrize(("budget", "norm", "alone"), [
+    (PURE, "absolute value their sum by 6 at most", "epsilon / 3 = 1/12"),
+    (CONCENTRATED, "absolute value the sum of squares by 18 at most", f"rho / 9 = {CONCENTRATED.total / 9}"),
+])  # fmt: skip
+def test_a_statement_says_what_a_contributor_with_several_records_is_protected_with(facts, budget, norm, alone) -> None:
+    several = replace(facts, budget=replace(budget, at_most=3), noun="stay", contributor="patient", bound="By office.")
+    text = privacy_statement(several)
+    assert "All records of one patient, of which there are at most 3; one record is one stay." in text
+    assert norm in text
+    assert f"What can be told of one record alone is at most {alone}." in text
+    assert "By office." in text
+    assert "Between populations that differ in this attribute of the records of one patient alone" in text
+    assert "One record of one" not in text
+    if budget is PURE:
+        assert "| State | 1/4 | hhgq | 9/40 | 9/640 | 1280/3 |" in text
+        assert "the true records of one patient as with any others in their place" in text
+
+
+def test_a_record_that_is_no_person_is_called_by_its_noun(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, noun="farm"))
+    assert "One record of one farm." in text
+    assert "## About one attribute of one farm" in text
+    assert "person" not in text
+    assert "same people" not in text

@@ -28,6 +28,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
-    from das_spark.products.base import Product, Record
+    from das_spark.products.base import Product, Record, Records
 
 
 _COUNT: Final = "count"
@@ -210,11 +211,12 @@ class TidyRecords:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), _target(self.name, product, spine)
         own = target.recodes.attributes
+        whose = [product.records.contributor] if product.records.contributor else []
 
         def of_persons(names: Names) -> list[str]:
             if _alone(settings, product) or not names.has(_UNIT):
-                return [GEOCODE, *(coded.name for coded in own.values())]
-            return [_UNIT, *(coded.name for name, coded in own.items() if name != product.class_query)]
+                return [GEOCODE, *(coded.name for coded in own.values()), *whose]
+            return [_UNIT, *(coded.name for name, coded in own.items() if name != product.class_query), *whose]
 
         look_at(places.persons, settings, of_persons, without_rows=_NO_RECORD)
         look_at(places.units, settings, lambda _: (_UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT)
@@ -249,11 +251,54 @@ class TidyRecords:
         problems += [*more, *others]
         if not problems and (homes is None or not people.has(_UNIT)):
             problems = people.outside(records, geounits, places.geography or places.units)
-        refuse(problems)
+        over = [] if problems else _over(people, records, product.records)
+        refused = over and product.records.over == "refuse"
+        refuse([*problems, *(over if refused else [])])
+        if over:
+            records = _first_of_each(records, product.records.at_most)
         counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
         if settings.units_from_people:
             geounits = units_from_people(counts, geounits, product)
-        return IngestedTables(counts, geounits)
+        return IngestedTables(counts, geounits, tuple(over))
+
+
+#: Column of whose a record is; it is dropped with the records, as soon as they are counted.
+_WHOSE: Final = "contributor"
+
+
+def _whose(table: TidyTable, records: Records) -> list[Column]:
+    """Whose each record is, where the product names the column that says so."""
+    field = records.contributor
+    if not field:
+        return []
+    identity = table.column(field).cast("string")
+    missing = is_not(F.length(F.trim(identity)) > 0)
+    table.check(field, f"what identifies a {records.contributed_by} in every row", missing)
+    return [identity.alias(_WHOSE)]
+
+
+def _over(table: TidyTable, rows: DataFrame, records: Records) -> list[Problem]:
+    """Contributors with more records than are protected: how many, never who."""
+    if not records.contributor:
+        return []
+    with reading(table.file):
+        more = rows.groupBy(_WHOSE).count().where(F.col("count") > records.at_most)
+        contributors, number = more.agg(F.count(F.lit(1)), F.sum("count")).collect()[0]
+    if not contributors:
+        return []
+    expected = f"at most {records.at_most:,} records of each {records.contributed_by} (more of {contributors:,})"
+    return [Problem(table.file, table.of(records.contributor), expected, number)]
+
+
+def _first_of_each(rows: DataFrame, most: int) -> DataFrame:
+    """As many records of each contributor, in an order that follows from the records alone.
+
+    The order is that of a digest of contributor, place and cell, which prefers no place and no cell. Records that agree
+    in all of these are the same to whatever is counted, so that the order of rows, files and tasks decides nothing.
+    """
+    mixed = F.sha2(F.concat_ws("|", _WHOSE, GEOCODE, F.col("cell").cast("string")), 256)
+    order = Window.partitionBy(_WHOSE).orderBy(mixed, GEOCODE, "cell")
+    return rows.withColumn("place", F.row_number().over(order)).where(F.col("place") <= most).drop("place")
 
 
 def _alone(settings: InputSettings, product: Product) -> bool:
@@ -296,17 +341,17 @@ def _repeated(table: TidyTable, unit: Column) -> list[Problem]:
 def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> Found:
     """Person records: geocode, cell; `homes` are the unit records, if there are any."""
     schema, of_class = target.product.schema, target.product.class_query
-    own = target.recodes.attributes
+    own, whose = target.recodes.attributes, _whose(table, target.product.records)
     if homes is None or not table.has(_UNIT):
         levels = _levels(table, target, own)
         geocode = table.geocode(target.spine)
-        return table.frame.select(geocode, cell_of(schema, levels).alias("cell")), table.problems()
+        return table.frame.select(geocode, cell_of(schema, levels).alias("cell"), *whose), table.problems()
     unit = _identity(table)
     levels = _levels(table, target, {name: coded for name, coded in own.items() if name != of_class})
     problems = table.problems() or _without_unit(table, unit, homes)
-    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_person")).join(homes, _UNIT)
+    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_person"), *whose).join(homes, _UNIT)
     cell = F.col("of_person") + cell_of(schema, {of_class: F.col(_HOME)})
-    return joined.select(GEOCODE, cell.alias("cell")), problems
+    return joined.select(GEOCODE, cell.alias("cell"), *([_WHOSE] if whose else [])), problems
 
 
 def _without_unit(table: TidyTable, unit: Column, homes: DataFrame) -> list[Problem]:
