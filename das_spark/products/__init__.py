@@ -1,7 +1,8 @@
 """What is published: schema, strategies, constraints, recodes of files, tables and layouts of each product, as data.
 
-A product is a module with one line in the registry, or plain data that `product_from` reads and `register` adds. This
-package also says how the codes in microdata files relate to cells (`microdata_codes`), for whoever reads such files.
+A product is a file or a module of this package with a line in the registry, or plain data that `product_from` reads and
+`register` adds. This package also says how the codes in microdata files relate to cells (`microdata_codes`), for those
+who read such files.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from das_spark.products._microdata_codes import (
     column_rule,
     microdata_codes,
 )
+from das_spark.products._shipped import shipped
 from das_spark.products._to_data import product_data
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, Records, Strategy
 from das_spark.tabulation.household_types import PLACE_VALUES as HOUSEHOLD_PLACE_VALUES
@@ -70,16 +72,19 @@ __all__ = [
 
 
 class _Registry(MutableMapping[str, Product]):
-    """Products by name; a module of this package is imported when its product is asked for, since some are large."""
+    """Products by name; each is read or imported when it is asked for, since some are large."""
 
-    def __init__(self, modules: Iterable[str]) -> None:
-        """Register modules that are called like their products, in small letters."""
-        self._made: dict[str, Product | None] = dict.fromkeys(modules)
+    def __init__(self, files: Iterable[str], modules: Iterable[str]) -> None:
+        """Register files and modules that are called like their products, in small letters."""
+        self._files = frozenset(files)
+        self._made: dict[str, Product | None] = dict.fromkeys((*files, *modules))
 
     def __getitem__(self, name: str) -> Product:
         found = self._made[name]
         if found is None:
-            found = self._made[name] = getattr(import_module(f"{__name__}.{name}"), name.upper())
+            is_file = name in self._files
+            found = shipped(name) if is_file else getattr(import_module(f"{__name__}.{name}"), name.upper())
+            self._made[name] = found
         return found
 
     def __setitem__(self, name: str, product: Product) -> None:
@@ -99,18 +104,15 @@ class _Registry(MutableMapping[str, Product]):
 
 
 _REGISTRY: Final = _Registry(
-    (
-        "e2e_2018",
-        "e2e_1940",
+    files=("e2e_2018", "e2e_1940", "pl94_2020_person", "pl94_2020_unit"),
+    modules=(
         "dallas_2010",
         "ddp_2010_person",
         "ddp_2010_household",
-        "pl94_2020_person",
-        "pl94_2020_unit",
         "dhc_2020_person",
         "dhc_2020_unit",
         "dhc_2020_household",
-    )
+    ),
 )
 PRODUCTS: Final[Mapping[str, Product]] = _REGISTRY
 """Every product by its name; `register` adds one."""

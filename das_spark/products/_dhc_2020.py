@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from das_spark.estimation import OuterPass
-from das_spark.products._pl94_2020 import LEVELS
+from das_spark.products._redistricting import LEVELS
 from das_spark.products.base import Strategy, concentrated_strategy
 
 #: Code of a type of group quarters -> what it is: 24 types, the last one for codes 702, 704, 706, 903 and 904.

@@ -9,7 +9,8 @@ texts, such as "1/4"; strategies are lists of
 
 and published tables lists of name, title, universe, prefix, perhaps digits and the lowest geolevel, and lines (depth,
 label, levels, and perhaps `tallied`: selections among these levels, each of which counts by itself). Tables of medians
-are a list of the same, `medians`, with the attribute that they are of.
+are a list of the same, `medians`, with the attribute that they are of. A name in the place of the list stands for
+tables that are published as a set (`TABLE_SETS`); what else may be written in short is what `_shorthand` writes out.
 
 Of the attributes of a product only `name`, `attributes`, `geolevels` and `strategies` must be given. Without more, all
 geolevels are those of a run, nothing is bounded, no total is exact, and microdata have the geocode and a column an
@@ -19,7 +20,7 @@ attribute, which holds the numbers of the levels.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -32,9 +33,14 @@ from das_spark.geography import Geolevel
 from das_spark.histogram import DETAILED, Attribute, Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products._consistency import check_consistency
+from das_spark.products._shorthand import written_out
 from das_spark.products.base import NO_TOTAL, MicrodataColumn, MicrodataLayout, Product, Strategy, by_name
-from das_spark.tabulation import Line, MedianTable, Table
+from das_spark.tabulation import Line, MedianTable, Table, housing_tables, redistricting_tables
 
+#: Published tables that a product may have by their name; the functions say which attributes they need.
+TABLE_SETS: Final[Mapping[str, Callable[[Schema], tuple[Table, ...]]]] = types.MappingProxyType(
+    {"redistricting": redistricting_tables, "housing": housing_tables}
+)
 _PASSES: Final = Mapping[str, tuple[OuterPass, ...]]
 _WRONG: Final = object()
 """In place of a value that could not be made; what it is a part of is not made either."""
@@ -52,7 +58,7 @@ def product_from(data: Mapping[str, Any], source: str = "") -> Product:
             of their kind, and what contradicts itself.
     """
     problems = Problems(source or f"product {str(data.get('name', ''))!r}")
-    product = _Decoding(problems).product(data)
+    product = _Decoding(problems).product(written_out(data, problems))
     if product is not _WRONG and not problems.found:
         check_consistency(product, problems)
     problems.raise_if_any()
@@ -79,7 +85,11 @@ class _Decoding:
         strategies = self.each("strategies", self.take(rest, "strategies", list, ""), self.strategy)
         made = {"name": name, "schema": schema, "strategies": strategies}
         for key, one in (("tables", self.table), ("medians", self.median_table)):
-            listed = self.decode(list, rest.pop(key, []), key)
+            given = rest.pop(key, [])
+            if key == "tables" and isinstance(given, str):
+                made[key] = self.table_set(schema, given)
+                continue
+            listed = self.decode(list, given, key)
             made[key] = _WRONG if schema is _WRONG else self.each(key, listed, partial(one, schema))
         if _WRONG not in made.values():
             made["strategies"] = by_name(made["strategies"])
@@ -153,6 +163,14 @@ class _Decoding:
             if alike:
                 break  # what is wrong with the queries of one is so with those of all
         return found
+
+    def table_set(self, schema: Any, name: str) -> Any:  # noqa: ANN401 - a schema or `_WRONG`
+        """The published tables of a name, on the attributes of the product; or `_WRONG`."""
+        if self.one_of(name, tuple(TABLE_SETS), "tables") is _WRONG or schema is _WRONG:
+            return _WRONG
+        with self.problems.at("tables"):
+            return TABLE_SETS[name](schema)
+        return _WRONG
 
     def median_table(self, schema: Schema, data: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
         """A table of medians, or `_WRONG`."""

@@ -107,6 +107,9 @@ STATE_TO_BLOCK: Final = (
     Geolevel("Block_Group", 12),
     Geolevel("Block", 16),
 )
+#: The same below the nation: the levels of 2020.
+NATION_TO_BLOCK: Final = (Geolevel("US", 0), *STATE_TO_BLOCK)
+LEVELS: Final = tuple(level.name for level in NATION_TO_BLOCK)
 BLOCK_COLUMNS: Final = (
     MicrodataColumn("TABBLKST", "geocode[0:2]", "CHAR2"),
     MicrodataColumn("TABBLKCOU", "geocode[2:5]", "CHAR3"),

@@ -38,7 +38,7 @@ def product_data(product: Product) -> dict[str, Any]:
     if product.schema.name != product.name:
         data["schema"] = product.schema.name
     data |= {key: value for key, value in _made(product).items() if key not in _OTHERWISE}
-    data["attributes"] = _encoded(tuple[Attribute, ...], product.schema.attributes)
+    data["attributes"] = encoded(tuple[Attribute, ...], product.schema.attributes)
     data["strategies"] = [_strategy(each) for each in product.strategies.values()]
     for key, tables in (("tables", product.tables), ("medians", product.medians)):
         if tables:
@@ -85,7 +85,7 @@ def _table(table: TableShell) -> dict[str, Any]:
         "universe": table.universe,
         "prefix": prefix,
         "digits": digits,
-        **({} if table.lowest is None else {"lowest": _encoded(Geolevel, table.lowest)}),
+        **({} if table.lowest is None else {"lowest": encoded(Geolevel, table.lowest)}),
         "lines": lines,
     }
 
@@ -97,26 +97,26 @@ def _made(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass of this
         own = getattr(value, each.name)
         usual = each.default if each.default_factory is MISSING else each.default_factory()
         if own is not None and (usual is MISSING or own != usual) and each.init:
-            found[each.name] = _encoded(hints[each.name], own) if each.name not in _OTHERWISE[1:] else None
+            found[each.name] = encoded(hints[each.name], own) if each.name not in _OTHERWISE[1:] else None
     return found
 
 
-def _encoded(kind: Any, value: Any) -> Any:  # noqa: ANN401, PLR0911 - by the type of the field
+def encoded(kind: Any, value: Any) -> Any:  # noqa: ANN401, PLR0911 - by the type of the field
     """A value as TOML has it; pairs of a name and what it holds are a table."""
     origin, of = get_origin(kind), get_args(kind)
     if origin in {Union, types.UnionType}:
-        return _encoded(next(each for each in of if each is not types.NoneType), value)
+        return encoded(next(each for each in of if each is not types.NoneType), value)
     if isinstance(value, Fraction):
         return str(value)
     if is_dataclass(value):
         return _made(value)
     if isinstance(value, Mapping):
-        return {name: _encoded(of[1], each) for name, each in value.items()}
+        return {name: encoded(of[1], each) for name, each in value.items()}
     if isinstance(value, tuple):
         if of and of[-1] is Ellipsis:
             inner = get_args(of[0])
             if get_origin(of[0]) is tuple and inner[0] is str and len(inner) == 2 and inner[-1] is not Ellipsis:  # noqa: PLR2004
-                return {name: _encoded(inner[1], each) for name, each in value}
-            return [_encoded(of[0], each) for each in value]
-        return [_encoded(each_kind, each) for each_kind, each in zip(of, value, strict=True)]
+                return {name: encoded(inner[1], each) for name, each in value}
+            return [encoded(of[0], each) for each in value]
+        return [encoded(each_kind, each) for each_kind, each in zip(of, value, strict=True)]
     return value

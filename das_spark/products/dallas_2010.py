@@ -6,12 +6,17 @@ the parts of a block's geocode in place of the enumeration district, and with a 
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from das_spark.geography import Geolevel
-from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, pure_strategy
-from das_spark.products.e2e_1940 import FILES, SCHEMA, STRATA, UNIT_BOUNDS, UNIT_CLASSES, person_columns, unit_columns
+from das_spark.products._shipped import shipped
+from das_spark.products.base import MicrodataColumn, MicrodataLayout, by_name, pure_strategy
 
+if TYPE_CHECKING:
+    from das_spark.products.base import Record
+
+_OF_1940: Final = shipped("e2e_1940")
 _GEOLEVEL_SHARES: Final = {
     "National": "9/10",
     "State": "1/50",
@@ -28,10 +33,21 @@ _BLOCK: Final = (
     MicrodataColumn("BLOCK", "geocode[12:16]", "CHAR4"),
 )
 
-DALLAS_2010: Final = Product(
+#: Of the schema, state, county and enumeration district: the columns with which those of 1940 begin.
+_FIRST, _PLACE = 2, 3
+
+
+def _columns(kind: Record, type_code: str) -> tuple[MicrodataColumn, ...]:
+    """The columns of a file of 1940 with another schema and place."""
+    columns = _OF_1940.microdata.columns(kind)
+    schema = (replace(columns[0], source=f"constant:{type_code}"), replace(columns[1], source="constant:1.0.0"))
+    return (*schema, *_BLOCK, *columns[_FIRST + _PLACE :])
+
+
+DALLAS_2010: Final = replace(
+    _OF_1940,
     name="dallas_2010",
     title="Persons of Texas in 2010, Dallas County by block",
-    schema=SCHEMA,
     geolevels=(
         Geolevel("National", 0),
         Geolevel("State", 2),
@@ -41,11 +57,6 @@ DALLAS_2010: Final = Product(
         Geolevel("Block", 16),
     ),
     default_levels=tuple(_GEOLEVEL_SHARES),
-    unit_classes=UNIT_CLASSES,
-    class_query="hhgq",
-    strata=STRATA,
-    unit_bounds=UNIT_BOUNDS,
-    structural_zeros=(),
     strategies=by_name(
         [
             pure_strategy(
@@ -53,23 +64,21 @@ DALLAS_2010: Final = Product(
                 "Persons and units: the units of each class are invariant in every block",
                 epsilon="10",
                 geolevels=_GEOLEVEL_SHARES,
-                queries={"hhgq": "9/40", STRATA: "27/40", "detailed": "1/10"},
+                queries={"hhgq": "9/40", _OF_1940.strata: "27/40", "detailed": "1/10"},
             ),
             pure_strategy(
                 "without_units",
                 "Persons alone: no units are known, and none are invariant",
                 epsilon="10",
                 geolevels=_GEOLEVEL_SHARES,
-                queries={STRATA: "9/10", "detailed": "1/10"},
+                queries={_OF_1940.strata: "9/10", "detailed": "1/10"},
             ),
         ]
     ),
     microdata=MicrodataLayout(
         name="dallas_2010",
-        person=person_columns("MPDBLK", "1.0.0", _BLOCK),
-        unit=unit_columns("MUDBLK", "1.0.0", _BLOCK),
+        person=_columns("person", "MPDBLK"),
+        unit=_columns("unit", "MUDBLK"),
         comment="# Protected records in a layout of das_spark's own: that of 1940 with the parts of a block's geocode",
     ),
-    total_at="State",
-    file_recodes=FILES,
 )

@@ -20,8 +20,7 @@ from das_spark.geography import DHC
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.products._dhc_2020 import COMMENT, FACILITY_TYPES, MDF, strategies
 from das_spark.products._file_recodes import CodedField, FileRecodes
-from das_spark.products._pl94_2020 import GEOLEVELS, LEVELS
-from das_spark.products._redistricting import first_columns
+from das_spark.products._redistricting import LEVELS, NATION_TO_BLOCK, first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
 from das_spark.products.ddp_2010_household import ELDERLY, HHAGE, HHRACE, HHSEX, HISP
 from das_spark.products.dhc_2020_unit import CEF_CLASS, CLASSES
@@ -338,7 +337,7 @@ DHC_2020_HOUSEHOLD: Final = Product(
     name="dhc_2020_household",
     title="Households of the 2020 Demographic and Housing Characteristics",
     schema=SCHEMA,
-    geolevels=GEOLEVELS,
+    geolevels=NATION_TO_BLOCK,
     default_levels=LEVELS,
     unit_classes=CLASSES,
     class_query="",

@@ -22,10 +22,11 @@ from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.products._cenrace import CENRACE
 from das_spark.products._dhc_2020 import COMMENT, FACILITY_CODES, FACILITY_TYPES, MDF, strategies
 from das_spark.products._file_recodes import CodedField, FileRecodes
-from das_spark.products._pl94_2020 import GEOLEVELS, LEVELS
 from das_spark.products._redistricting import (
     FACILITIES,
     HISPANIC,
+    LEVELS,
+    NATION_TO_BLOCK,
     PERSON_FILES,
     RACE_CODES,
     UNIT_CLASSES,
@@ -269,7 +270,7 @@ DHC_2020_PERSON: Final = Product(
     name="dhc_2020_person",
     title="Persons of the 2020 Demographic and Housing Characteristics",
     schema=SCHEMA,
-    geolevels=GEOLEVELS,
+    geolevels=NATION_TO_BLOCK,
     default_levels=LEVELS,
     unit_classes=UNIT_CLASSES,
     class_query="hhgq8lev",

@@ -15,8 +15,7 @@ from das_spark.geography import DHC
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.products._dhc_2020 import COMMENT, FACILITY_CODES, FACILITY_TYPES, Spent, strategies
 from das_spark.products._file_recodes import BLANK, CodedField, FileRecodes
-from das_spark.products._pl94_2020 import GEOLEVELS, LEVELS
-from das_spark.products._redistricting import UNIT_CLASSES, first_columns
+from das_spark.products._redistricting import LEVELS, NATION_TO_BLOCK, UNIT_CLASSES, first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
 from das_spark.tabulation import dhc_unit_tables
 
@@ -98,7 +97,7 @@ DHC_2020_UNIT: Final = Product(
     name="dhc_2020_unit",
     title="Housing units of the 2020 Demographic and Housing Characteristics",
     schema=SCHEMA,
-    geolevels=GEOLEVELS,
+    geolevels=NATION_TO_BLOCK,
     default_levels=LEVELS,
     unit_classes=CLASSES,
     class_query="",

@@ -29,11 +29,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from das_spark.evaluation import TOTAL
-from das_spark.products.e2e_1940 import STRATA
+from das_spark.products import PRODUCTS
 
 RUNS: Final = 4
 """Runs of each epsilon that were pooled."""
 
+STRATA: Final = PRODUCTS["e2e_1940"].strata
 OCCUPIED_STRATA: Final[Mapping[str, int]] = MappingProxyType({"State": 1_010, "County": 26_021, "Enumdist": 539_107})
 """Strata of geounits with somebody in them; that of districts is derived from a mean, within about 110."""
 

@@ -45,7 +45,6 @@ from das_spark.evaluation import (
     report_from_json,
     statistics_of,
 )
-from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import (
     PAGE,
     PROGRAMS,
@@ -71,6 +70,7 @@ from das_spark.studies.published_1940 import (
     OCCUPIED_STRATA,
     PRIVACY_LOSS,
     RUNS,
+    STRATA,
     FigureKey,
     FigureSource,
     bias_at,

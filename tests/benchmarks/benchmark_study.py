@@ -15,9 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from das_spark.evaluation.accuracy import TOTAL
-from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import ReportColumn, shown
-from das_spark.studies.published_1940 import PRIVACY_LOSS, FigureKey, bias_at, nearest_share, protected, sampled
+from das_spark.studies.published_1940 import PRIVACY_LOSS, STRATA, FigureKey, bias_at, nearest_share, protected, sampled
 from das_spark.studies.replication import FigureComparison, replicate, verdict_table
 
 STATISTICS = ("median_absolute", "p95_absolute", "rmse", PRIVACY_LOSS)

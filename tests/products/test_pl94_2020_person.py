@@ -276,7 +276,7 @@ def test_housing_units_may_be_empty_and_everything_holds_99999_at_most() -> None
 
 def test_only_minors_in_nursing_facilities_are_impossible() -> None:
     (rule,) = PERSON.structural_zeros
-    assert rule is PRODUCTS["e2e_2018"].structural_zeros[0]
+    assert rule == PRODUCTS["e2e_2018"].structural_zeros[0]
     assert rule.name == "nurse_nva_0"
 
 

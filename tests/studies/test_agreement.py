@@ -8,8 +8,7 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.evaluation.accuracy import TOTAL
-from das_spark.products.e2e_1940 import STRATA
-from das_spark.studies.published_1940 import bias_at, nearest_share, protected, published, sampled
+from das_spark.studies.published_1940 import STRATA, bias_at, nearest_share, protected, published, sampled
 from das_spark.studies.replication import EXPECTATIONS, Expectation, expected_residuals, rule_of, step_of
 
 QUARTER, ONE, EIGHT = Fraction(1, 4), Fraction(1), Fraction(8)

@@ -8,9 +8,10 @@ from fractions import Fraction
 import pytest
 
 from das_spark.evaluation.accuracy import TOTAL
-from das_spark.products.e2e_1940 import E2E_1940, STRATA
+from das_spark.products import PRODUCTS
 from das_spark.simulation import GEOUNITS_1940
 from das_spark.studies.published_1940 import (
+    STRATA,
     FigureKey,
     FigureSource,
     bias_at,
@@ -72,7 +73,7 @@ def test_table_1_is_exact() -> None:
 def test_every_setting_level_measure_and_statistic_is_there() -> None:
     figures = published()
     of_all = ("median_absolute", "p95_absolute", "largest", "rmse", LOSS)
-    levels = [level.name for level in E2E_1940.geolevels[1:]]
+    levels = [level.name for level in PRODUCTS["e2e_1940"].geolevels[1:]]
     assert list(GEOUNITS_1940) == levels
     for names, settings in ((protected, EPSILONS), (sampled, SHARES)):
         wanted = [names(s, level, m, t) for s in settings for level in levels for m in (TOTAL, STRATA) for t in of_all]

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from das_spark.errors import InputError
 from das_spark.evaluation.accuracy import TOTAL
-from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import csv_text, page
-from das_spark.studies.published_1940 import bias_at, protected, published
+from das_spark.studies.published_1940 import STRATA, bias_at, protected, published
 from das_spark.studies.replication import (
     Expectation,
     FigureComparison,

@@ -10,9 +10,8 @@ from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
 from das_spark.evaluation.metric_rows import HomogeneityRow
 from das_spark.evaluation.samples import SHARES_OF_FIGURE_2, SampleEntry, SampleReport
 from das_spark.evaluation.tallies import EMPTY_STRATA, MARGINAL_PRODUCT
-from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import page
-from das_spark.studies.published_1940 import PRIVACY_LOSS, bias_at, nearest_share, protected, sampled
+from das_spark.studies.published_1940 import PRIVACY_LOSS, STRATA, bias_at, nearest_share, protected, sampled
 from das_spark.studies.replication import Replication, Verdict, compare, our_figures
 
 HALF = Fraction(1, 2)
