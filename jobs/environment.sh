@@ -43,7 +43,7 @@ found = (sys.implementation.name, *sys.version_info[:2], platform.system(), plat
 sys.exit(found != ("cpython", 3, 11, "Linux", "x86_64"))'
 }
 
-# Install the locks into $1/.venv, that of development too where there are extras ($2), and the project itself.
+# Install the locks into $1/.venv, those of its extras too ($2: "[dev]", "[docs]" or "[dev,docs]"), and the project itself.
 # A lock is complete, so that nothing is resolved (--no-deps): pip would look at the newest release of a package that is
 # asked for with an extra before the locked one, and stop for want of its hash. That nothing is missing is checked after.
 # uv, which build.lock brings, takes 4 seconds where pip takes 60 once the packages are in its cache, and no longer than
@@ -53,7 +53,8 @@ install_locked() {
     pip=("$python" -m pip --quiet --disable-pip-version-check)
     uv=(env "VIRTUAL_ENV=$folder/.venv" "$folder/.venv/bin/uv" --quiet --no-config pip)
     locks=("${as_is[@]}" --require-hashes --requirement "$folder/conf/environment.lock")
-    [ -z "$extras" ] || locks+=(--requirement "$folder/conf/development.lock")
+    [[ $extras != *dev* ]] || locks+=(--requirement "$folder/conf/development.lock")
+    [[ $extras != *docs* ]] || locks+=(--requirement "$folder/conf/docs.lock")
     # pyspark is published as source only: what builds it comes from a lock, too.
     "${pip[@]}" install --no-deps --require-hashes --requirement "$folder/conf/build.lock" >&2 || return 1
     # Modules are compiled now, and not by every process of the first run.

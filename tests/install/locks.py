@@ -1,6 +1,6 @@
 """Make the locks of conf/ anew from the ranges of pyproject.toml: exact versions, a hash for each.
 
-    python tests/install/locks.py [--upgrade] [--environment] [--build] [--development]
+    python tests/install/locks.py [--upgrade] [--environment] [--build] [--development] [--docs]
 
 Run with the Python and on the kind of machine that the locks are for (their first line says which). Versions that a
 lock has stay, unless `--upgrade` is given: then each package gets the newest that its range allows. pip does the
@@ -27,7 +27,10 @@ HEADS = {
     "environment": "The environment that is shipped to clusters and containers: every package with its hash",
     "build": "What installs packages, and builds them from their sources, das_spark and pyspark among them",
     "development": "What tests and checks need besides environment.lock",
+    "docs": "What makes the documentation site (jobs/docs), besides environment.lock",
 }
+#: Lock -> the extra of pyproject.toml that it answers; such a lock lists what environment.lock has not.
+EXTRAS = {"development": "dev", "docs": "docs"}
 
 
 def normal(name: str) -> str:
@@ -42,7 +45,7 @@ def ranges(lock: str) -> list[str]:
         # pyspark is published as source only, and setuptools builds it; hatchling makes editable installs by editables.
         # uv installs what all locks name.
         return [*project["build-system"]["requires"], "setuptools>=77", "editables>=0.5", "uv>=0.9"]
-    extras = project["project"]["optional-dependencies"]["dev"] if lock == "development" else []
+    extras = project["project"]["optional-dependencies"][EXTRAS[lock]] if lock in EXTRAS else []
     return [*project["project"]["dependencies"], *extras]
 
 
@@ -90,11 +93,12 @@ def main() -> None:
     given = options.parse_args()
     for lock in given.locks or HEADS:
         kept = {} if given.upgrade else pins(lock)
-        if lock == "development":
+        if lock in EXTRAS:
             # One version of a package in all locks: what is tested is what is shipped.
             kept |= pins("environment") | pins("build")
+            kept |= pins("development") if lock == "docs" else {}
         packages = resolved(ranges(lock), kept)
-        if lock == "development":
+        if lock in EXTRAS:
             packages = {name: pin for name, pin in packages.items() if name not in pins("environment")}
         (CONF / f"{lock}.lock").write_text(text(lock, packages), encoding="utf-8")
 

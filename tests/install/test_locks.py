@@ -13,7 +13,7 @@ from packaging.version import Version
 sys.path.insert(0, str(Path(__file__).parent))
 
 from audit import FIXED_IN, outdated
-from locks import CONF, HEADS, LINE, normal, pins, ranges
+from locks import CONF, EXTRAS, HEADS, LINE, normal, pins, ranges
 
 LOCKS = sorted(HEADS)
 
@@ -41,7 +41,7 @@ def test_every_line_has_a_version_and_hashes(lock):
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_answers_what_pyproject_asks(lock):
-    locked = pins("environment") | pins("development") if lock == "development" else pins(lock)
+    locked = pins("environment") | pins(lock) if lock in EXTRAS else pins(lock)
     assert unmet(ranges(lock), locked) == []
 
 
@@ -53,9 +53,11 @@ def test_every_lock_is_of_the_same_machine():
 
 def test_what_is_tested_is_what_is_shipped():
     shared = pins("environment") | pins("build")
-    development = pins("development")
-    assert not development.keys() & pins("environment").keys()
-    assert {name: v for name, v in development.items() if shared.get(name, v) != v} == {}
+    for lock in EXTRAS:  # one after the other: they are installed side by side
+        pinned = pins(lock)
+        assert not pinned.keys() & pins("environment").keys()
+        assert {name: v for name, v in pinned.items() if shared.get(name, v) != v} == {}
+        shared |= pinned
 
 
 def test_planted_gaps_are_found():
