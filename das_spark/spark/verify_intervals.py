@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.geography import ROOT_GEOCODE
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
@@ -161,7 +162,9 @@ def _differences(published: PublishedIntervals, levels: Sequence[str], census: S
     own = F.struct(level.alias("level"), code.alias("geocode"), total.alias("people"), F.abs(total).alias("size"))
     above = F.lit(None)
     for lower, name in upper.items():
-        part = F.struct(F.lit(name), F.substring(code, 1, census.level(name).length), -total, F.lit(0.0))
+        length = census.level(name).length
+        parent = F.substring(code, 1, length) if length else F.lit(ROOT_GEOCODE)
+        part = F.struct(F.lit(name), parent, -total, F.lit(0.0))
         above = F.when(level == lower, part).otherwise(above)
     # A level that is the lowest one is no sum.
     own = F.when(level != levels[-1], own)

@@ -13,7 +13,7 @@ from dataframes import assert_rows
 from pyspark.sql import functions as F
 from verified_run import BLOCKS, COUNTY, LENGTHS, LEVELS, PRODUCT, TRACTS, frame
 
-from das_spark.geography import Geolevel, Spine
+from das_spark.geography import ROOT_GEOCODE, Geolevel, Spine
 from das_spark.spark.checks import judge
 from das_spark.spark.intervals import (
     IntervalTask,
@@ -327,3 +327,16 @@ def test_children_that_do_not_sum_to_their_parent_are_found_there_alone(publishe
     assert found == {(SUMS, "County"): (COUNTY,), (SUMS, "Tract"): (TRACTS[0],)}
     nothing = put(BLOCKS[2], P0050001=F.col("P0050001") + 1e-6)  # as far as two ways to add may differ
     assert verified(changed(published, 2, nothing), run) == {}
+
+
+def test_a_root_without_digits_is_the_parent_of_all(published, run):
+    length = {"County": 0}
+    spine = Spine(tuple(Geolevel(level, length.get(level, LENGTHS[level][0])) for level in LEVELS))
+    rooted = F.when(F.col("geocode") == COUNTY, ROOT_GEOCODE).otherwise(F.col("geocode"))
+    there = tuple(replace(each, frame=each.frame.withColumn("geocode", rooted)) for each in published)
+    geounits = run.tables.geounits.withColumn("geocode", rooted)
+    assert all(check.passed for check in judge(interval_rules(there, geounits, spine, LEVELS, LEVEL)))
+    more = put(TRACTS[0], P0050001=F.col("P0050001") + 0.001)
+    wrong = judge(interval_rules(changed(there, 2, more), geounits, spine, LEVELS, LEVEL))
+    failing = {(check.name, check.geolevel): check.failing for check in wrong if not check.passed}
+    assert failing[SUMS, "County"] == (ROOT_GEOCODE,)
