@@ -1,0 +1,112 @@
+"""Tutorials: each stands once, as Markdown; it becomes a notebook, is carried out, and becomes a page of the site."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from das_spark.spark.local_engine import is_usable
+
+FOLDER: Final = Path(__file__).parent / "tutorials"
+#: Tutorials in their order.
+TITLES: Final = {
+    "protect_a_census": "Protect a census",
+    "choose_a_budget": "Choose a budget",
+    "measurements_and_intervals": "Measurements and intervals",
+}
+#: Seconds that a cell may take; all of a tutorial take about half a minute.
+_TIMEOUT: Final = 240
+_BASH: Final = "%%bash\n"
+_HIDDEN: Final = "remove-cell"  # tag of cells that a reader need not see
+
+
+@dataclass(frozen=True, slots=True)
+class TutorialPage:
+    """A tutorial as the site shows it."""
+
+    text: str  # Markdown
+    files: dict[str, bytes]  # what lies beside it: figures, and the notebook
+
+
+def notebook_of(name: str) -> NotebookNode:
+    """The notebook of a tutorial, without results."""
+    return jupytext.read(FOLDER / f"{name}.md")
+
+
+def carry_out(notebook: NotebookNode, folder: Path) -> None:
+    """Run all cells of a notebook, and keep what they show.
+
+    Args:
+        notebook: The notebook.
+        folder: Where it works.
+
+    Raises:
+        CellExecutionError: Of the cell that fails.
+    """
+    environment = dict(os.environ)
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
+    if is_usable():
+        environment.setdefault("DAS_SPARK_ENGINE", "sail")  # all is small: no command need wait for a JVM
+    environment |= {"COLUMNS": "120", "OMP_NUM_THREADS": "1"}
+    client = NotebookClient(notebook, timeout=_TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}})
+    client.execute(env=environment)
+
+
+def page_of(name: str, scratch: Path, *, carried_out: bool = True) -> TutorialPage:
+    """Carry a tutorial out in a folder of its own, and make its page.
+
+    Args:
+        name: One of `TITLES`.
+        scratch: Where that folder is made.
+        carried_out: Whether it is carried out; else it has no results.
+    """
+    notebook = notebook_of(name)
+    if carried_out:
+        folder = scratch / name
+        folder.mkdir(parents=True)
+        carry_out(notebook, folder)
+    files = {f"{name}.ipynb": nbformat.writes(notebook).encode()}
+    parts = [part for cell in notebook.cells for part in _cell(cell, name, files)]
+    parts.append(f"---\n\nThe same [as a notebook]({name}.ipynb).")
+    return TutorialPage("\n\n".join(parts) + "\n", files)
+
+
+def _cell(cell: NotebookNode, name: str, files: dict[str, bytes]) -> Iterator[str]:
+    """A cell and what it shows, as blocks of Markdown; figures are added to the files."""
+    if cell.cell_type != "code":
+        yield cell.source
+        return
+    if _HIDDEN in cell.metadata.get("tags", ()):
+        return
+    # The magic of a cell is for the notebook alone: the page shows the language.
+    language, source = ("bash", cell.source[len(_BASH) :]) if cell.source.startswith(_BASH) else ("python", cell.source)
+    yield f"````{language}\n{source}\n````"
+    printed = ""
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            printed += output.text
+            continue
+        data = output.data
+        if "image/png" in data:
+            figure = f"{name}-{len(files)}.png"
+            files[figure] = base64.b64decode(data["image/png"])
+            yield f"![{cell.metadata.get('alt', 'Figure')}]({figure})"
+        elif "text/html" in data:
+            # Without its own style, and without empty lines, at which Markdown would take up its text again.
+            html = re.sub(r"<style.*?</style>", "", data["text/html"], flags=re.DOTALL)
+            yield '<div class="printed">\n' + "\n".join(filter(str.strip, html.splitlines())) + "\n</div>"
+        else:
+            printed += data["text/plain"] + "\n"
+    if printed.strip():
+        yield f'<div class="printed" markdown>\n\n````text\n{printed.rstrip()}\n````\n\n</div>'
