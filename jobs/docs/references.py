@@ -1,4 +1,4 @@
-"""Pages of reference that are made from the code: commands, errors, the Python interface, licences of dependencies."""
+"""Pages of reference made from the code: commands, errors, the Python interface, and licences of dependencies."""
 
 from __future__ import annotations
 

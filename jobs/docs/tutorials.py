@@ -15,6 +15,8 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+from traitlets.config import Config
 
 from das_spark.spark.local_engine import is_usable
 
@@ -27,7 +29,10 @@ TITLES: Final = {
 }
 #: Seconds that a cell may take; all of a tutorial take about half a minute.
 _TIMEOUT: Final = 240
-_BASH: Final = "%%bash\n"
+#: How a cell of commands begins: any of them that fails fails the cell.
+_BASH: Final = "%%bash -euo pipefail\n"
+#: Carried out first, and not kept: commands print as they do to a file, since IPython asks them for colours.
+_PLAIN: Final = "import os\nfor name in ('FORCE_COLOR', 'CLICOLOR_FORCE'):\n    os.environ.pop(name, None)"
 _HIDDEN: Final = "remove-cell"  # tag of cells that a reader need not see
 
 
@@ -41,7 +46,10 @@ class TutorialPage:
 
 def notebook_of(name: str) -> NotebookNode:
     """The notebook of a tutorial, without results."""
-    return jupytext.read(FOLDER / f"{name}.md")
+    notebook = jupytext.read(FOLDER / f"{name}.md")
+    for cell in notebook.cells:
+        cell.source = re.sub(r"^%%bash\n", _BASH, cell.source)
+    return notebook
 
 
 def carry_out(notebook: NotebookNode, folder: Path) -> None:
@@ -59,8 +67,17 @@ def carry_out(notebook: NotebookNode, folder: Path) -> None:
     if is_usable():
         environment.setdefault("DAS_SPARK_ENGINE", "sail")  # all is small: no command need wait for a JVM
     environment |= {"COLUMNS": "120", "OMP_NUM_THREADS": "1"}
-    client = NotebookClient(notebook, timeout=_TIMEOUT, kernel_name="python3", resources={"metadata": {"path": folder}})
+    plain = new_code_cell(_PLAIN)
+    notebook.cells.insert(0, plain)
+    # Sockets of the file system: no other user of the machine can speak to the kernel.
+    config = Config({"AsyncKernelManager": {"transport": "ipc", "ip": str(folder / ".kernel")}})
+    resources = {"metadata": {"path": folder}}
+    client = NotebookClient(notebook, config=config, timeout=_TIMEOUT, resources=resources, record_timing=False)
     client.execute(env=environment)
+    notebook.cells.remove(plain)
+    for output in (each for cell in notebook.cells for each in cell.get("outputs", ())):
+        if "text" in output:  # a reader works elsewhere
+            output.text = output.text.replace(f"{folder}/", "")
 
 
 def page_of(name: str, scratch: Path, *, carried_out: bool = True) -> TutorialPage:
