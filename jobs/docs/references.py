@@ -40,8 +40,8 @@ _ERRORS: Final = """\
 # Errors
 
 Every error that das_spark raises on purpose has a code, says what was found and where, and has a hint where there is
-something to do about it: `das-spark: error: [DAS100] ... Hint: ...`. No message holds a confidential value. In Python they
-are exceptions of [`das_spark.errors`](python/errors.md), all of which are a `DasError`.
+something to do about it: `das-spark: error: [DAS100] ... Hint: ...`. No message holds a confidential value. In Python
+they are exceptions of [`das_spark.errors`](python/errors.md), all of which are a `DasError`.
 
 | exit code | meaning |
 |---|---|

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -72,12 +73,21 @@ def carry_out(notebook: NotebookNode, folder: Path) -> None:
     # Sockets of the file system: no other user of the machine can speak to the kernel.
     config = Config({"AsyncKernelManager": {"transport": "ipc", "ip": str(folder / ".kernel")}})
     resources = {"metadata": {"path": folder}}
-    client = NotebookClient(notebook, config=config, timeout=_TIMEOUT, resources=resources, record_timing=False)
+    client = NotebookClient(
+        notebook, config=config, timeout=_TIMEOUT, resources=resources, record_timing=False, coalesce_streams=True
+    )
     client.execute(env=environment)
     notebook.cells.remove(plain)
     for output in (each for cell in notebook.cells for each in cell.get("outputs", ())):
         if "text" in output:  # a reader works elsewhere
             output.text = output.text.replace(f"{folder}/", "")
+
+
+def pages(scratch: Path, *, carried_out: bool = True) -> dict[str, TutorialPage]:
+    """The pages of all tutorials, which are carried out at the same time, each in a folder of its own."""
+    with ThreadPoolExecutor() as threads:
+        found = threads.map(lambda name: page_of(name, scratch, carried_out=carried_out), TITLES)
+        return dict(zip(TITLES, found, strict=True))
 
 
 def page_of(name: str, scratch: Path, *, carried_out: bool = True) -> TutorialPage:

@@ -1,6 +1,6 @@
 """Make the documentation site: the pages of the repository, tutorials carried out, and references made from the code.
 
-    python jobs/docs/site.py [--out FOLDER] [--without-tutorials]
+    python jobs/docs/make_site.py [--out FOLDER] [--without-tutorials]
 
 Pages keep the places that they have in the repository, so that a link which works there works in the site. Linked files
 that are no pages become pages that show them. Whatever leads nowhere fails the build.
@@ -35,7 +35,7 @@ CONFIGURATION: Final = HERE / "mkdocs.yml"
 
 #: Contents of the site: title -> a page of the repository, a generated page, or such titles again.
 CONTENTS: Final[Mapping[str, object]] = {
-    "Start": {"das_spark": "README.md", "Changes": "CHANGELOG.md", "Contributing": ".github/CONTRIBUTING.md"},
+    "das_spark": "README.md",
     "Tutorials": {title: f"jobs/docs/tutorials/{name}.md" for name, title in tutorials.TITLES.items()},
     "Guides": {
         "Run files and worked examples": "conf/README.md",
@@ -57,8 +57,6 @@ CONTENTS: Final[Mapping[str, object]] = {
         "The command line in short": "das_spark/cli/README.md",
         "Errors": "reference/errors.md",
         "Python": {title: f"reference/python/{name}.md" for name, title in references.MODULES.items()},
-        "Licence": "LICENSE",
-        "Licences of what it needs": "reference/licences.md",
     },
     "Inside": {
         "Architecture": "das_spark/README.md",
@@ -72,6 +70,12 @@ CONTENTS: Final[Mapping[str, object]] = {
         "Tests on a cluster": "tests/cluster/README.md",
         "Tests of what is handed out": "tests/install/README.md",
         "This site": "jobs/docs/README.md",
+    },
+    "Project": {
+        "Changes": "CHANGELOG.md",
+        "Contributing": ".github/CONTRIBUTING.md",
+        "Licence": "LICENSE",
+        "Licences of what it needs": "reference/licences.md",
     },
 }
 _FENCE: Final = re.compile(r"^(```+).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -192,9 +196,8 @@ def make_site(out: Path, *, with_tutorials: bool = True) -> None:
                 pages.write(page, generated[page])
             elif not page.startswith("jobs/docs/tutorials/"):
                 pages.add(page)
-        for name in tutorials.TITLES:
+        for name, made in tutorials.pages(Path(scratch), carried_out=with_tutorials).items():
             place = f"jobs/docs/tutorials/{name}.md"
-            made = tutorials.page_of(name, Path(scratch), carried_out=with_tutorials)
             pages.write(pages.place_of(place), pages.linked(place, made.text))
             for file, content in made.files.items():
                 (pages.folder / "tutorials" / file).write_bytes(content)
