@@ -15,15 +15,15 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import typer
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "jobs" / "docs"))
-sys.path.insert(0, str(ROOT / "tests" / "pipeline"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "jobs" / "docs"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 
 from browser import opened
 
 import das_spark
 from das_spark.cli.main import app
 
+ROOT = Path(__file__).parents[2]
 make_site = pytest.importorskip("make_site", reason="the extra docs is not installed")
 references, tutorials = make_site.references, make_site.tutorials
 
