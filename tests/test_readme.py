@@ -5,6 +5,7 @@ So are, outside the quick path, worked examples and studies, and with `--long` e
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,12 +19,13 @@ from typing import Any
 import pytest
 import typer
 
-from das_spark import load_plan
+from das_spark import __version__, load_plan
 from das_spark.cli.main import COMMANDS, app
 from das_spark.cli.options import shown_paths
 from das_spark.config import stages_of
 from das_spark.pipeline.context import RestrictedFacts
 from das_spark.pipeline.summary import summary_of
+from das_spark.products import product_from
 from das_spark.store import RunLayout
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +39,11 @@ def blocks_of(text: str) -> list[Block]:
 
 
 BLOCKS = blocks_of(README)
+#: Files that the README shows, and says the names of in their first lines: name -> text.
+SHOWN_FILES = {
+    name: text
+    for text, name in re.findall(r"^```toml\n(# (\w+\.toml).*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+}
 WORKED, RUN_FILES = (ROOT / "conf" / "README.md").read_text(encoding="utf-8").split("## Runs, one by one\n")
 STUDIES = (ROOT / "das_spark" / "studies" / "README.md").read_text(encoding="utf-8")
 COMMAND_PAGE = (ROOT / "das_spark" / "cli" / "README.md").read_text(encoding="utf-8")
@@ -76,6 +83,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in filter(lambda each: (ROOT / each).is_file(), listed.stdout.splitlines()):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
+    for name, text in SHOWN_FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
     (folder / ".venv").symlink_to(Path(sys.prefix))
     return folder
 
@@ -102,6 +111,26 @@ def execute(clone: Path, command: list[str], script: str = "") -> str:
 def test_the_readme_shows_the_test_command():
     assert ("bash", THIS) in BLOCKS
     assert sum(text.startswith(CLONE) for _, text in BLOCKS) == 1
+
+
+def test_the_readme_shows_a_product_of_its_own_and_a_run_of_it():
+    assert set(SHOWN_FILES) == {"islands.toml", "islands_run.toml"}
+    assert len(SHOWN_FILES["islands.toml"].splitlines()) < 40
+    product = product_from(tomllib.loads(SHOWN_FILES["islands.toml"]))
+    assert [level.name for level in product.geolevels] == ["Country", "Island"]
+    used = [text for kind, text in BLOCKS if kind == "bash" and all(name in text for name in SHOWN_FILES)]
+    assert len(used) == 1
+    assert all(command in used[0] for command in ("product check", "simulate --like", "spark-submit.sh"))
+
+
+def test_what_is_cited_is_the_version_that_this_is():
+    cited = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    assert cited["version"] == __version__
+    assert f"version = {{{__version__}}}" in README
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__
+    assert cited["license"] == project["license"]
+    assert cited["keywords"] == project["keywords"]
 
 
 @pytest.mark.spark
@@ -191,7 +220,12 @@ def test_the_table_of_commands_is_whole():
 
 def test_links_of_the_pages_lead_somewhere():
     pages = [ROOT / "README.md", *(ROOT / "das_spark").rglob("README.md"), *(ROOT / "conf").glob("*.md")]
-    pages += [*(ROOT / "jobs").rglob("*.md"), *(ROOT / "docker").glob("*.md"), ROOT / "tests" / "README.md"]
+    pages += [
+        *(ROOT / ".github").glob("*.md"),
+        *(ROOT / "jobs").rglob("*.md"),
+        *(ROOT / "docker").glob("*.md"),
+        ROOT / "tests" / "README.md",
+    ]
     assert [f"{page.relative_to(ROOT)}: {link}" for page in pages for link in dead_links(page)] == []
 
 

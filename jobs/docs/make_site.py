@@ -117,15 +117,11 @@ class Pages:
 
     def place_of(self, page: str) -> str:
         """Where in the site a place of the repository is."""
-        if page.startswith("jobs/docs/tutorials/"):
-            return page.removeprefix("jobs/docs/")
-        if page.startswith(".github/"):  # hidden folders are no part of a site
-            return page.removeprefix(".github/")
-        if page.endswith(".md") or Path(page).suffix in _IMAGES:
-            return page
-        if (ROOT / page).is_dir():
-            return f"{page}/README.md"
-        return f"{page}.md"
+        place = page.removeprefix("jobs/docs/") if page.startswith("jobs/docs/tutorials/") else page
+        place = re.sub(r"(?<![^/])\.(?=\w)", "", place)  # hidden files and folders are no part of a site
+        if place.endswith(".md") or Path(place).suffix in _IMAGES:
+            return place
+        return f"{place}/README.md" if (ROOT / page).is_dir() else f"{place}.md"
 
     def write(self, place: str, text: str) -> None:
         """Write a page."""
