@@ -23,7 +23,12 @@ sys.path.insert(0, str(Path(__file__).parent))  # for helpers that several folde
 DATA_VARIABLE = "DAS_SPARK_DATA"
 
 #: Files that take minutes: begun first, so that no process of the tests is left alone with one of them at the end.
-LONGEST = ("tests/test_readme.py", "tests/cluster/test_standalone.py", "tests/pipeline/test_faults.py")
+LONGEST = (
+    "tests/test_readme.py",
+    "tests/cluster/test_standalone.py",
+    "tests/pipeline/test_faults.py",
+    "tests/docs/test_site.py",
+)
 
 # Workers run the interpreter of the tests, whatever `python3` is on the PATH.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

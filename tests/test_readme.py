@@ -212,7 +212,7 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
 
 
 def test_the_table_of_commands_is_whole():
-    listed = set(re.findall(r"^\| `das-spark (\w+)", COMMAND_PAGE, flags=re.MULTILINE))
+    listed = set(re.findall(r"^\| `das-spark ([\w-]+)", COMMAND_PAGE, flags=re.MULTILINE))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     registered = project["entry-points"][COMMANDS]
     assert listed == {*typer.main.get_command(app).list_commands(None), *registered}  # type: ignore[attr-defined]
