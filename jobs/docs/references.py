@@ -99,8 +99,11 @@ def commands_page() -> str:
     """Every command with its arguments and options, as `--help` says it."""
     command = typer.main.get_command(app)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="das-spark")
-    # Words such as <path> are no HTML.
-    return re.sub(r"(?<!`)<(?=\w)", "&lt;", text.replace("# `das-spark`\n", "# Commands\n", 1))
+    text = text.replace("# `das-spark`\n", "# Commands\n", 1)
+    # Words such as <path> are no HTML; in code they stand as they are.
+    return re.sub(
+        r"`[^`]*`|<(?=\w)", lambda found: found[0].replace("<", "&lt;") if len(found[0]) == 1 else found[0], text
+    )
 
 
 def tree_of_errors() -> list[type[errors.DasError]]:

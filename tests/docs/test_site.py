@@ -160,6 +160,7 @@ def test_links_in_code_stay_as_they_are():
 def test_the_reference_names_every_command_every_error_and_the_whole_interface(built):
     commands = text_of(built, "reference/commands.md")
     assert [each for each in named_commands(typer.main.get_command(app), "das-spark") if each not in commands] == []
+    assert "&amp;lt;" not in commands  # words such as <path>, in code
     errors = text_of(built, "reference/errors.md")
     every = [vars(das_spark.errors)[name] for name in vars(das_spark.errors) if name.endswith("Error")]
     assert len(every) > 10
