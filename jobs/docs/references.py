@@ -101,9 +101,7 @@ def commands_page() -> str:
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="das-spark")
     text = text.replace("# `das-spark`\n", "# Commands\n", 1)
     # Words such as <path> are no HTML; in code they stand as they are.
-    return re.sub(
-        r"`[^`]*`|<(?=\w)", lambda found: found[0].replace("<", "&lt;") if len(found[0]) == 1 else found[0], text
-    )
+    return re.sub(r"(`[^`]*`)|<(?=\w)", lambda found: found[1] or "&lt;", text)
 
 
 def tree_of_errors() -> list[type[errors.DasError]]:
