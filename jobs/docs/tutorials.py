@@ -34,7 +34,6 @@ _TIMEOUT: Final = 240
 _BASH: Final = "%%bash -euo pipefail\n"
 #: Carried out first, and not kept: commands print as they do to a file, since IPython asks them for colours.
 _PLAIN: Final = "import os\nfor name in ('FORCE_COLOR', 'CLICOLOR_FORCE'):\n    os.environ.pop(name, None)"
-_HIDDEN: Final = "remove-cell"  # tag of cells that a reader need not see
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,6 @@ def _cell(cell: NotebookNode, name: str, files: dict[str, bytes]) -> Iterator[st
     """A cell and what it shows, as blocks of Markdown; figures are added to the files."""
     if cell.cell_type != "code":
         yield cell.source
-        return
-    if _HIDDEN in cell.metadata.get("tags", ()):
         return
     # The magic of a cell is for the notebook alone: the page shows the language.
     language, source = ("bash", cell.source[len(_BASH) :]) if cell.source.startswith(_BASH) else ("python", cell.source)
