@@ -98,7 +98,15 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False)
 
 
-def shown_paths(places: Mapping[str, Path]) -> list[tuple[str, str]]:
-    """Rows of name and path, as a person who looks from the working folder would name it: relative below that."""
+def shown_paths(places: Mapping[str, Path | str]) -> list[tuple[str, str]]:
+    """Rows of name and place; a path as a person who looks from the working folder would name it: relative below that.
+
+    Args:
+        places: A text is an address, and is shown as it is.
+    """
     here = Path.cwd()
-    return [(name, str(path.relative_to(here) if path.is_relative_to(here) else path)) for name, path in places.items()]
+
+    def shown(place: Path | str) -> str:
+        return str(place.relative_to(here) if isinstance(place, Path) and place.is_relative_to(here) else place)
+
+    return [(name, shown(place)) for name, place in places.items()]

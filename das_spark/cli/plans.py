@@ -364,11 +364,11 @@ def check(
     """
     loaded = load_run(conf, overlay or (), settings or (), files=not without_files, named=test_key is None)
     # Wrong keys are said before Spark's packages are imported.
+    from das_spark.pipeline.homes import layout_of  # noqa: PLC0415
     from das_spark.pipeline.preflight import try_stages  # noqa: PLC0415
-    from das_spark.store import RunLayout  # noqa: PLC0415
 
     for each in _plans(loaded):
-        try_stages(each, RunLayout.of(each.output, _NEW_RUN), stages_of(each), files=not without_files)
+        try_stages(each, layout_of(each.output, _NEW_RUN), stages_of(each), files=not without_files)
     typer.echo(f"{conf}: no problem found")
     for each in _plans(loaded):
         spent = f"{each.budget.framework.symbol} {each.budget.total}"

@@ -16,6 +16,7 @@ from das_spark.config.acknowledgements import (
     rules_from_people,
     stays_within,
 )
+from das_spark.config.addresses import Address, is_address, parse_address
 from das_spark.config.expected import ExpectedErrors, expected_errors
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, geounit_sentences, require_dataset
@@ -90,6 +91,7 @@ __all__ = [
     "READER_NEEDS",
     "USUAL_KEPT",
     "USUAL_LEVEL",
+    "Address",
     "EvaluationSettings",
     "ExpectedErrors",
     "GridRun",
@@ -123,6 +125,7 @@ __all__ = [
     "held_sentence",
     "holding_losses",
     "interval_settings",
+    "is_address",
     "is_preparing",
     "known_levels",
     "lazy_levels",
@@ -138,6 +141,7 @@ __all__ = [
     "needs_of",
     "noise_streams",
     "notice_of_people",
+    "parse_address",
     "part_of",
     "plan_from_config",
     "plan_of",

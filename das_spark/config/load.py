@@ -19,7 +19,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from das_spark.config.model import CONFIG_VERSION, PATH_KEYS, ROOTS, RunFile, Section
+from das_spark.config.addresses import is_address
+from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, RunFile, Section
 from das_spark.errors import ConfigurationError, Problems
 
 _Tables = TypeVar("_Tables", bound=Section)
@@ -72,6 +73,8 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
         value = getattr(table, key, None)
         if table is None or value is None:
             continue
+        if (section, key) in ELSEWHERE and is_address(value):
+            continue
         wrong = _wrong(value, is_root=(section, key) in ROOTS)
         if wrong:
             problems.add(f"{section}.{key}", wrong)
@@ -100,8 +103,8 @@ def _wrong(value: str, *, is_root: bool) -> str:
         return ""
     if is_root:
         return (
-            f"{value} is no path of a mounted file system; runs are written to folders, whose rights are set and whose "
-            "files are made durable: name a folder such as /data/runs, and copy public/ to other stores afterwards"
+            f"{value} is no path of a mounted file system; name a folder such as /data/runs. A run on a Hadoop file "
+            "system has its address, scheme://host/path, in output.root (both sides) or output.public"
         )
     return (
         f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the ledger of their "

@@ -27,6 +27,8 @@ TableFormat = Literal["parquet", "csv"]
 
 #: Roots of a run, by section and key.
 ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
+#: Those of them that may be addresses of another file system.
+ELSEWHERE: Final = (("output", "root"), ("output", "public"))
 #: What a run reads.
 SOURCES: Final = (
     ("input", "path"),
@@ -39,7 +41,7 @@ SOURCES: Final = (
     ("evaluation", "areas"),
 )
 #: Every place of a machine that a run file names.
-PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
+PATH_KEYS: Final = (*SOURCES, *ROOTS, ("output", "work"), ("ledger", "path"))
 
 #: Name of the reader of synthetic populations.
 SIMULATED: Final = "simulated"
@@ -198,6 +200,7 @@ class OutputSection(Section):
     root: str = "runs"
     public: str | None = None
     restricted: str | None = None
+    work: str | None = None
     microdata: Annotated[tuple[MicrodataFormat, ...], Strict(False), Field(min_length=1)] = ("parquet",)
     microdata_files: MicrodataFiles = "parts"
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None

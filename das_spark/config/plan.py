@@ -18,6 +18,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from das_spark.config.addresses import is_address
 from das_spark.config.model import CONFIG_VERSION, DEFAULT_ESTIMATOR, PATH_KEYS, ROOTS, SOURCES
 from das_spark.config.product_files import product_to_config
 
@@ -100,6 +101,7 @@ class OutputSettings:
         root: Folder of the runs.
         public: Another root of everything that may be published; None: below `root`.
         restricted: Another root of everything confidential; None: below `root`.
+        work: Folder in which a run is made whose root is an address; None where it is a folder.
         microdata: Formats of the microdata files.
         microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
         tables: Formats of the published tables; none where the product has no tables, or none are wanted.
@@ -110,11 +112,27 @@ class OutputSettings:
     root: str = "runs"
     public: str | None = None
     restricted: str | None = None
+    work: str | None = None
     microdata: tuple[MicrodataFormat, ...] = ("parquet",)
     microdata_files: MicrodataFiles = "parts"
     tables: tuple[TableFormat, ...] = ()
     intervals: IntervalSettings | None = None
     replicates: ReplicateSettings | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the run, or what is public of it, lies in another file system than the folder that it is made in."""
+        return self.work is not None or bool(self.public_address)
+
+    @property
+    def public_address(self) -> str:
+        """The address of everything that may be published, where that alone has one; empty otherwise."""
+        return self.public if self.public is not None and is_address(self.public) else ""
+
+    @property
+    def work_root(self) -> str:
+        """The folder of a disk in which runs are made."""
+        return self.root if self.work is None else self.work
 
     @property
     def interval_formats(self) -> tuple[TableFormat, ...]:
@@ -272,7 +290,7 @@ class RunPlan:
     def places(self) -> dict[str, str]:
         """Key path -> absolute path, of every file and root of the run (restricted); none that a manifest tells of."""
         named = {f"{section}.{key}": getattr(getattr(self, section), key) for section, key in PATH_KEYS}
-        return {key: value for key, value in named.items() if value is not None and Path(value).is_absolute()}
+        return {key: each for key, each in named.items() if each and (is_address(each) or Path(each).is_absolute())}
 
 
 @dataclass(frozen=True, slots=True)

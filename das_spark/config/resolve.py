@@ -9,10 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
+from das_spark.config.addresses import is_address
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import lazy_levels
 from das_spark.config.load import (
+    absolute,
     absolute_places,
     nearest,
 )
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
 
 #: What a run by itself has before it in its joint run.
 NO_PARTS: Mapping[str, str] = MappingProxyType({})
+#: Folder in which a run is made that lies elsewhere, where the run file names none.
+_WORK: Final = "runs"
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 
@@ -178,10 +182,22 @@ def resolve_output(section: OutputSection, product: Product, problems: Problems)
         root=section.root,
         public=section.public,
         restricted=section.restricted,
+        work=_work(section, problems),
         microdata=section.microdata,
         microdata_files=section.microdata_files,
         tables=usual if section.tables is None else section.tables,
     )
+
+
+def _work(section: OutputSection, problems: Problems) -> str | None:
+    """The folder in which a run is made that lies elsewhere; None where it lies where it is made."""
+    if not is_address(section.root):
+        if section.work is not None:
+            problems.add("output.work", "the run is made where it lies, in output.root; leave the key out")
+        return None
+    if section.public is not None:
+        problems.add("output.public", "output.root is an address, and everything public lies there; leave the key out")
+    return absolute(section.work or _WORK)
 
 
 def with_uncertainty(section: OutputSection, plan: RunPlan, problems: Problems) -> OutputSettings:

@@ -18,6 +18,7 @@ from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt
+from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.intervals import (
     PLACE,
     LinearPasses,
@@ -39,7 +40,6 @@ from das_spark.spark.session import session
 from das_spark.spark.tables import count_and_first
 from das_spark.store import (
     PublicLayout,
-    RunLayout,
     Staging,
     TablesLayout,
     discard,
@@ -219,7 +219,7 @@ def _passes(
             public, spine = source.public, spine_of_run(source.public, plan)
         else:
             output = replace(plan.output, root=str(scratch / "imported"), public=None, restricted=None)
-            layout = RunLayout.of(output, "measurements")
+            layout = layout_of(output, "measurements")
             with driver_attempt(
                 replace(plan, output=output),
                 layout,

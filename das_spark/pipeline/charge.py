@@ -31,6 +31,7 @@ from das_spark.store import (
     RunLayout,
     State,
     created_at,
+    deliver,
     ledger_folder,
     require_held,
     update_ledger,
@@ -259,6 +260,7 @@ def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[Le
     entered = own is not None and own.entered
     if own != OwnEntry(entry, entered):
         OwnEntry(entry, entered).save(run.layout.restricted)
+        deliver(run.layout)  # a run that is charged knows it, wherever it goes on
 
     def change(ledger: Ledger) -> Sequence[LedgerEntry]:
         _require_entered(run, own, ledger)
@@ -345,9 +347,16 @@ def place_of(layout: RunLayout) -> str:
     if not file.is_file():
         # Closed to others from the first: a later change of its mode would make it another place.
         write_durably(file, json.dumps({"instance": secrets.token_hex(16)}) + "\n", mode=0o600)
-    found = file.stat()
     word = file.read_bytes()
-    return hashlib.sha256(word + f"{found.st_ino} {found.st_ctime_ns}".encode()).hexdigest()[:32]
+    if layout.home is not None and layout.home.restricted is not None:
+        # The run is where its home is, whichever disk it is made on.
+        deliver(layout)
+        there = layout.home.restricted.instance
+        place = f"{there.system.uri(str(there))} {there.system.version(str(there))}"
+    else:
+        found = file.stat()
+        place = f"{found.st_ino} {found.st_ctime_ns}"
+    return hashlib.sha256(word + place.encode()).hexdigest()[:32]
 
 
 def new_lines(

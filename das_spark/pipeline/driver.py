@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from das_spark.config import JointPlan, names_until, part_of, plan_to_config
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
+from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.memory import input_fits
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.privacy import LedgerEntry, RunKey
+    from das_spark.store import PublicLayout, RestrictedLayout
 
 
 #: Bytes of an input of records that are some tens of thousands at most.
@@ -88,7 +90,7 @@ def driver_attempt(
             journal = Journal.of(layout)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)
-        if layout.folder.is_dir():  # not where both roots lie elsewhere
+        if layout.folder.is_dir() and layout.home is None:  # not where the roots lie elsewhere
             point_latest(layout)  # a run that a guard has refused is not the latest
         try:
             with fitted(started, entries=plan.product.schema.size, small=_is_tiny(plan, files)):
@@ -127,11 +129,19 @@ def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = No
     else:
         runs = {run_id: plan}
     for name, part in runs.items():
-        layout = RunLayout.of(part.output, name)
-        for side in (layout.restricted, layout.public):
+        layout = layout_of(part.output, name)
+        for side in _roots(layout):
             if not side.marker.is_file():
                 raise PrivacyGuardError(
                     f"there is no run {name} to resume: {side.path.resolve()} holds none",
                     hint="roots must be absolute and lie on a disk that every worker mounts; to begin a run, leave "
                     "--resume out",
                 )
+
+
+def _roots(layout: RunLayout) -> tuple[PublicLayout[Any] | RestrictedLayout[Any], ...]:
+    """Both roots of a run, where they lie in the end."""
+    home = layout.home
+    if home is None:
+        return layout.restricted, layout.public
+    return (layout.restricted, layout.public) if home.restricted is None else (home.restricted, home.public)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from das_spark.config import (
     ANSWERS_ALONE,
@@ -21,6 +21,7 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.pipeline.context import RunOptions
+from das_spark.pipeline.homes import layout_of, place_named
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
@@ -28,9 +29,10 @@ from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_stateme
 from das_spark.store import (
     JointLayout,
     PublicManifest,
-    RunLayout,
+    at_home,
     disk_errors,
     ledger_with,
+    make_folder,
     now,
     set_times,
     write_durably,
@@ -61,7 +63,7 @@ class JointSummary:
     run_id: str
     parts: Mapping[str, RunSummary]
     figures: Mapping[str, str]
-    paths: Mapping[str, Path]
+    paths: Mapping[str, Path | str]
     finished: bool = True
     restricted: Mapping[str, str] = field(default_factory=dict)
 
@@ -95,15 +97,17 @@ def run_parts(
     last = dict(part_of(each) for each in asked)  # of each part that is asked for, its last stage
     name = run_id or usual_run_id(plan.name)
     output = next(iter(plan.parts.values())).output
-    layout = JointLayout.at(output.public or output.root, name)
+    root: Any = place_named(output.public or output.root)  # of either kind
+    layout: JointLayout[Any] = JointLayout.at(root, name)
     ids = {record: f"{name}-{record}" for record in plan.parts}
     chosen = options or RunOptions()
     created = layout.created() or chosen.created or now()
-    places = {record: RunLayout.of(part.output, ids[record]) for record, part in plan.parts.items()}
+    places = {record: layout_of(part.output, ids[record]) for record, part in plan.parts.items()}
     for record in last:
-        try_stages(plan.parts[record], places[record], stages_of(plan.parts[record]))
+        with at_home(places[record]):
+            try_stages(plan.parts[record], places[record], stages_of(plan.parts[record]))
     with disk_errors(layout.path):
-        layout.path.mkdir(parents=True, exist_ok=True)
+        make_folder(layout.path)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")
     how = {
         record: replace(
@@ -140,7 +144,7 @@ def run_parts(
     return summary
 
 
-def _completed(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> JointSummary:
+def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary]) -> JointSummary:
     """Write the joint statement and ledger, from what the parts have made public."""
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]
@@ -158,7 +162,13 @@ def _completed(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
     from_people = dict.fromkeys(each for part in parts for each in part.from_people)
     if from_people:
         figures |= {"this is the loss": ANSWERS_ALONE, "published nearly exactly": "; ".join(from_people)}
-    paths = {"joint privacy statement": layout.privacy_statement, "joint privacy ledger": layout.privacy_ledger}
+    paths = {
+        name: place if isinstance(place, Path) else place.system.uri(str(place))
+        for name, place in (
+            ("joint privacy statement", layout.privacy_statement),
+            ("joint privacy ledger", layout.privacy_ledger),
+        )
+    }
     return JointSummary(layout.run_id, summaries, figures, paths)
 
 

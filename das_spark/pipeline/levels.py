@@ -36,6 +36,7 @@ from das_spark.spark.tables import read_table
 from das_spark.store import (
     Journal,
     Step,
+    deliver,
     discard,
     disk_errors,
     finished,
@@ -75,6 +76,7 @@ def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
         number = context.tables.geounit_counts()[names[max(context.spine.index(stage.geolevel) - 1, 0)]]
     with context.progress.stage(context.spark, stage.name, number):
         yield
+    deliver(context.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,14 @@ def measure(context: RunContext, geolevel: str) -> None:
     # Before anything is destroyed or drawn, and after each step of the journal: the ledger lies outside this folder,
     # and knows whether another copy of it has gone on.
     agreed = partial(agree, context.required_ledger(), journal, geolevel)
+
+    def stepped() -> None:
+        deliver(context.layout)  # first: the ledger must never be ahead of the journal from which others would go on
+        agreed()
+
     agreed()
     decision = journal.next_step(geolevel)
-    agreed()
+    stepped()
     place = {"geolevel": geolevel, "attempt": decision.number}
     log = context.progress.log
     if decision.step is Step.DRAW:
@@ -120,7 +127,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         _require_whole_input(context, geolevel)
         _require_own_addresses(context, geolevel)
         journal.open(geolevel, decision.number)
-        agreed()
+        stepped()
         log(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
@@ -128,13 +135,14 @@ def measure(context: RunContext, geolevel: str) -> None:
         log(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
         journal.stage(geolevel, decision.number, written)
-        agreed()
+        stepped()
         log(Event.LEVEL_STAGED, **place)
     if decision.step is Step.NOTHING:
         log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")
     else:
         require_held(context.layout)
         journal.promote(geolevel, decision.number)
+        deliver(context.layout)
         log(Event.LEVEL_PROMOTED, **place)
 
 

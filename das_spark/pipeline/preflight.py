@@ -27,7 +27,7 @@ from das_spark.pipeline.published import open_published_run
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
 from das_spark.spark.readers import geography_reader, look, look_at_crosswalk
-from das_spark.store import finished, ledger_folder, require_writable
+from das_spark.store import finished, ledger_folder, require_writable, try_home
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan, Stage
@@ -115,6 +115,9 @@ def _places(ahead: Ahead, kinds: Iterable[StageKind]) -> Iterator[Trial]:
     """Roots that can be written, with room to begin; the ledger, where the run will be charged."""
     for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
+    if ahead.layout.home is not None:
+        key = "output.public" if ahead.plan.output.public_address else "output.root"
+        yield Trial(key, partial(try_home, ahead.layout.home), reads=True)
     if StageKind.MEASURE in kinds and ahead.plan.ledger.path is not None:  # the usual one is made beside the runs
         yield Trial("ledger.path", lambda: require_writable(ledger_folder(ahead.plan, ahead.layout)), reads=True)
     yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)

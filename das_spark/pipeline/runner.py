@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import driver_attempt
+from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.ingest import ingest, run_leaves
 from das_spark.pipeline.intervals import publish_intervals
 from das_spark.pipeline.levels import RunExecutor, stage_scope
@@ -37,7 +38,7 @@ from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
-from das_spark.store import CompletionRecord, RunLayout, clear_staging, guarded_staging, now, require_held, set_times
+from das_spark.store import CompletionRecord, at_home, clear_staging, guarded_staging, now, require_held, set_times
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def usual_run_id(name: str) -> str:
     return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
+@contextmanager
 def opened_run(
     plan: RunPlan,
     name: str,
@@ -97,19 +99,21 @@ def opened_run(
     spark: SparkSession | None,
     progress: Callable[[str], None],
     options: RunOptions | None,
-) -> AbstractContextManager[RunContext]:
+) -> Iterator[RunContext]:
     """A run that reads the input, under a key of its own; all that it will need is tried before anything is made."""
     chosen = options or RunOptions()
     began = chosen.created or now()  # before the input is looked at
     if test_key is None:
         require_dataset(plan.input)  # before a folder is made
-    layout = RunLayout.of(plan.output, name)
-    if not chosen.tried:
-        # All stages, also where this call ends before the last: another call goes on with what this one spends.
-        try_stages(plan, layout, stages_of(plan))
-    key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-    chosen = replace(chosen, created=began)
-    return driver_attempt(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen)
+    layout = layout_of(plan.output, name)
+    with at_home(layout):
+        if not chosen.tried:
+            # All stages, also where this call ends before the last: another call goes on with what this one spends.
+            try_stages(plan, layout, stages_of(plan))
+        key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
+        chosen = replace(chosen, created=began)
+        with driver_attempt(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen) as context:
+            yield context
 
 
 def carry_out(context: RunContext, until: str | None = None) -> RunSummary:

@@ -149,8 +149,11 @@ def together(places: list[tuple[Path, int]]) -> dict[Path, int]:
 def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Path]:
     """The folders that a run is written to, by the key of a run file that names them."""
     apart = {"output.public": plan.output.public, "output.restricted": plan.output.restricted}
+    if plan.output.public_address:
+        del apart["output.public"]  # it is made below the root
+    root = "output.root" if plan.output.work is None else "output.work"
     folders = {"output.public": layout.public.path.parent, "output.restricted": layout.restricted.path.parent}
-    return {"output.root": layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
+    return {root: layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
 
 
 def _text_record(plan: RunPlan) -> int:

@@ -26,6 +26,7 @@ from das_spark.evaluation import (
 from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.charge import is_charged, spending_against_caps
 from das_spark.pipeline.context import RunOptions
+from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
 from das_spark.pipeline.memory import input_fits
 from das_spark.pipeline.preflight import try_stages
@@ -240,7 +241,7 @@ def _announcement(plan: SweepPlan, finished: int) -> Sequence[str]:
 
 def _run_layout(run: GridRun) -> RunLayout:
     output = run.plan.output
-    return RunLayout.of(output, run.run_id)
+    return layout_of(output, run.run_id)
 
 
 def _key_of(test_key: str | None, plan: SweepPlan, run: GridRun) -> str | None:

@@ -13,7 +13,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 

@@ -105,7 +105,7 @@ class _Store:
         return max((float(task.get("duration", 0)) * _MILLI for task in tasks), default=0.0)
 
     def _asked(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - whatever JSON it is
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415
 
         try:
             return json.loads(self._mapper.writeValueAsString(getattr(self._store, name)(*arguments)))

@@ -19,7 +19,7 @@ from pathlib import Path
 from das_spark.errors import OutputError
 from das_spark.store.filesystem import Address, Place, disk_errors, nearest, system_of
 
-_SUCCESS = "_SUCCESS"
+SUCCESS = "_SUCCESS"
 _BLOCK = 1 << 20
 #: What this process promoted, by where it lies: sizes and checksums as they were when it was written.
 _PROMOTED: dict[Address, FileRecord] = {}
@@ -91,7 +91,7 @@ def finished(folder: Address) -> bool:
     Args:
         folder: Need not exist.
     """
-    return (folder / _SUCCESS).is_file()
+    return (folder / SUCCESS).is_file()
 
 
 def write_durably(
@@ -340,7 +340,7 @@ def succeed(folder: Address) -> None:
     Raises:
         OutputError: The disk is full, or the place cannot be written.
     """
-    create_exclusively(folder / _SUCCESS, b"", mode=0o644)
+    create_exclusively(folder / SUCCESS, b"", mode=0o644)
     sync_folder(folder)  # also of a marker that is there: whoever set it may have died before this
 
 
@@ -367,9 +367,9 @@ def set_times(folder: Address, instant: datetime) -> None:
         folder: Need not exist.
         instant: What everybody may know, such as when the run began.
     """
-    if not system_of(folder).capabilities.modes:
-        return
     if not isinstance(folder, Path):
+        for name in files_below(folder):
+            folder.system.set_time(f"{folder}/{name}", instant)
         return
     nanoseconds = int(instant.timestamp()) * 1_000_000_000
     for place, folders, files in os.walk(folder, topdown=False):  # a folder after what is in it
@@ -397,7 +397,7 @@ def open_as_marker(folder: Address) -> None:
     """Give the data files of a finished folder the mode of its marker: that of a new file of this process."""
     if not isinstance(folder, Path):
         return
-    mode = stat.S_IMODE((folder / _SUCCESS).stat().st_mode)
+    mode = stat.S_IMODE((folder / SUCCESS).stat().st_mode)
     for path in part_files(folder):
         path.chmod(mode)
 

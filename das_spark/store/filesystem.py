@@ -23,6 +23,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, Protocol, Self
 
@@ -84,6 +85,18 @@ class FileSystem(Protocol):
 
     def open_output(self, path: str) -> BinaryIO:
         """A new file to write from its beginning to its end; nobody else writes it, and it counts when it is closed."""
+
+    def upload(self, file: Path, path: str) -> None:
+        """Put a file of a disk of this machine, in the place of a file of that name; it counts when it is whole."""
+
+    def download(self, path: str, file: Path) -> None:
+        """Get a file to a disk of this machine."""
+
+    def uri(self, path: str) -> str:
+        """A path as others name it who do not know which file system is meant."""
+
+    def set_time(self, path: str, instant: datetime) -> None:
+        """Give a file or folder a time of change; nothing where none is kept that can be set."""
 
     def move(self, source: str, target: str) -> None:
         """Give a file another name, in the place of a file of that name; its bytes and, after `sync`, its name last.
@@ -210,6 +223,23 @@ class PosixFileSystem:
         """As `FileSystem`."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         return open(path, "wb")
+
+    def upload(self, file: Path, path: str) -> None:
+        """As `FileSystem`."""
+        _copy(str(file), path)
+
+    def download(self, path: str, file: Path) -> None:
+        """As `FileSystem`."""
+        _copy(path, str(file))
+
+    def uri(self, path: str) -> str:
+        """As `FileSystem`: itself."""
+        return path
+
+    def set_time(self, path: str, instant: datetime) -> None:
+        """As `FileSystem`."""
+        nanoseconds = int(instant.timestamp()) * 1_000_000_000
+        os.utime(path, ns=(nanoseconds, nanoseconds), follow_symlinks=False)
 
     def move(self, source: str, target: str) -> None:
         """As `FileSystem`: renamed, or copied to another device."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.store.commit import names_in
-from das_spark.store.filesystem import Place, address_of
+from das_spark.store.filesystem import Location, Place, address_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from das_spark.config import OutputSettings
 
 MARKER = "run.json"
@@ -229,12 +231,14 @@ class RunLayout(Generic[Place]):
         run_id: The name of the run.
         public: The public paths.
         restricted: The restricted paths.
+        home: Where the run lies in the end, if that is no disk of this machine (`das_spark.store.delivery`).
     """
 
     root: Place
     run_id: str
     public: PublicLayout[Place]
     restricted: RestrictedLayout[Place]
+    home: Home | None = None
 
     @classmethod
     def at(
@@ -271,13 +275,26 @@ class RunLayout(Generic[Place]):
         return cls(base, run_id, PublicLayout(open_to_all), RestrictedLayout(closed))
 
     @staticmethod
-    def of(output: OutputSettings, run_id: str) -> RunLayout:
-        """The layout of a run of a plan.
+    def of(output: OutputSettings, run_id: str, located: Callable[[str], Location]) -> RunLayout:
+        """The layout of a run of a plan; where its home is another file system, that of the folder it is made in.
+
+        Args:
+            output: Of the plan.
+            run_id: The name of the run.
+            located: Gives the place that an address stands for.
 
         Raises:
             OutputError: As `at`.
         """
-        return RunLayout.at(output.root, run_id, output.public, output.restricted)
+        apart = None if output.public_address else output.public
+        made = RunLayout.at(output.work_root, run_id, apart, output.restricted)
+        if not output.is_elsewhere:
+            return made
+        if output.public_address:
+            return replace(made, home=Home(PublicLayout(located(output.public_address) / run_id), None))
+        home = RunLayout.at(located(output.root), run_id)
+        restricted = home.restricted if output.restricted is None else None
+        return replace(made, home=Home(home.public, restricted))
 
     @property
     def folder(self) -> Place:
@@ -394,6 +411,23 @@ class RestrictedLayout(_Root[Place]):
             self.lock,
             self.path / "staging",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a run lies in the end that is made in a folder of a disk.
+
+    Attributes:
+        public: The public paths.
+        restricted: The restricted paths; None where these stay on the disk.
+    """
+
+    public: PublicLayout[Location]
+    restricted: RestrictedLayout[Location] | None
+
+    def __str__(self) -> str:
+        """The address of its public root."""
+        return self.public.path.system.uri(str(self.public.path))
 
 
 @dataclass(frozen=True, slots=True)

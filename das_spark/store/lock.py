@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import OutputError
 from das_spark.store.commit import close_to_others, discard, forget_promoted
+from das_spark.store.delivery import require_at_home
 from das_spark.store.filesystem import Address, Place, system_of
 from das_spark.store.layout import STAGING
 
@@ -118,6 +119,7 @@ def require_held(layout: RunLayout[Place]) -> None:
     word = _HELD.get(layout.restricted.lock)
     if word is None:
         return
+    require_at_home(layout)
     try:
         found = layout.restricted.lock.read_text(encoding="utf-8")
     except OSError:

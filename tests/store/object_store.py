@@ -7,7 +7,8 @@ import io
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
+from datetime import datetime
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from das_spark.store.filesystem import Capabilities, Location
@@ -63,6 +64,18 @@ class ObjectStore:
                 super().close()
 
         return Upload()
+
+    def upload(self, file: Path, path: str) -> None:
+        self.put(path, file.read_bytes())
+
+    def download(self, path: str, file: Path) -> None:
+        file.write_bytes(self.read(path))
+
+    def uri(self, path: str) -> str:
+        return f"objects://{path}"
+
+    def set_time(self, path: str, instant: datetime) -> None:
+        pass
 
     def move(self, source: str, target: str) -> None:
         self.put(target, self.read(source))

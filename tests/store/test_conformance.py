@@ -7,12 +7,15 @@ import importlib.util
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.spark import hadoop_gateway
+from das_spark.spark.hadoop import located
 from das_spark.store import (
     Journal,
     RunLayout,
@@ -51,9 +54,15 @@ def no_links(*_: object) -> None:
     raise OSError(errno.EPERM, "Operation not permitted")
 
 
-@pytest.fixture(params=["posix", "posix without links", "object store"])
+@pytest.fixture(params=["posix", "posix without links", "object store", "file://", "viewfs://"])
 def root(request, tmp_path, monkeypatch):
     """A folder in each file system."""
+    if request.param == "file://":
+        return located(f"file://{tmp_path}/runs")
+    if request.param == "viewfs://":
+        mount = {f"spark.hadoop.fs.viewfs.mounttable.{tmp_path.name}.link./mount": tmp_path.as_uri()}
+        monkeypatch.setattr(hadoop_gateway, "_spark_properties", lambda jvm: mount)
+        return located(f"viewfs://{tmp_path.name}/mount/runs")
     if request.param == "object store":
         return object_store.ObjectStore().at("bucket/runs")
     if request.param == "posix without links":
@@ -156,6 +165,26 @@ def test_a_folder_is_destroyed_with_all_that_it_holds(folder, system):
     assert system.names(str(folder)) == {"ab"}
     system.remove_empty(str(folder))
     assert system.is_file(str(folder / "ab"))
+
+
+def test_files_travel_to_a_disk_and_back_without_a_trace(folder, system, tmp_path):
+    here = tmp_path / "here"
+    here.write_bytes(bytes(range(256)) * 5000)
+    put(folder / "there", b"old")
+    system.upload(here, str(folder / "there"))
+    assert system.size(str(folder / "there")) == 1280000
+    assert system.names(str(folder)) == {"there"}
+    system.download(str(folder / "there"), tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == here.read_bytes()
+    with pytest.raises(FileNotFoundError):
+        system.download(str(folder / "nothing"), tmp_path / "nothing")
+
+
+def test_where_times_are_kept_they_can_be_set(folder, system):
+    put(folder / "x", b"rows")
+    before = system.version(str(folder / "x"))
+    system.set_time(str(folder / "x"), datetime(2020, 4, 1, tzinfo=UTC))
+    assert (system.version(str(folder / "x")) != before) is system.capabilities.modes
 
 
 def test_where_tombstones_are_a_late_task_cannot_write(folder, system):
