@@ -201,29 +201,32 @@ def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> Veri
     """Check what a run has written, independently of how it was made.
 
     Args:
-        run_folder: The folder of the run, or `runs/latest`.
+        run_folder: The folder of the run, or `runs/latest`; or its address on a Hadoop file system.
         spark: The session; found or started where None.
 
     Raises:
         OutputError: It is not the folder of a run.
     """
     from das_spark.pipeline import verify_run  # noqa: PLC0415
+    from das_spark.spark.hadoop import place_named  # noqa: PLC0415
 
-    return verify_run(Path(run_folder), spark)
+    return verify_run(place_named(run_folder), spark)
 
 
 def open_run(run_folder: str | Path) -> OpenedRun:
     """A finished run to work with: its estimates, measurements and tables, as Arrow, pandas or Spark.
 
     Args:
-        run_folder: The folder of the run or its public folder, such as `runs/latest`.
+        run_folder: The folder of the run or its public folder, such as `runs/latest`; or the address of either on a
+            Hadoop file system, such as `hdfs://cluster/runs/mine`.
 
     Raises:
         OutputError: It is not the folder of a finished run.
     """
     from das_spark.results import OpenedRun as Opened  # noqa: PLC0415
+    from das_spark.spark.hadoop import place_named  # noqa: PLC0415
 
-    return Opened.at(Path(run_folder))
+    return Opened.at(place_named(run_folder))
 
 
 def publish_measurements(

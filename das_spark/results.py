@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from das_spark.config import near, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.store import PublicManifest, find_run, finished, open_public, part_files
-from das_spark.store.parquet import read_batches
+from das_spark.store import AnyPlace, PublicManifest, find_run, finished, open_public, part_files, system_of
+from das_spark.store.parquet import read_batches, read_metadata
 from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class Rows:
 
     title: str
     labels: Mapping[str, str]
-    _folders: Mapping[str, Path]  # geolevel -> folder of Parquet files; "" where there are no levels
+    _folders: Mapping[str, AnyPlace]  # geolevel -> folder of Parquet files; "" where there are no levels
     _change: _Change | None = None  # of batches as they stand in the files
     _in_spark: Callable[[DataFrame], DataFrame] | None = None  # the same for Spark
 
@@ -114,7 +112,7 @@ class Rows:
             return session.createDataFrame(self.arrow().cast(plain))
         frames: list[DataFrame] = []
         for level, folder in self._folders.items():
-            frame: DataFrame = session.read.parquet(str(folder))
+            frame: DataFrame = session.read.parquet(system_of(folder).uri(str(folder)))
             frame = frame if self._in_spark is None else self._in_spark(frame)
             if len(self._folders) > 1:
                 frame = frame.select(F.lit(level).alias(_LEVEL), "*")
@@ -140,8 +138,8 @@ class Rows:
 _LEVEL: Final = "geolevel"
 
 
-def _schema_of(folder: Path) -> pa.Schema:
-    return pq.read_schema(part_files(folder)[0]).remove_metadata()
+def _schema_of(folder: AnyPlace) -> pa.Schema:
+    return read_metadata(part_files(folder)[0]).schema.to_arrow_schema().remove_metadata()
 
 
 def _without_dictionary(column: pa.Field) -> pa.Field:
@@ -163,14 +161,14 @@ class OpenedRun:
         plan: What it did.
     """
 
-    folder: Path
+    folder: AnyPlace
     manifest: PublicManifest
     plan: RunPlan
-    _public: PublicLayout = field(repr=False)
+    _public: PublicLayout[Any] = field(repr=False)
 
     @classmethod
-    def at(cls, folder: Path) -> OpenedRun:
-        """Open a run by its folder, or by its public folder.
+    def at(cls, folder: AnyPlace) -> OpenedRun:
+        """Open a run by its folder, or by its public folder; on a disk or where it is read through Hadoop.
 
         Raises:
             OutputError: It is not the folder of a finished run.
@@ -214,7 +212,8 @@ class OpenedRun:
     @property
     def statement(self) -> str:
         """The privacy statement, Markdown."""
-        return self._public.privacy_statement.read_text()
+        text: str = self._public.privacy_statement.read_text()
+        return text
 
     def estimates(self, geolevel: str, *, labels: bool = True) -> Rows:
         """Protected counts: a row for every occupied cell of a geounit.
@@ -352,7 +351,7 @@ class OpenedRun:
         }
         return facts | {f"notice {place}": notice for place, notice in enumerate(self.manifest.notices, start=1)}
 
-    def _chosen(self, what: str, folders: Mapping[str, Path], geolevel: str | None) -> Mapping[str, Path]:
+    def _chosen(self, what: str, folders: Mapping[str, AnyPlace], geolevel: str | None) -> Mapping[str, AnyPlace]:
         """All geolevels, or one of them."""
         if geolevel is None:
             return folders
@@ -364,16 +363,16 @@ class OpenedRun:
             hint = f"{near(name, known)} there are {', '.join(known) or 'none'}".strip()
             raise ConfigurationError(f"run {self.name} has no {what} {name!r}", hint=hint)
 
-    def _level(self, table: str, geolevel: str) -> Path:
+    def _level(self, table: str, geolevel: str) -> AnyPlace:
         folder = self._public.level(table, geolevel)
         if not finished(folder):
             raise OutputError(f"{folder}: there are no {table} of {geolevel}", hint="finish the run first")
         return folder
 
-    def _table_folders(self, name: str) -> dict[str, Path]:
+    def _table_folders(self, name: str) -> dict[str, AnyPlace]:
         return self._folders(self._public.tables.level, name)
 
-    def _folders(self, place: Callable[[str, str, str], Path], name: str) -> dict[str, Path]:
+    def _folders(self, place: Callable[[str, str, str], AnyPlace], name: str) -> dict[str, AnyPlace]:
         """Geolevels of a table, root first, and their folders."""
         return {level: folder for level in self.geolevels if finished(folder := place(name, "parquet", level))}
 

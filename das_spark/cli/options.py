@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from das_spark.config import AREA_READERS
+from das_spark.config import AREA_READERS, is_address
 from das_spark.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from das_spark.report import Report
+    from das_spark.store import AnyPlace
 
 Conf = Annotated[
     Path,
@@ -31,6 +32,12 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="One key, such as budget.epsilon=0.5; may be repeated."),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, such as runs/latest.")]
+RunPlace = Annotated[
+    str,  # a path would make one slash of two
+    typer.Argument(
+        metavar="RUN", help="Run folder, such as runs/latest, or its address, such as hdfs://cluster/runs/x."
+    ),
+]
 RunId = Annotated[
     str | None, typer.Option("--run-id", metavar="ID", help="Name of the run folder; an unfinished run of it resumes.")
 ]
@@ -57,6 +64,15 @@ External = Annotated[
     typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
+
+
+def place_of_run(run: str) -> AnyPlace:
+    """Where a run lies that is named by its folder or its address."""
+    if not is_address(run):
+        return Path(run)
+    from das_spark.spark.hadoop import place_named  # noqa: PLC0415 - folders need none of it
+
+    return place_named(run)
 
 
 def with_output(settings: Sequence[str] | None, output: str | None) -> list[str]:

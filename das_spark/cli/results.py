@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Run, console
+from das_spark.cli.options import RunPlace, console, place_of_run
 from das_spark.errors import OutputError
 from das_spark.privacy import LedgerEntry
 from das_spark.report import size, table
@@ -19,17 +19,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from das_spark.pipeline import Check
-    from das_spark.store import PublicManifest, RunLayout
+    from das_spark.store import AnyPlace, PublicManifest, RunLayout
 
 
-def verify(run: Run) -> None:
+def verify(
+    run: RunPlace,
+    work: Annotated[
+        str | None,
+        typer.Option(
+            "--work",
+            metavar="DIR",
+            help="Of a run with an address: where a copy lies meanwhile; a folder that all workers can read.",
+        ),
+    ] = None,
+) -> None:
     """Check what a run has written, independently of how it was made. Exits with 1 on any failure.
 
     Example: das-spark verify runs/latest
     """
     from das_spark.pipeline import verify_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
-    report = verify_run(run)
+    report = verify_run(place_of_run(run), work=work)
     out = console()
     rows = [
         (check.name, check.geolevel, "ok" if check.passed else "FAILED", _found(check), f"{check.checked:,}")
@@ -48,7 +58,7 @@ def _found(check: Check) -> str:
 
 
 def show(
-    run: Run,
+    run: RunPlace,
     retention: Annotated[bool, typer.Option("--retention", help="List what is confidential and still there.")] = False,
     remove: Annotated[
         bool, typer.Option("--remove", help="With --retention: remove it. There is no way back.")
@@ -76,17 +86,23 @@ def show(
 
     if remove and not retention:
         raise typer.BadParameter("--remove goes with --retention")
-    out = console()
+    out, place = console(), place_of_run(run)
     if page is not None:
-        _write_page(run, page, out)
+        _write_page(place, page, out)
         return
     if restricted:
-        _show_restricted(run, out)
+        _show_restricted(place, out)
         return
     if not retention:
-        _show_manifest(PublicManifest.load(open_public(run).manifest), out)
+        _show_manifest(PublicManifest.load(open_public(place).manifest), out)
         return
-    layout = find_run(run)
+    if not isinstance(place, Path):
+        raise OutputError(
+            f"{run}: what is confidential of a run is listed and removed in folders of a disk alone",
+            hint=f"of a finished run all below {run}/restricted can be removed there but journal, ledger_entry.json, "
+            "instance.json, run.json and inventory.json",
+        )
+    layout = find_run(place)
     found = _confidential(layout)
     root = layout.restricted.path
     rows = [(str(path.relative_to(root)), size(number)) for path, number in found]
@@ -97,7 +113,7 @@ def show(
         out.print(f"removed {len(found)}; kept {kept}, which hold no counts, and keep a level from being drawn twice")
 
 
-def _write_page(run: Path, page: Path, out: Console) -> None:
+def _write_page(run: AnyPlace, page: Path, out: Console) -> None:
     """Write the page of a run, and say where it is and who may see it."""
     from das_spark.pipeline.run_record import page_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
@@ -105,7 +121,7 @@ def _write_page(run: Path, page: Path, out: Console) -> None:
     out.print(f"{page}: run {record.run_id}, {record.state}{' (RESTRICTED)' if record.restricted else ''}")
 
 
-def _show_restricted(run: Path, out: Console) -> None:
+def _show_restricted(run: AnyPlace, out: Console) -> None:
     """Print what the restricted root says of a run, finished or not."""
     from das_spark.evaluation import present_run  # noqa: PLC0415
     from das_spark.pipeline.run_record import known_run  # noqa: PLC0415

@@ -16,7 +16,7 @@ from das_spark.config.acknowledgements import (
     rules_from_people,
     stays_within,
 )
-from das_spark.config.addresses import Address, is_address, parse_address
+from das_spark.config.addresses import AddressParts, is_address, parse_address
 from das_spark.config.expected import ExpectedErrors, expected_errors
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, geounit_sentences, require_dataset
@@ -91,7 +91,7 @@ __all__ = [
     "READER_NEEDS",
     "USUAL_KEPT",
     "USUAL_LEVEL",
-    "Address",
+    "AddressParts",
     "EvaluationSettings",
     "ExpectedErrors",
     "GridRun",

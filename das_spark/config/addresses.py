@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)((?:/.*)?)")
 
 
-class Address(NamedTuple):
+class AddressParts(NamedTuple):
     """An address in its parts: `scheme://authority/path`."""
 
     scheme: str
@@ -16,10 +16,10 @@ class Address(NamedTuple):
     path: str
 
 
-def parse_address(text: str) -> Address | None:
+def parse_address(text: str) -> AddressParts | None:
     """The parts of an address; None where the text is none."""
     found = _ADDRESS.fullmatch(text)
-    return None if found is None else Address(found[1], found[2], found[3] or "/")
+    return None if found is None else AddressParts(found[1], found[2], found[3] or "/")
 
 
 def is_address(text: str) -> bool:

@@ -12,9 +12,12 @@ from pyarrow import parquet
 
 from das_spark.evaluation import FAMILY_FIGURES, EstimatedLevel, FamilyRow
 from das_spark.store import part_files
+from das_spark.store.parquet import read_batches
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from das_spark.store import AnyPlace
 
 _RESIDUAL: Final = "primal_residual"
 
@@ -46,23 +49,20 @@ def solver_facts(folder: Path) -> SolverFacts:
     return SolverFacts(status, worst, tuple(sorted(relaxed)))
 
 
-def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedLevel:
+def read_level_diagnostics(folder: AnyPlace, geolevel: str, most: int) -> EstimatedLevel:
     """Status counts, worst figures and the families of most work of one level."""
     statuses: dict[str, int] = {}
     worst = {"gap": 0.0, _RESIDUAL: 0.0}
     largest: list[FamilyRow] = []
-    for path in part_files(folder):
-        for batch in parquet.ParquetFile(path).iter_batches(columns=[*FAMILY_FIGURES, _RESIDUAL]):
-            rows = pa.Table.from_batches([batch])
-            counted = rows.group_by(["status", "solver"]).aggregate(
-                [("gap", "max"), (_RESIDUAL, "max"), ([], "count_all")]
-            )
-            for each in counted.to_pylist():
-                name = f"{each['status']} ({each['solver'] or 'no solver needed'})"
-                statuses[name] = statuses.get(name, 0) + each["count_all"]
-                worst = {key: max(value, each[f"{key}_max"]) for key, value in worst.items()}
-            largest = sorted([*largest, *_largest(rows, geolevel, most)], key=lambda each: each.order)
-            del largest[most:]
+    for batch in read_batches(folder, [*FAMILY_FIGURES, _RESIDUAL]):
+        rows = pa.Table.from_batches([batch])
+        counted = rows.group_by(["status", "solver"]).aggregate([("gap", "max"), (_RESIDUAL, "max"), ([], "count_all")])
+        for each in counted.to_pylist():
+            name = f"{each['status']} ({each['solver'] or 'no solver needed'})"
+            statuses[name] = statuses.get(name, 0) + each["count_all"]
+            worst = {key: max(value, each[f"{key}_max"]) for key, value in worst.items()}
+        largest = sorted([*largest, *_largest(rows, geolevel, most)], key=lambda each: each.order)
+        del largest[most:]
     return EstimatedLevel(geolevel, dict(sorted(statuses.items())), worst["gap"], worst[_RESIDUAL], tuple(largest))
 
 

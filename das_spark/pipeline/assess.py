@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from das_spark.config import held_counts, plan_from_config
@@ -47,10 +49,13 @@ from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
 from das_spark.spark.verify_tables import PublishedTable, header_checks, table_rules
 from das_spark.store import (
+    Address,
+    Location,
     PublicLayout,
     PublicManifest,
     Staging,
     discard,
+    fetch_public,
     finished,
     open_public,
     public_files,
@@ -77,16 +82,27 @@ if TYPE_CHECKING:
 _SMALL_RUN = 1 << 22
 
 
-def verify_run(run_folder: Path, spark: SparkSession | None = None) -> VerificationReport:
+def verify_run(run_folder: Address, spark: SparkSession | None = None, work: str | None = None) -> VerificationReport:
     """Check what a run has written, from its public root alone, and write the report beside it.
 
     Args:
-        run_folder: The run's folder (or `runs/latest`), or its public folder.
+        run_folder: The run's folder (or `runs/latest`), or its public folder. What is public of a run on another file
+            system is copied to a disk first, and removed from it in the end.
         spark: The session; found or started where None.
+        work: The folder for that, which all workers of Spark must have; by default that of temporary files.
 
     Raises:
         OutputError: It is not the folder of a finished run.
     """
+    if isinstance(run_folder, Location):
+        there = open_public(run_folder)
+        with TemporaryDirectory(prefix="das_spark-", dir=work) as folder:
+            report = verify_run(fetch_public(there.path, Path(folder)), spark)
+        write_durably(there.verification, report.to_json())
+        there.path.system.set_time(
+            str(there.verification), datetime.fromisoformat(PublicManifest.load(there.manifest).created)
+        )
+        return report
     public = open_public(run_folder)
     PublicManifest.load(public.manifest)  # before Spark is started for nothing
     return verify_public(spark or session(f"das_spark verify {run_folder.name}", small=runs_fit(run_folder)), public)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config import is_address
 from das_spark.spark.hadoop import located
-from das_spark.store import Location, RunLayout
+from das_spark.store import RunLayout
 
 if TYPE_CHECKING:
     from das_spark.config import OutputSettings
@@ -20,8 +18,3 @@ def layout_of(output: OutputSettings, run_id: str) -> RunLayout:
         OutputError: As `RunLayout.at`.
     """
     return RunLayout.of(output, run_id, located)
-
-
-def place_named(text: str | Path) -> Path | Location:
-    """The place that a user names: a path of a disk, or an address such as `hdfs://cluster/runs/mine`."""
-    return located(text) if isinstance(text, str) and is_address(text) else Path(text)

@@ -21,11 +21,12 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.pipeline.context import RunOptions
-from das_spark.pipeline.homes import layout_of, place_named
+from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
+from das_spark.spark.hadoop import place_named
 from das_spark.store import (
     JointLayout,
     PublicManifest,

@@ -15,6 +15,7 @@ from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.pipeline.statement import INSECURE
 from das_spark.privacy import LedgerEntry
 from das_spark.store import (
+    AnyPlace,
     OwnEntry,
     PublicLayout,
     PublicManifest,
@@ -50,7 +51,7 @@ def write_page(layout: RunLayout) -> Path:
     return layout.restricted.page
 
 
-def page_of(run: Path, page: Path) -> RunRecord:
+def page_of(run: AnyPlace, page: Path) -> RunRecord:
     """Write the page of a run to a file: with what is restricted where that can be read, and without it otherwise."""
     record = known_run(run)
     if record.restricted and _is_public(page):
@@ -62,7 +63,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
     return record
 
 
-def known_run(run: Path) -> RunRecord:
+def known_run(run: AnyPlace) -> RunRecord:
     """What is known of a run whose folder is named."""
     try:
         layout = find_run(run)
@@ -71,7 +72,7 @@ def known_run(run: Path) -> RunRecord:
     return run_record(layout)
 
 
-def public_record(layout: PublicLayout) -> RunRecord:
+def public_record(layout: PublicLayout[Any]) -> RunRecord:
     """What everybody may know of a run."""
     manifest = _manifest(layout)
     entry = None if manifest is None else LedgerEntry.of(manifest.ledger)
@@ -88,7 +89,7 @@ def public_record(layout: PublicLayout) -> RunRecord:
     )
 
 
-def run_record(layout: RunLayout) -> RunRecord:
+def run_record(layout: RunLayout[Any]) -> RunRecord:
     """What is known of a run, from both roots."""
     log = read_log(layout.restricted.log)
     live = is_held(layout) and not has_ended(log.lines)

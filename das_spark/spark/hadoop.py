@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from das_spark.config import parse_address
+from das_spark.config import is_address, parse_address
 from das_spark.errors import OutputError
 from das_spark.store.filesystem import POSIX, Capabilities, Location
 
@@ -86,6 +86,11 @@ def located(address: str) -> Location:
         raise OutputError(f"{address}: no address of a file system", hint="such as hdfs://cluster/runs")
     path = PurePosixPath(found.path)
     return Location(HadoopFileSystem(f"{found.scheme}://{found.authority}", str(path)), path)
+
+
+def place_named(text: str | Path) -> Path | Location:
+    """The place that a user names: a path of a disk, or an address such as `hdfs://cluster/runs/mine`."""
+    return located(text) if isinstance(text, str) and is_address(text) else Path(text)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from das_spark.store.delivery import address_at_home, at_home, deliver, fetch_pu
 from das_spark.store.filesystem import (
     POSIX,
     Address,
+    AnyPlace,
     Capabilities,
     FileSystem,
     Location,
@@ -45,6 +46,7 @@ from das_spark.store.filesystem import (
     is_disk_full,
     nearest,
     no_room,
+    system_of,
 )
 from das_spark.store.journal import Attempt, Journal, State, Step
 from das_spark.store.layout import (
@@ -105,6 +107,7 @@ __all__ = [
     "LEDGER_SUFFIX",
     "POSIX",
     "Address",
+    "AnyPlace",
     "Attempt",
     "Capabilities",
     "Change",
@@ -182,6 +185,7 @@ __all__ = [
     "staging_of",
     "succeed",
     "sync_folder",
+    "system_of",
     "try_home",
     "unfinished_beside",
     "update_ledger",

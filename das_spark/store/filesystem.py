@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, Protocol, Self
+from typing import Any, BinaryIO, Final, Protocol, Self
 
 from typing_extensions import TypeVar
 
@@ -441,6 +441,8 @@ class Location:
 
 #: Where something lies: a `Path` on the disks of this machine, a `Location` in any other file system.
 Address = Path | Location
+#: The same, for what hands it on to what gives back places of one kind: a union of both kinds is neither.
+AnyPlace = Any
 #: The same, for what gives back places of the kind that it was given; what says nothing of it means disks.
 Place = TypeVar("Place", Path, Location, default=Path)
 
