@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from das_spark.config.addresses import is_address
-from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, RunFile, Section
+from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, RunFile, Section
 from das_spark.errors import ConfigurationError, Problems
 
 _Tables = TypeVar("_Tables", bound=Section)
@@ -75,7 +75,7 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
             continue
         if (section, key) in ELSEWHERE and is_address(value):
             continue
-        wrong = _wrong(value, is_root=(section, key) in ROOTS)
+        wrong = _wrong(value, (section, key))
         if wrong:
             problems.add(f"{section}.{key}", wrong)
             problems.muted.add(f"{section}.{key}")
@@ -93,8 +93,9 @@ def absolute(value: str | Path) -> str:
     return str(Path(os.path.expanduser(value)).absolute())
 
 
-def _wrong(value: str, *, is_root: bool) -> str:
+def _wrong(value: str, place: tuple[str, str]) -> str:
     """What is wrong with a path; empty where nothing is."""
+    is_root = place in ROOTS
     if not value.strip():
         return 'is empty; name a folder, such as "runs"' if is_root else "is empty; name a file or folder"
     if "\0" in value:
@@ -105,6 +106,11 @@ def _wrong(value: str, *, is_root: bool) -> str:
         return (
             f"{value} is no path of a mounted file system; name a folder such as /data/runs. A run on a Hadoop file "
             "system has its address, scheme://host/path, in output.root (both sides) or output.public"
+        )
+    if place not in SOURCES:
+        return (
+            f"{value} is no path of a mounted file system; name a folder of a disk: runs are made there, and ledgers "
+            "kept under its locks"
         )
     return (
         f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the ledger of their "

@@ -3,10 +3,11 @@
 What tasks write and read are folders of disks, as in every run. After each step that counts, the driver brings what is
 whole to the run's home (`deliver`), in an order that leaves enough at home to go on from, wherever a driver dies:
 
-1. results and staged measurements: in each folder the marker goes first where it was there, and comes last;
-2. the inventory, which says what belongs to the run: a listing, which may be late, is never asked for that;
-3. what is gone here is removed there, drawn measurements that were destroyed among it;
-4. small files, each in one step, and the journal as the last of them.
+1. the markers that make its folders those of the run;
+2. results and staged measurements: in each folder the marker goes first where it was there, and comes last;
+3. the inventory, which says what belongs to the run: a listing, which may be late, is never asked for that;
+4. what is gone here is removed there, drawn measurements that were destroyed among it;
+5. small files, each in one step, and the journal as the last of them.
 
 So the journal there never speaks of measurements that are not there, and nothing is drawn before its attempt is in the
 journal there. A driver on another disk fetches all of it (`at_home`), and goes on. The home has a lock of its own.
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -37,7 +38,7 @@ from das_spark.store.commit import (
 )
 from das_spark.store.filesystem import POSIX, Address, Location, disk_errors
 from das_spark.store.journal import Journal, State
-from das_spark.store.layout import PUBLIC, RESTRICTED, STAGING
+from das_spark.store.layout import MARKER, PUBLIC, RESTRICTED, STAGING
 from das_spark.store.runs import RunMarker, is_complete
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 INVENTORY: Final = "inventory.json"
 INVENTORY_VERSION: Final = 1
+#: The restricted one first: a public root without a restricted one is refused.
+_MARKERS: Final = (f"{RESTRICTED}/{MARKER}", f"{PUBLIC}/{MARKER}")
 #: Runs that this process works on and that have a home, by the lock of the folder in which they are made.
 _AT_WORK: Final[dict[Address, _Delivery]] = {}
 
@@ -137,6 +140,8 @@ def try_home(home: Home) -> None:
             system.remove(str(place))
             if place.is_file() or names_in(folder):
                 raise OutputError(f"{address}: a file is found after it was removed", hint=_ANOTHER)
+        except OutputError:
+            raise
         except OSError as error:
             raise OutputError(f"{address}: cannot be written ({error})", hint=_ANOTHER) from error
         finally:
@@ -193,18 +198,20 @@ class _Delivery:
     def begun(cls, work: RunLayout, home: Home) -> Iterator[_Delivery]:
         """Hold the run here and at home, and have all of it here."""
         own = _beside(work, "home")
-        with disk_errors(own), ExitStack() as stack:
-            own.parent.mkdir(parents=True, exist_ok=True)
-            # The word of this folder: who finds it in the lock at home, and holds it here, finds its own dead driver.
-            word = own.read_text(encoding="ascii") if own.is_file() else ""
-            word = word or secrets.token_hex(8)
-            try:
-                stack.enter_context(POSIX.hold(str(own), word))
-            except BlockingIOError as error:
-                raise _other_driver(work, "") from error
+        with ExitStack() as stack:
+            with disk_errors(own):
+                make_folder(own.parent)
+                # The word of this folder: who holds it here and finds it in the lock at home finds its own dead driver.
+                word = own.read_text(encoding="ascii") if own.is_file() else ""
+                word = word or secrets.token_hex(8)
+                try:
+                    stack.enter_context(POSIX.hold(str(own), word))
+                except BlockingIOError as error:
+                    raise _other_driver(work, "") from error
             delivery = cls(work, home, word)
-            delivery._hold(stack)
-            delivery._fetch()
+            with disk_errors(home.public.path):
+                delivery._hold(stack)
+                delivery._fetch()
             yield delivery
 
     def _hold(self, stack: ExitStack) -> None:
@@ -217,6 +224,7 @@ class _Delivery:
         for last in (False, True):
             try:
                 stack.enter_context(lock.system.hold(str(lock), self.word))
+                stack.callback(self._forget)
                 return
             except BlockingIOError as error:
                 if last or self._holder() != self.word:
@@ -232,8 +240,15 @@ class _Delivery:
             return self.home.restricted.lock.read_text()
         return ""
 
+    def _forget(self) -> None:
+        """Leave no inventory at home of a run that was refused before it began."""
+        if self.home.restricted is not None and not self.known and self._holder() == self.word:
+            inventory = self._inventory()
+            if inventory is not None and not inventory["files"]:
+                self.home.restricted.path.system.remove(str(self.home.restricted.path / INVENTORY))
+
     def _tidy(self) -> None:
-        """Leave no empty folder at home of a run that was refused before it began."""
+        """Leave no empty folder at home of such a run either."""
         if self.home.restricted is not None and not self.known:
             folder = self.home.restricted.path
             folder.system.remove_empty(str(folder))
@@ -268,7 +283,7 @@ class _Delivery:
         large, small = set[str](), set[str]()
         for side, (folder, _) in self._sides().items():
             below = files_below(folder, without={STAGING, self.work.restricted.lock.name})
-            whole = {name.rpartition("/")[0] for name in below if name.rpartition("/")[2] == SUCCESS}
+            whole = {_folder(name) for name in below if name.rpartition("/")[2] == SUCCESS}
             for name in below:
                 place, _, last = name.rpartition("/")
                 if place in whole:
@@ -311,17 +326,19 @@ class _Delivery:
         now = {name: self._look(name) for name in large | small}
         changed = {name for name, each in now.items() if not _same(each, self.known.get(name))}
         gone = self.known.keys() - now.keys()
+        begun = [name for name in _MARKERS if name in changed]
+        replaced = {_folder(name) for name in changed | gone if f"{_folder(name)}/{SUCCESS}" in self.known}
+        if begun or replaced:
+            # A result that is being replaced is none until the inventory has it anew, whatever is there of it.
+            self._save_inventory({name for name in large & self.known.keys() if _folder(name) not in replaced}, small)
+            self._deliver_small(begun)
         if changed or gone:
             removed = self._deliver_folders(large, changed, gone)
             self._save_inventory(large, small)
             self._remove(gone - removed)
             journal = f"{RESTRICTED}/{self.work.restricted.journal.name}/"
-            for name in sorted(changed & small, key=lambda each: (each.startswith(journal), each)):
-                if name.startswith(journal):
-                    self.require_held()
-                restricted = name.startswith(RESTRICTED)
-                there = self._there(name)
-                write_durably(there, self._here(name).read_bytes(), mode=0o600 if restricted else 0o666)
+            left = changed & small - set(begun)
+            self._deliver_small(sorted(left, key=lambda each: (each.startswith(journal), each)))
             self._set_times(changed, gone)
         if self.known != now:
             self.known = now
@@ -331,9 +348,9 @@ class _Delivery:
         """Bring results and staged measurements home; returns what was removed of results that are replaced."""
         folders, removed = defaultdict[str, set[str]](set), set[str]()
         for name in changed & large:
-            folders[name.rpartition("/")[0]].add(name)
+            folders[_folder(name)].add(name)
         for name in gone:
-            folder = name.rpartition("/")[0]
+            folder = _folder(name)
             if f"{folder}/{SUCCESS}" in large:
                 folders[folder].add(name)
         for folder, names in sorted(folders.items()):
@@ -341,8 +358,7 @@ class _Delivery:
             there, marker = self._there(folder), f"{folder}/{SUCCESS}"
             system = there.system
             make_folder(there)
-            if marker in self.known:
-                system.remove(f"{there}/{SUCCESS}")
+            system.remove(f"{there}/{SUCCESS}")
             for name in sorted(names - {marker}):
                 if name in gone:
                     system.remove(str(self._there(name)))
@@ -353,12 +369,18 @@ class _Delivery:
                 succeed(there)
         return removed
 
+    def _deliver_small(self, names: Iterable[str]) -> None:
+        self.require_held()
+        for name in names:
+            mode = 0o600 if name.startswith(RESTRICTED) else 0o666
+            write_durably(self._there(name), self._here(name).read_bytes(), mode=mode)
+
     def _remove(self, names: set[str]) -> None:
         """Remove what is gone here; the marker of a result goes before its files."""
         for name in sorted(names, key=lambda each: (not each.endswith(f"/{SUCCESS}"), each)):
             there = self._there(name)
             there.system.remove(str(there))
-        for folder in {name.rpartition("/")[0] for name in names}:
+        for folder in set(map(_folder, names)):
             there = self._there(folder)
             there.system.remove_empty(str(there))
 
@@ -404,6 +426,7 @@ class _Delivery:
             discard(folder)  # another folder has gone on with the run, or it was never here
         if inventory is None:
             self._refuse_others()
+            self._save_inventory(set(), set())  # before anything else: what is there from now on is of this run
             return
         make_folder(self.work.restricted.path, mode=0o700)
         self._fetch_files(inventory["files"])
@@ -439,7 +462,7 @@ class _Delivery:
     def _fetch_files(self, files: Mapping[str, int | None]) -> None:
         """Get files by name; a result whose marker is not at home was about to be replaced, and is none."""
         for name, size in sorted(files.items(), key=lambda each: each[0].endswith(f"/{SUCCESS}")):
-            folder, there, here = name.rpartition("/")[0], self._there(name), self._here(name)
+            folder, there, here = _folder(name), self._there(name), self._here(name)
             marker = f"{folder}/{SUCCESS}"
             if marker in files and not self._there(marker).is_file():
                 continue
@@ -480,6 +503,10 @@ class _Delivery:
         POSIX.remove_empty(str(self.work.folder))
         for kind in ("delivered", "home"):
             _beside(self.work, kind).unlink(missing_ok=True)
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def _same(one: _File, other: _File | None) -> bool:

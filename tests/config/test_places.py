@@ -86,14 +86,55 @@ def test_a_folder_above_is_called_by_its_name(tmp_path, monkeypatch):
     assert plan_to_config(load("input.path=.."))["input"]["path"] == tmp_path.name
 
 
-@pytest.mark.parametrize("address", ["s3a://bucket/x", "hdfs:/runs", "file:///tmp/x", "gs://b", "abfss://c@a/x"])
-@pytest.mark.parametrize("key", ["root", "public", "restricted"])
-def test_check_refuses_a_root_on_a_store_that_is_not_mounted(tmp_path, monkeypatch, capsys, key, address):
+ADDRESSES = ["s3a://bucket/x", "file:///tmp/x", "gs://b", "abfss://c@a/x"]
+
+
+@pytest.mark.parametrize(
+    ("key", "address"),
+    [
+        *(("restricted", address) for address in ADDRESSES),
+        *((key, "hdfs:/runs") for key in ("root", "public", "restricted")),
+    ],
+)
+def test_check_refuses_a_root_that_is_neither_a_folder_nor_an_address(tmp_path, monkeypatch, capsys, key, address):
     monkeypatch.chdir(tmp_path)
     assert main(["check", "quickstart", "--set", f"output.{key}={address}"]) == 2
     said = capsys.readouterr().err
-    assert f"output.{key}: {address} is no path of a mounted file system; runs are written to folders" in said
+    assert f"output.{key}: {address} is no path of a mounted file system; name a folder" in said
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_run_at_an_address_is_made_in_a_folder_of_its_own(tmp_path, monkeypatch, address):
+    monkeypatch.chdir(tmp_path)
+    whole = load_plan(Path("quickstart"), settings=[f"output.root={address}"])
+    assert (whole.output.root, whole.output.work_root) == (address, str(tmp_path / "runs"))
+    assert whole.output.is_elsewhere
+    assert not whole.output.public_address
+    assert load_plan(
+        Path("quickstart"), settings=[f"output.root={address}", "output.work=made"]
+    ).output.work_root == str(tmp_path / "made")
+    part = load_plan(Path("quickstart"), settings=[f"output.public={address}"])
+    assert (part.output.public_address, part.output.work_root) == (address, str(tmp_path / "runs"))
+    assert part.output.is_elsewhere
+    assert part.places["output.public"] == address
+    on_disk = load_plan(Path("quickstart"))
+    assert not on_disk.output.is_elsewhere
+    assert whole.config_hash == part.config_hash == on_disk.config_hash
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["output.work=made"], r"output\.work: the run is made where it lies"),
+        (["output.root=gs://b/x", "output.public=gs://b/y"], r"output\.public: output\.root is an address"),
+        (["output.root=gs://b/x", "output.work=gs://b/y"], r"output\.work: gs://b/y is no path"),
+        (["ledger.path=gs://b/x"], r"ledger\.path: gs://b/x is no path of a mounted file system; .*locks"),
+    ],
+)
+def test_places_that_do_not_go_together_are_refused(settings, sentence):
+    with pytest.raises(ConfigurationError, match=sentence):
+        load_plan(Path("quickstart"), settings=settings)
 
 
 @pytest.mark.parametrize("place", PATH_KEYS, ids=".".join)
