@@ -18,7 +18,9 @@ from das_spark.spark.session import properties
 
 FOLDER = ROOT / "conf" / "spark"
 FILES = sorted(FOLDER.glob("*.conf"))
-CLUSTERS = ("standalone", "yarn", "kubernetes")
+CLUSTERS = ("standalone", "yarn", "kubernetes", "emr", "dataproc")
+#: Clusters of a manager that has a file of its own -> that manager.
+HOSTED = {"emr": "yarn", "dataproc": "yarn"}
 
 SAFE = {
     "spark.authenticate": "true",
@@ -95,7 +97,7 @@ def test_everything_that_protects_is_on_in_every_file(file):
 
 def test_what_decides_bytes_is_the_same_in_every_file():
     found = {file.stem: {name: properties(file).get(name) for name in SAME_EVERYWHERE} for file in FILES}
-    assert set(found) == {"local", "test", *CLUSTERS}
+    assert set(found) == {"local", "test", "databricks", *CLUSTERS}
     assert all(each == found["local"] for each in found.values())
     assert None not in found["local"].values()
 
@@ -113,6 +115,21 @@ def test_clusters_share_everything_but_their_manager():
             or key in ("spark.executor.instances", "spark.executor.memoryOverhead", "spark.pyspark.python")
             for key in own
         )
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_a_hosted_cluster_adds_the_classes_of_its_store_to_its_manager(name):
+    plain, pairs = properties(FOLDER / f"{HOSTED[name]}.conf"), properties(FOLDER / f"{name}.conf")
+    assert {key: pairs.get(key) for key in plain} == plain
+    added = set(pairs) - set(plain)
+    assert added
+    assert all(key.startswith(("spark.hadoop.fs.", "spark.jars.")) or key.endswith(".extraClassPath") for key in added)
+
+
+def test_one_machine_of_a_service_is_as_one_of_our_own():
+    plain, pairs = properties(FOLDER / "local.conf"), properties(FOLDER / "databricks.conf")
+    assert pairs.pop("spark.master").startswith("local[")
+    assert {key: plain[key] for key in pairs} == pairs
 
 
 def test_the_installed_spark_knows_every_property():
