@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from math import isnan
 from types import MappingProxyType
@@ -148,6 +148,13 @@ class AccuracyReport:
     counted: str = "people"  #: what is counted, in the plural
     homogeneity: tuple[HomogeneityRow, ...] = ()  #: residuals of totals by homogeneity index, in the order of the spine
     coverage: tuple[Coverage, ...] = ()  #: of published intervals; none where none are published
+    #: Of the run by name: run, product, date, software, budget; of several runs, what differs side by side.
+    facts: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)  #: query -> what people read in its place
+
+    def said(self, name: str) -> str:
+        """A query or a geolevel as people read it."""
+        return self.words.get(name, name.replace("_", " "))
 
     def entry(self, place: str, measure: str) -> Entry:
         """The line of a place and measure.
@@ -177,6 +184,8 @@ class AccuracyReport:
             "runs": list(self.runs),
             "definitions": dict(definitions(self.counted)),
             "notes": list(self.notes),
+            **({"facts": dict(self.facts)} if self.facts else {}),
+            **({"words": dict(self.words)} if self.words else {}),
         }
         lines = {
             "entries": map(_entry_json, self.entries),
@@ -229,6 +238,8 @@ def report_from_json(text: str) -> AccuracyReport:
             content.get("counted", "people"),
             tuple(map(homogeneity_of_json, content.get("homogeneity", ()))),
             tuple(map(Coverage.of_json, content.get("coverage", ()))),
+            content.get("facts", {}),
+            content.get("words", {}),
         )
 
 
@@ -307,7 +318,26 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
         first.counted,
         tuple(pooled_homogeneity([each[key] for each in homogeneity]) for key in _in_all(homogeneity)),
         pooled_coverage(chain.from_iterable(report.coverage for report in reports)),
+        facts_together([report.facts for report in reports]),
+        {name: word for report in reports for name, word in report.words.items()},
     )
+
+
+#: Values of a fact that stand side by side; of more, the first and the last do.
+_MOST_VALUES: Final = 3
+
+
+def facts_together(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Facts of several runs: what is the same once, what differs side by side."""
+    values: dict[str, dict[str, None]] = {}
+    for each in facts:
+        for name, value in each.items():
+            values.setdefault(name, {})[value] = None
+    found = {name: list(each) for name, each in values.items()}
+    return {
+        name: f"{each[0]} to {each[-1]} ({len(each)})" if len(each) > _MOST_VALUES else ", ".join(each)
+        for name, each in found.items()
+    }
 
 
 def spread(reports: Sequence[AccuracyReport]) -> tuple[RunSpread, ...]:

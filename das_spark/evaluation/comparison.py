@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from statistics import fmean
 from typing import Any, Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.accuracy import AccuracyReport
+from das_spark.evaluation.accuracy import AccuracyReport, facts_together
 from das_spark.evaluation.metrics import Frequencies
+from das_spark.evaluation.statistics import LOSS
 from das_spark.evaluation.study import PooledStatistic, statistics_of
 from das_spark.evaluation.uncertainty import (
     LEVEL,
@@ -27,9 +28,12 @@ from das_spark.evaluation.uncertainty import (
     paired_difference,
     student_interval,
     unpaired_difference,
+    with_spread,
 )
 from das_spark.report import (
     CSV,
+    EVERYWHERE,
+    PAGE,
     PEOPLE,
     RESTRICTED,
     Axis,
@@ -43,6 +47,7 @@ from das_spark.report import (
     ReportTable,
     Span,
     Whiskers,
+    number,
 )
 
 Over = Literal["runs", "geounits"]
@@ -87,6 +92,12 @@ class RunComparison:
     lines: tuple[ComparedRow, ...]  #: in the order of the spine
     notes: tuple[str, ...]  #: sentences that a reader must know
     method: Method  #: how the intervals of all lines were computed
+    facts: Mapping[str, str] = field(default_factory=dict)  #: of the runs of both sides by name
+    words: Mapping[str, str] = field(default_factory=dict)  #: query -> what people read in its place
+
+    def said(self, name: str) -> str:
+        """A query or a geolevel as people read it."""
+        return self.words.get(name, name.replace("_", " "))
 
     def to_json(self) -> str:
         """The comparison as text."""
@@ -129,7 +140,9 @@ def compare_reports(
         lines += [_line(one, other, method) for one, other in found]
     own, other = (tuple(run for report in side for run in report.runs) for side in (first, second))
     notes = (_NOTES[method],)
-    return RunComparison(first[0].product, first[0].counted, own, other, differing, tuple(lines), notes, method)
+    facts = facts_together([report.facts for report in (*first, *second)])
+    of = (first[0].product, first[0].counted, own, other, differing, tuple(lines), notes, method)
+    return RunComparison(*of, facts=facts, words=first[0].words)
 
 
 def method_of(first: int, second: int, over: Over | None = None, *, paired: bool = False) -> Method:
@@ -203,7 +216,7 @@ def _paired_line(
     interval, p = None, None
     if method == "paired_runs" and len(means) == len(differences):
         found = paired_difference(means, [0.0] * len(means), LEVEL)
-        interval, p = found.interval, found.p
+        interval, p = with_spread(found.interval), found.p
     elif method == "paired_geounits" and mean is not None:
         interval = _over_geounits(differences, mean)
     n, unit, pairs = sum(each.total for each in differences), figures_of[0][0].unit, len(differences)
@@ -223,7 +236,7 @@ def _line_of_sums(of: tuple[str, str], sides: _Sides, unit: str) -> ComparedRow:
     if sum(numbers):
         own, other = ([each.absolute_sum * len(numbers) / sum(numbers) for each in side] for side in entries)
         found = unpaired_difference(own, other, LEVEL)
-        mean, interval, p = found.mean, found.interval, found.p
+        mean, interval, p = found.mean, with_spread(found.interval), found.p
     return ComparedRow(*of, PAIRED, "", unit, sum(numbers), None, None, mean, interval, 0, p)
 
 
@@ -246,7 +259,7 @@ def _line(one: PooledStatistic, other: PooledStatistic, method: Method) -> Compa
     if method != "paired_geounits" and difference is not None:
         compare = paired_difference if method == "paired_runs" else unpaired_difference
         found = compare(_defined(one), _defined(other), LEVEL)
-        interval, p = found.interval, found.p
+        interval, p = with_spread(found.interval), found.p
     n, pairs = one.n + other.n, 0 if method == "welch" else len(one.of_runs)
     of = (one.place, one.measure, one.name, one.settings, one.unit)
     return ComparedRow(*of, n, first, second, difference, interval, pairs, p)
@@ -261,6 +274,16 @@ def _defined(one: PooledStatistic) -> list[float]:
     return [value for value in one.of_runs if value is not None]
 
 
+#: What people read in place of the names of figures.
+_FIGURE_NAMES: Final[Mapping[str, str]] = {
+    PAIRED: "|error|, geounit by geounit",
+    "mean_absolute": "mean |error|",
+    "median_absolute": "median |error|",
+    "p95_absolute": "95th percentile of |error|",
+    "rmse": "RMSE",
+    "bias": "bias",
+    LOSS: "privacy loss",
+}
 _HOW: Final[Mapping[Method, str]] = {
     "welch": ", not paired (Welch)",
     "paired_runs": ", in pairs",
@@ -283,18 +306,48 @@ def present_comparison(comparison: RunComparison) -> Report:
         f"Two configurations of {comparison.product}",
         (
             *((ReportSection("What differs", (settings,)),) if differing else ()),
-            ReportSection("Differences", (note, _difference_table(comparison))),
-            *((ReportSection("", (_differences(paired, comparison),)),) if paired else ()),
+            ReportSection("Differences", (note, *_difference_tables(comparison))),
         ),
         restricted=RESTRICTED,
         lead=(f"First: {', '.join(comparison.first)}. Second: {', '.join(comparison.second)}.",),
         notes=comparison.notes,
+        facts=comparison.facts,
+        verdict=_verdict(comparison),
+        picture=_differences(paired, comparison) if paired else None,
     )
 
 
-def _difference_table(comparison: RunComparison) -> ReportTable:
-    columns = (
-        *("place", "measure"),
+def _verdict(comparison: RunComparison) -> str:
+    """Which side errs less, where, by how much, and where nothing can be said."""
+    lines = [line for line in comparison.lines if line.statistic == PAIRED and line.difference is not None]
+    clear = [line for line in lines if line.interval is not None and (line.interval.high < 0 or line.interval.low > 0)]
+    sides = {
+        "first": [line for line in clear if (line.difference or 0) < 0],
+        "second": [line for line in clear if (line.difference or 0) > 0],
+    }
+    parts = []
+    for side, better in sides.items():
+        if better:
+            most = max(better, key=lambda line: abs(line.difference or 0))
+            parts.append(
+                f"The {side} configuration has the smaller errors in {len(better)} of {len(lines)} comparisons; most "
+                f"at {comparison.said(most.place)}, {comparison.said(most.measure)}, by "
+                f"{number(abs(most.difference or 0))} {most.unit} on average."
+            )
+    if not clear:
+        parts.append("No comparison shows a difference that is clearly not zero.")
+    unclear = len(lines) - len(clear)
+    if clear and unclear:
+        parts.append(f"In the other {unclear} the interval holds zero, or there is none.")
+    return " ".join(parts)
+
+
+def _difference_tables(comparison: RunComparison) -> tuple[ReportTable, ...]:
+    """All figures; the page shows errors geounit by geounit first, and the others when asked to."""
+    columns: tuple[str | tuple[str, ...] | ReportColumn, ...] = (
+        *(ReportColumn(name, media=CSV) for name in ("place", "measure")),
+        ReportColumn("where", "place", media=PEOPLE),
+        ReportColumn("what", "measure", media=PEOPLE),
         ReportColumn("statistic", media=CSV),
         ReportColumn("settings", media=CSV),
         ReportColumn("figure", media=PEOPLE),
@@ -313,8 +366,15 @@ def _difference_table(comparison: RunComparison) -> ReportTable:
         span: dict[str, Cell] = dict.fromkeys(("interval", "level", "over", "method"))
         if of is not None:
             span = {"interval": Span(of.low, of.high), "level": of.level, "over": of.over, "method": comparison.method}
-        rows.append({**asdict(line), "figure": f"{line.statistic} {line.settings}".strip(), **span})
-    return ReportTable.of("comparison", "Differences", columns, rows)
+        said = {"where": comparison.said(line.place), "what": comparison.said(line.measure)}
+        name = _FIGURE_NAMES.get(line.statistic, line.statistic)
+        rows.append({**asdict(line), **said, "figure": f"{name} {line.settings}".strip(), **span})
+    first, rest = ([row for row in rows if (row["statistic"] == PAIRED) is paired] for paired in (True, False))
+    return (
+        ReportTable.of("errors", "Mean absolute errors, geounit by geounit", columns, first, media=PAGE),
+        ReportTable.of("comparison", "All figures", columns, rows, media=EVERYWHERE - PAGE),
+        ReportTable.of("other_figures", "Other figures", columns, rest, media=PAGE, folded=True),
+    )
 
 
 def _differences(lines: Sequence[ComparedRow], comparison: RunComparison) -> Figure:
@@ -337,5 +397,6 @@ def _differences(lines: Sequence[ComparedRow], comparison: RunComparison) -> Fig
         f"{len(comparison.first)} and {len(comparison.second)} runs."
     )
     axis = Axis(f"first minus second ({comparison.counted})")
-    names = tuple(f"{line.place}: {line.measure}" for line in lines)
-    return Figure(caption, (Panel((*series, Guide(x=0)), axis, rows=names),))
+    names = tuple(f"{comparison.said(line.place)}: {comparison.said(line.measure)}" for line in lines)
+    panel = Panel((*series, Guide(x=0)), axis, rows=names)
+    return Figure(caption, (panel,), title="Which has the smaller errors")

@@ -215,7 +215,7 @@ def _figure(rows: Sequence[Coverage], counted: str) -> Iterator[Figure]:
             axis = Axis(f"{counted} in the geounit, from (the last class is open)", "decades")
             panels.append(Panel(tuple(curves), axis, Axis(f"width, {counted}", low=0.0), table))
     if panels:
-        yield Figure(_WIDTHS, tuple(panels), legend="above")
+        yield Figure(_WIDTHS, tuple(panels), legend="above", title="Width of intervals by population")
 
 
 #: What stands behind the name of a table whose first column alone is meant.

@@ -197,6 +197,11 @@ class Criterion(_ByPopulation[CriterionPart]):
         return set(map(self.bins.least, range(self.bins.number)))
 
 
+def by_sizes(errors: Sequence[QueryErrors]) -> list[QueryErrors]:
+    """One line a geolevel and query: by the classes of the geolevel, which come before others."""
+    return list({(line.place, line.query): line for line in reversed(errors)}.values())[::-1]
+
+
 def metric_rows_of(place: str, comparison: Comparison, summed: ErrorTally) -> tuple[list[QueryErrors], list[Criterion]]:
     """The lines of a geolevel.
 

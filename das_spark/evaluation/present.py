@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from math import nan
@@ -17,7 +17,8 @@ from das_spark.evaluation.accuracy import (
     headline_spreads,
 )
 from das_spark.evaluation.coverage import present_coverage
-from das_spark.evaluation.metric_rows import ALL, Criterion, ErrorPart, HomogeneityRow, QueryErrors
+from das_spark.evaluation.headline import key_figures, picture, verdict, why_unbiased
+from das_spark.evaluation.metric_rows import ALL, Criterion, ErrorPart, HomogeneityRow, QueryErrors, by_sizes
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.samples import ClosestRow, SampleReport, closest_table
@@ -31,6 +32,7 @@ from das_spark.report import (
     PAGE,
     PEOPLE,
     RESTRICTED,
+    STROKES,
     TERMINAL,
     Axis,
     Block,
@@ -55,6 +57,8 @@ from das_spark.report import (
 AIM: Final = Fraction(95, 100)
 #: Fewer geounits than these make no point of a curve.
 _FEWEST: Final = 5
+#: Classes of population that make a curve.
+_FEWEST_CLASSES: Final = 2
 #: Geolevels, from the leaf up, of which the figures of the study are drawn; the tables tell of all.
 _DRAWN: Final = 2
 
@@ -92,7 +96,7 @@ def present_accuracy(report: AccuracyReport, spreads: Sequence[RunSpread] = (), 
         f"Accuracy of {report.product} ({number} run{'s' if number > 1 else ''})",
         (
             ReportSection("Error of counts", tuple(_errors_of_counts(report, study))),
-            ReportSection("", tuple(_figures(report, spreads))),
+            ReportSection("Errors in figures", tuple(_figures(report, spreads)), media=PAGE),
             *_errors_by_query(report),
             *_criteria(report),
             *present_coverage(report.coverage, report.counted),
@@ -100,9 +104,13 @@ def present_accuracy(report: AccuracyReport, spreads: Sequence[RunSpread] = (), 
             *_spread(report, spreads),
         ),
         restricted=RESTRICTED,
-        lead=(f"{runs}: {', '.join(report.runs)}.",),
+        lead=(f"{runs}: {', '.join(report.runs)}.",) if number > 1 or not report.facts else (),
         notes=report.notes,
         definitions=definitions(report.counted),
+        facts=report.facts,
+        verdict=verdict(report),
+        key_figures=key_figures(report),
+        picture=picture(report),
     )
 
 
@@ -110,6 +118,8 @@ def _errors_of_counts(report: AccuracyReport, study: Study | None) -> Iterator[B
     intervals = {} if study is None else _intervals(study.statistics)
     if intervals:
         yield "Below a figure: its 95 % interval over residuals."
+    if unbiased := why_unbiased(report):
+        yield unbiased
     title = f"Error in {report.counted} (restricted: not protected by noise)"
     columns = (
         *("place", "measure", ("n", "counts"), ("double_zero", "zero in both")),
@@ -122,7 +132,7 @@ def _errors_of_counts(report: AccuracyReport, study: Study | None) -> Iterator[B
         for entry in report.entries:
             found = intervals.get((entry.place, entry.measure), {}) if media is PAGE else {}
             figures = {name: _around(value, found.get(name)) for name, value in asdict(entry.figures).items()}
-            rows.append({"place": entry.place, "measure": entry.measure, **figures})
+            rows.append({"place": report.said(entry.place), "measure": report.said(entry.measure), **figures})
         yield ReportTable.of("entries", title, columns, rows, media=media)
 
 
@@ -141,7 +151,7 @@ def _intervals(statistics: Iterable[PooledStatistic]) -> dict[tuple[str, str], d
 
 def _errors_by_query(report: AccuracyReport) -> Iterator[ReportSection]:
     levels: dict[str, list[QueryErrors]] = {}
-    for line in _by_sizes(report.errors):
+    for line in by_sizes(report.errors):
         levels.setdefault(line.place, []).append(line)
     if not levels:
         return
@@ -149,9 +159,9 @@ def _errors_by_query(report: AccuracyReport) -> Iterator[ReportSection]:
     agreement = ReportTable.of(
         "agreement",
         "1 - total variation distance, by query",
-        ("query", *((place, "", ".2%") for place in levels)),
+        ("query", *((place, report.said(place), ".2%") for place in levels)),
         (
-            (query, *(found.get((query, place), nan) for place in levels))
+            (report.said(query), *(found.get((query, place), nan) for place in levels))
             for query in dict.fromkeys(line.query for line in report.errors)
         ),
         media=TERMINAL,
@@ -162,13 +172,17 @@ def _errors_by_query(report: AccuracyReport) -> Iterator[ReportSection]:
     )
     yield ReportSection("Error by query", (note, agreement))
     for place, lines in levels.items():
-        all_of = [(line.query, ALL, line.all_classes) for line in lines]
-        classes = [(line.query, label, part) for line in lines for label, part in line.rows() if label != ALL]
-        tables = (
+        said = report.said(place)
+        all_of = [(report.said(line.query), ALL, line.all_classes) for line in lines]
+        classes = [
+            (report.said(line.query), label, part) for line in lines for label, part in line.rows() if label != ALL
+        ]
+        blocks: tuple[Block, ...] = (
             _error_table(f"queries_{place}", "", all_of),
-            _error_table(f"queries_{place}_by_population", f"{place}: by population of the geounit", classes),
+            *_by_population(report, lines),
+            _error_table(f"queries_{place}_by_population", f"{said}: by population of the geounit", classes),
         )
-        yield ReportSection(place, tables, 3, PAGE)
+        yield ReportSection(said, blocks, 3, PAGE)
 
 
 _ERROR_COLUMNS: Final = (
@@ -177,6 +191,29 @@ _ERROR_COLUMNS: Final = (
     *(("median_absolute", "median abs.", ",.1f"), ("p95_absolute", "95th pct. abs.", ",.1f")),
     *(("bias", "", "+,.2f"), ("rmse", "RMSE", ",.2f")),
 )
+
+
+def _by_population(report: AccuracyReport, lines: Sequence[QueryErrors]) -> Iterator[Figure]:
+    """Mean errors of the answers to each query by the population of the geounit; of a geolevel with several classes."""
+    bins, said = lines[0].bins, report.said(lines[0].place)
+    classes = sorted({part.bin for line in lines for part in line.parts if part.frequencies.total})
+    if len(classes) < _FEWEST_CLASSES:
+        return
+    curves = []
+    for at, line in enumerate(lines):
+        found = {part.bin: part.frequencies.figures.mean_absolute for part in line.parts if part.frequencies.total}
+        errors = [found.get(each, nan) for each in classes]
+        name, stroke = report.said(line.query), STROKES[at % len(STROKES)]
+        curves.append(Curve(range(len(classes)), errors, name, at, stroke, at, size=7))
+    ticks = tuple((float(at), bins.label(each)) for at, each in enumerate(classes))
+    x_axis = Axis(f"{report.counted} in the geounit", ticks=ticks)
+    y_axis = Axis(f"mean error ({report.counted})", low=0)
+    caption = (
+        f"Mean absolute error of an answer, in {report.counted}, by the confidential population of the {said}; answers "
+        "that are zero in both are left out, but for the total."
+    )
+    panel = Panel(tuple(curves), x_axis, y_axis)
+    yield Figure(caption, (panel,), height=8, legend="above", title=f"{said}: mean error by population")
 
 
 def _error_table(name: str, title: str, parts: Iterable[tuple[str, str, ErrorPart]]) -> ReportTable:
@@ -190,19 +227,24 @@ def _criteria(report: AccuracyReport) -> Iterator[ReportSection]:
     if largest:
         others = [line for line in report.criteria if line.query not in (TOTAL, report.groups) and line.bins == FIFTIES]
         note = (
-            f"Groups: {report.groups}. How often the share of the group that is largest in the protected counts is "
-            "within 5 percentage points of its confidential share."
+            f"Groups: {report.said(report.groups)}. How often the share of the group that is largest in the protected "
+            "counts is within 5 percentage points of its confidential share."
         )
-        more = (_criterion_table("largest_others", "Largest answer of other queries", others, all_of=False),)
-        blocks = (*_criterion_tables("largest", largest), *(more if others else ()))
+        more = (_criterion_table(report, "largest_others", "Largest answer of other queries", others, all_of=False),)
+        blocks = (*_criterion_tables(report, "largest", largest), *(more if others else ()))
         yield ReportSection("Share of the largest group", (note, *blocks), media=PAGE)
     if totals:
         note = "How often the total is within 5 % of the confidential one."
-        blocks = _criterion_tables("totals", totals)
+        blocks = _criterion_tables(report, "totals", totals)
         yield ReportSection("Relative error of the total", (note, *blocks), media=PAGE)
     if largest or totals:
         rows = [
-            {"what": _within_what(line), "place": line.place, "population": label, **part.numbers()}
+            {
+                "what": _within_what(report, line),
+                "place": report.said(line.place),
+                "population": label,
+                **part.numbers(),
+            }
             for line in (*largest, *totals)
             for label, part in line.overall()
         ]
@@ -214,26 +256,31 @@ def _criteria(report: AccuracyReport) -> Iterator[ReportSection]:
         yield ReportSection("", (table,), media=TERMINAL)
 
 
-def _within_what(line: Criterion) -> str:
-    return f"share of the largest of {line.query}" if line.name == "largest group" else "total"
+def _within_what(report: AccuracyReport, line: Criterion) -> str:
+    return f"share of the largest of {report.said(line.query)}" if line.name == "largest group" else "total"
 
 
-def _criterion_tables(name: str, lines: Sequence[Criterion]) -> tuple[ReportTable, ReportTable]:
+def _criterion_tables(report: AccuracyReport, name: str, lines: Sequence[Criterion]) -> tuple[ReportTable, ReportTable]:
     return (
-        _criterion_table(name, "", lines, all_of=False, folded=False),
-        _criterion_table(f"{name}_by_population", "By population of the geounit", lines, all_of=True),
+        _criterion_table(report, name, "", lines, all_of=False, folded=False),
+        _criterion_table(report, f"{name}_by_population", "By population of the geounit", lines, all_of=True),
     )
 
 
 def _criterion_table(
-    name: str, title: str, lines: Sequence[Criterion], *, all_of: bool, folded: bool = True
+    report: AccuracyReport, name: str, title: str, lines: Sequence[Criterion], *, all_of: bool, folded: bool = True
 ) -> ReportTable:
     columns = (
         *("place", "query", "population", "geounits", ("within", "within 5 %")),
         *(("share_within", "share within", ".2%"), "undefined", ("mean_difference", "mean difference", ".3%")),
     )
     rows = (
-        {"place": line.place, "query": line.query, "population": label, **part.numbers()}
+        {
+            "place": report.said(line.place),
+            "query": report.said(line.query),
+            "population": label,
+            **part.numbers(),
+        }
         for line in lines
         for label, part in (line.rows() if all_of else line.overall())
     )
@@ -249,6 +296,10 @@ def _study(study: Study) -> Iterator[ReportSection]:
         "residuals, with its own interval."
     )
     title = f"Errors with their uncertainty, in {counted}"
+    errors, losses = (
+        [replace(one, place=study.report.said(one.place), measure=study.report.said(one.measure)) for one in each]
+        for each in (errors, losses)
+    )
     table = statistics_table(errors, title, name="errors", note=over, media=PEOPLE, folded=True)
     yield ReportSection("Uncertainty", (statistics_table(study.statistics), table))
     note = (
@@ -287,7 +338,7 @@ def _homogeneity(report: AccuracyReport) -> Iterator[Block]:
     )
     yield homogeneity_table("homogeneity", "", report.homogeneity, report.counted, CSV)
     for line in report.homogeneity:
-        title = f"{line.place}: {line.definition} ({line.strata}, {line.cells} strata)"
+        title = f"{report.said(line.place)}: {line.definition} ({report.said(line.strata)}, {line.cells} strata)"
         name = f"homogeneity_{line.place}_{line.definition.replace(' ', '_')}"
         yield homogeneity_table(name, title, [line], report.counted, PAGE)
     leaf = [line for line in report.homogeneity if line.place == report.homogeneity[-1].place]
@@ -355,7 +406,8 @@ def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestRo
     if loss is not None and points:
         release = TradeOffPoint("this release", loss, error, report.entry(*of).frequencies.total)
         figure = trade_off([release], points, AS_CODED, report.counted)
-        yield replace(figure, caption=f"{closest.place}, {closest.measure}: {figure.caption}")
+        where = f"{report.said(closest.place)}, {report.said(closest.measure)}"
+        yield replace(figure, title=f"{figure.title}: {where}")
 
 
 def _spread(report: AccuracyReport, spreads: Sequence[RunSpread]) -> Iterator[ReportSection]:
@@ -388,35 +440,32 @@ def _figures(report: AccuracyReport, spreads: Sequence[RunSpread]) -> Iterator[F
     """As far as there is something to draw."""
     shown = [entry for entry in report.entries if entry.frequencies.total]
     if shown:
-        yield _error_sizes(shown, report.counted)
-        yield _signed_errors(shown, report.counted)
-    agreeing = [line for line in _by_sizes(report.errors) if line.all_classes.counted]
+        yield _error_sizes(shown, report)
+        yield _signed_errors(shown, report)
+    agreeing = [line for line in by_sizes(report.errors) if line.all_classes.counted]
     if agreeing:
-        yield _agreement(agreeing, report.counted)
+        yield _agreement(agreeing, report)
     largest = report.headlines("largest group")
     if largest:
         yield _within_by_population(largest, report)
     means = [one for one in spreads if one.figure == "mean_absolute" and not one.bins]
     if means:
-        yield _spread_over_runs(means, report.counted)
+        yield _spread_over_runs(means, report)
 
 
-def _by_sizes(errors: Sequence[QueryErrors]) -> list[QueryErrors]:
-    """One line a geolevel and query: by the classes of the geolevel."""
-    return list({(line.place, line.query): line for line in reversed(errors)}.values())[::-1]
-
-
-def _error_sizes(entries: Sequence[Entry], counted: str) -> Figure:
+def _error_sizes(entries: Sequence[Entry], report: AccuracyReport) -> Figure:
+    counted = report.counted
     names = (("median_absolute", "median"), ("mean_absolute", "mean"), ("p95_absolute", "95th percentile"))
     curves = tuple(
         Curve([getattr(entry.figures, name) for entry in entries], range(len(entries)), label, at, "none", at, size=7)
         for at, (name, label) in enumerate(names)
     )
     axis = Axis(f"{counted} (absolute residual; the scale is linear up to 1)", "symlog", low=-0.2)
-    return Figure(_SIZES.format(counted=counted), (Panel(curves, axis, rows=_rows(entries)),), legend="above")
+    panel = Panel(curves, axis, rows=_rows(entries, report))
+    return Figure(_SIZES.format(counted=counted), (panel,), legend="above", title="How large errors are")
 
 
-def _signed_errors(entries: Sequence[Entry], counted: str) -> Figure:
+def _signed_errors(entries: Sequence[Entry], report: AccuracyReport) -> Figure:
     boxes = []
     for color, rows in enumerate(
         [at for at, entry in enumerate(entries) if (entry.measure == TOTAL) is total] for total in (True, False)
@@ -428,32 +477,36 @@ def _signed_errors(entries: Sequence[Entry], counted: str) -> Figure:
         if rows:
             bias = [entries[at].figures.bias for at in rows]
             boxes.append(Boxes(rows, low, first, median, third, high, bias, color))
-    axis = Axis(f"{counted} (protected minus confidential; the scale is linear from -1 to 1)", "symlog")
-    return Figure(_SIGNED, (Panel((*boxes, Guide(x=0)), axis, rows=_rows(entries)),))
+    axis = Axis(f"{report.counted} (protected minus confidential; the scale is linear from -1 to 1)", "symlog")
+    panel = Panel((*boxes, Guide(x=0)), axis, rows=_rows(entries, report))
+    return Figure(_SIGNED, (panel,), title="Too many or too few")
 
 
-def _spread_over_runs(spreads: Sequence[RunSpread], counted: str) -> Figure:
+def _spread_over_runs(spreads: Sequence[RunSpread], report: AccuracyReport) -> Figure:
     dots = [(value, row) for row, one in enumerate(spreads) for value in one.values]
     curves = (
         Curve([value for value, _ in dots], [row for _, row in dots], "", 0, "none", 0, alpha=0.6),
         Curve([one.mean for one in spreads], range(len(spreads)), "", 1, "none", 1),
     )
-    return Figure(_SPREAD, (Panel(curves, Axis(counted, "symlog"), rows=_rows(spreads)),))
+    panel = Panel(curves, Axis(f"mean absolute error ({report.counted})", "symlog"), rows=_rows(spreads, report))
+    return Figure(_SPREAD, (panel,), title="How errors vary over runs")
 
 
-def _rows(rows: Sequence[Entry] | Sequence[RunSpread]) -> tuple[str, ...]:
-    return tuple(f"{row.place}: {row.measure}" for row in rows)
+def _rows(rows: Sequence[Entry] | Sequence[RunSpread], report: AccuracyReport) -> tuple[str, ...]:
+    return tuple(f"{report.said(row.place)}: {report.said(row.measure)}" for row in rows)
 
 
-def _agreement(errors: Sequence[QueryErrors], counted: str) -> Figure:
+def _agreement(errors: Sequence[QueryErrors], report: AccuracyReport) -> Figure:
     queries = list(dict.fromkeys(line.query for line in errors))
     curves = []
     for at, place in enumerate(dict.fromkeys(line.place for line in errors)):
         lines = [line for line in errors if line.place == place]
         values, rows = [line.all_classes.one_minus_tvd for line in lines], [queries.index(line.query) for line in lines]
-        curves.append(Curve(values, rows, place, at, "none", at, size=7, alpha=0.8))
-    panel = Panel(tuple(curves), Axis("1 - L1 / (2 counted)"), rows=tuple(queries))
-    return Figure(_AGREEMENT.format(counted=counted), (panel,), legend="right")
+        curves.append(Curve(values, rows, report.said(place), at, "none", at, size=7, alpha=0.8))
+    axis = Axis(f"share of {report.counted} counted in the right answer (1 - TVD)")
+    panel = Panel(tuple(curves), axis, rows=tuple(map(report.said, queries)))
+    caption = _AGREEMENT.format(counted=report.counted)
+    return Figure(caption, (panel,), legend="right", title="Agreement by question")
 
 
 def _within_by_population(criteria: Sequence[Criterion], report: AccuracyReport) -> Figure:
@@ -465,9 +518,10 @@ def _within_by_population(criteria: Sequence[Criterion], report: AccuracyReport)
         shares = [met[place].within / met[place].geounits if place in met else nan for place in range(line.bins.number)]
         if met:
             least = [line.bins.least(place) for place in range(line.bins.number)]
-            curves.append(Curve(least, shares, line.place, at, "solid", at, size=4))
+            curves.append(Curve(least, shares, report.said(line.place), at, STROKES[at % len(STROKES)], at, size=5))
     x_axis = Axis(f"{report.counted} in the geounit, from (the last class is open)")
     y_axis = Axis("share of geounits", low=-0.02, high=1.02)
     panel = Panel((*curves, Guide(y=float(AIM), dashed=True)), x_axis, y_axis)
-    words: Mapping[str, str] = {"counted": report.counted, "groups": report.groups, "aim": f"{float(AIM):.0%}"}
-    return Figure(_LARGEST.format(**words), (panel,), legend="lower right")
+    words = {"counted": report.counted, "groups": report.said(report.groups), "aim": f"{float(AIM):.0%}"}
+    title = "How often the share of the largest group is close"
+    return Figure(_LARGEST.format(**words), (panel,), legend="above", title=title)

@@ -254,7 +254,15 @@ def present_run(record: RunRecord) -> Report:
         notices=record.notices,
         lead=() if restricted else (PUBLIC_RECORD,),
         definitions=_DEFINITIONS,
+        verdict=_verdict(record),
     )
+
+
+def _verdict(record: RunRecord) -> str:
+    """How far the run is, what was checked, and what it cost, in a sentence."""
+    parts = [record.state, *(record.facts[name] for name in ("verification",) if name in record.facts)]
+    spent = f" Budget: {record.facts['budget']}." if "budget" in record.facts else ""
+    return f"This run is {', '.join(parts)}.{spent}"
 
 
 def _stages(record: RunRecord) -> Iterable[ReportSection]:
@@ -376,9 +384,9 @@ def _listed(parts: Mapping[str, object]) -> str:
 def _stage_times(stages: Sequence[StageRow]) -> Figure:
     seconds = [stage.seconds for stage in stages]
     bars = Bars(range(len(stages)), seconds, texts=tuple(f"{time:,.1f} s" for time in seconds))
-    axis = Axis("seconds", low=0, high=max([*seconds, 0.1]) * 1.15)
+    axis = Axis("wall time (seconds)", low=0, high=max([*seconds, 0.1]) * 1.15)
     panel = Panel((bars,), axis, rows=tuple(stage.name for stage in stages))
-    return Figure("Wall time by stage, all drivers together.", (panel,))
+    return Figure("Wall time by stage, all drivers together.", (panel,), title="Time by stage")
 
 
 def _level_times(levels: Mapping[str, Mapping[str, float]]) -> Figure:
@@ -389,6 +397,6 @@ def _level_times(levels: Mapping[str, Mapping[str, float]]) -> Figure:
         texts = tuple(f"{time:,.1f} s" for time in times)
         bars.append(Bars((places + shift).tolist(), times, work, color, texts, 0.36))
     longest = max(max(each.values()) for each in levels.values())
-    panel = Panel(tuple(bars), Axis("seconds", low=0, high=max(longest, 0.1) * 1.15), rows=tuple(levels))
+    panel = Panel(tuple(bars), Axis("wall time (seconds)", low=0, high=max(longest, 0.1) * 1.15), rows=tuple(levels))
     caption = "Wall time by geolevel: measuring (with reading and promoting) and estimating."
-    return Figure(caption, (panel,), height=1.6 * len(levels), legend="right")
+    return Figure(caption, (panel,), height=1.6 * len(levels), legend="above", title="Time by geolevel")

@@ -474,9 +474,9 @@ def _distance_curves(categories: Sequence[EntityComparison]) -> Figure:
             x = [values[0].item(), *values.tolist(), largest]
             curves.append(Curve(x, [0, *reached.tolist(), 1], label, color, stroke, steps=True))
         x_axis = Axis("off-spine distance (geounits)", "log", 0.9, largest * 1.15)
-        y_axis = Axis("" if panels else "share of entities", low=0, high=1.04)
+        y_axis = Axis("share of entities", low=0, high=1.04)
         panels.append(Panel(tuple(curves), x_axis, y_axis, _title(entities)))
-    return Figure(_DISTANCES, tuple(panels), legend="above")
+    return Figure(_DISTANCES, tuple(panels), legend="above", title="How far entities are off the spine")
 
 
 def _deviations(categories: Sequence[EntityComparison], budget: str) -> Figure:
@@ -488,9 +488,11 @@ def _deviations(categories: Sequence[EntityComparison], budget: str) -> Figure:
         known = known[np.isfinite(known)]
         low, high = (float(known.min() / 1.4), float(known.max() * 1.4)) if known.size else (1.0, 10.0)
         points = Curve(before[shown].tolist(), after[shown].tolist(), "", _AFTER, "none", 0, size=3.5, alpha=0.45)
-        x_axis, y_axis = (Axis(f"{side} (people)", "log", low, high) for side in ("census spine", "after"))
+        x_axis, y_axis = (Axis(f"s.d., {side} (people)", "log", low, high) for side in ("census spine", "after"))
         panels.append(Panel((points, Guide(dashed=True)), x_axis, y_axis, _title(entities)))
-    return Figure(_DEVIATIONS.format(budget=budget), tuple(panels))
+    return Figure(
+        _DEVIATIONS.format(budget=budget), tuple(panels), title="Standard deviation of the totals of entities"
+    )
 
 
 def _fan_outs(spine: SpineReport) -> Figure:
@@ -508,7 +510,7 @@ def _fan_outs(spine: SpineReport) -> Figure:
             Curve(most, at, f"{label}: largest", color, "none", 1, hollow=True),
         ]
     panel = Panel(tuple(series), Axis("children of a geounit", "log"), rows=tuple(names))
-    return Figure(_FAN_OUTS, (panel,), legend="right")
+    return Figure(_FAN_OUTS, (panel,), legend="above", title="Children of a geounit")
 
 
 def _budget_moves(moves: Sequence[LevelMove]) -> Figure:
@@ -521,7 +523,7 @@ def _budget_moves(moves: Sequence[LevelMove]) -> Figure:
         Bars((places + 0.19).tolist(), after, "after, mean over blocks", _AFTER, thickness=0.36),
     )
     panel = Panel(bars, Axis("share of the budget"), rows=tuple(move.level for move in moves))
-    return Figure(_MOVES, (panel,), legend="right")
+    return Figure(_MOVES, (panel,), legend="above", title="Where the budget went")
 
 
 def _merged_levels(before: Sequence[SpineLevelRow], after: Sequence[SpineLevelRow]) -> list[str]:

@@ -20,7 +20,7 @@ from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.samples import ClosestRow, SampleReport, closest_row, unequal_seeds_note
 from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, StatisticKind
-from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, over_runs
+from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, interval_over_runs
 from das_spark.report import CSV, JSON, PAGE, PEOPLE, PROGRAMS, Cell, Medium, ReportColumn, ReportTable, Span
 
 #: Resamples behind an interval over residuals.
@@ -84,7 +84,7 @@ def statistics_of(reports: Sequence[AccuracyReport], *, replicates: int = REPLIC
                     why,
                     None if value is None else intervals.get(kind),
                     tuple(each_run),
-                    over_runs(defined, LEVEL) if len(defined) == len(each_run) > 1 else None,
+                    interval_over_runs(defined, LEVEL) if len(defined) == len(each_run) else None,
                 )
             )
     return tuple(found)

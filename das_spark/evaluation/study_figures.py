@@ -36,7 +36,9 @@ _ROOM: Final = 0.84
 _CUT: Final = 0.025
 #: Kernel deviation, people, at least: a narrower one shows the teeth of whole numbers.
 _NARROWEST: Final = 0.5
-_POINTS: Final = 200
+_POINTS: Final = 60
+#: Fewer residuals than these are shown as dots, one each: a density would make a shape of what is none.
+_FEWEST_OF_DENSITY: Final = 20
 _FEWEST: Final = 2
 _MAXIMUM = "A maximum over a noisy curve grows as residuals get fewer: compare at equal n only."
 
@@ -63,7 +65,10 @@ def loss_figure(
                     continue
     if not curves:
         return None
-    return residuals_and_loss(curves, f"strata of {place}", _counted(reports), f" Strata: {measure}.")
+    one = next(iter(reports.values()))
+    return residuals_and_loss(
+        curves, f"strata of {one.said(place)}", _counted(reports), f" Strata: {one.said(measure)}."
+    )
 
 
 def bias_figure(reports: Mapping[str, AccuracyReport], place: str, definition: Definition) -> Figure | None:
@@ -80,7 +85,8 @@ def bias_figure(reports: Mapping[str, AccuracyReport], place: str, definition: D
         for line in report.homogeneity
         if (line.place, line.definition) == (place, definition)
     }
-    return bias_by_index(lines, f"{place}, {definition}", _counted(reports)) if lines else None
+    said = next(iter(reports.values())).said(place)
+    return bias_by_index(lines, f"{said}, {definition}", _counted(reports)) if lines else None
 
 
 def residuals_and_loss(
@@ -123,7 +129,7 @@ def residuals_and_loss(
         f"Left: number of {of} with {each} (protected minus confidential). Right: the loss "
         f"ln f(x) - ln f(x + 1); {'; or '.join(words)}. {'; '.join(lines)}. {_MAXIMUM}{more}"
     )
-    return Figure(caption, panels, legend="above")
+    return Figure(caption, panels, legend="above", title=f"Residuals and empirical privacy loss: {of}")
 
 
 def binned(residuals: Frequencies, reach: float, width: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -180,7 +186,7 @@ def trade_off(
         f"shares named, weighted by 1 / share ({sampled}). {_MAXIMUM}"
     )
     panel = Panel(tuple(series), Axis("empirical privacy loss", low=0), y_axis)
-    return Figure(caption, (panel,), height=8, legend="upper right")
+    return Figure(caption, (panel,), height=10, legend="above", title="Error against privacy loss")
 
 
 def bias_by_index(lines: Mapping[str, Mapping[int, Frequencies]], of: str, counted: str = "people") -> Figure:
@@ -196,10 +202,24 @@ def bias_by_index(lines: Mapping[str, Mapping[int, Frequencies]], of: str, count
     indices = sorted({index for line in lines.values() for index in line})
     limit = violin_limit(line.values() for line in lines.values())
     slot = _ROOM / max(1, len(lines))
-    series = []
+    series: list[Violins | Curve] = []
     for at, (label, line) in enumerate(lines.items()):
         first = (at - (len(lines) - 1) / 2) * slot
-        found = [violin(line[index], limit) for index in indices if index in line]
+        few = {index: part for index, part in line.items() if part.total < _FEWEST_OF_DENSITY}
+        dots = [
+            (first + indices.index(index), value)
+            for index, part in few.items()
+            for value in part.values.tolist()
+            if abs(value) <= limit
+        ]
+        if dots:
+            across, up = zip(*dots, strict=True)
+            series.append(Curve(across, up, "", at, "none", 0, size=3.5, alpha=0.55))
+        found = [
+            ResidualDensity(np.zeros(0), np.zeros(0), line[index].mean) if index in few else violin(line[index], limit)
+            for index in indices
+            if index in line
+        ]
         series.append(
             Violins(
                 [first + place for place, index in enumerate(indices) if index in line],
@@ -216,12 +236,13 @@ def bias_by_index(lines: Mapping[str, Mapping[int, Frequencies]], of: str, count
     x_axis = Axis("homogeneity index", ticks=ticks)
     panel = Panel((*series, Guide(y=0)), x_axis, Axis(f"residual ({counted})", low=-limit, high=limit))
     caption = (
-        f"{of}: Residuals of totals (protected minus confidential {counted}) by homogeneity index. Marks: means "
+        f"Residuals of totals (protected minus confidential {counted}) by homogeneity index. Marks: means "
         f"(bias). Violins: Gaussian kernel densities with Scott's bandwidth, {_NARROWEST:g} {counted} at least, each "
-        f"scaled to the same width, cut where at most {_CUT:.1%} of the residuals of a line lie beyond; means are over "
-        f"all. Number of residuals by index: {'; '.join(numbers)}."
+        f"scaled to the same width, of {_FEWEST_OF_DENSITY} residuals or more (dots: each value of fewer), cut where "
+        f"at most {_CUT:.1%} of the residuals of a line lie beyond; means are over all. Number of residuals by index: "
+        f"{'; '.join(numbers)}."
     )
-    return Figure(caption, (panel,), legend="above")
+    return Figure(caption, (panel,), legend="above", title=f"Bias by homogeneity index: {of}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

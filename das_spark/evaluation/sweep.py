@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from math import isfinite
 from typing import Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.accuracy import TOTAL, AccuracyReport, Entry, definitions, pool
+from das_spark.evaluation.accuracy import TOTAL, AccuracyReport, Entry, definitions, facts_together, pool
 from das_spark.evaluation.metrics import ErrorFigures
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.evaluation.samples import (
@@ -32,19 +31,24 @@ from das_spark.evaluation.samples import (
 from das_spark.evaluation.study import span_of
 from das_spark.evaluation.study_figures import TradeOffPoint, bias_figure, loss_figure, trade_off
 from das_spark.evaluation.tallies import DEFINITIONS
-from das_spark.evaluation.uncertainty import LEVEL, Interval, over_runs
+from das_spark.evaluation.uncertainty import LEVEL, Interval, interval_over_runs
 from das_spark.report import (
     CSV,
     PAGE,
     RESTRICTED,
+    STROKES,
     TERMINAL,
+    Axis,
     Block,
     Cell,
+    Curve,
     Figure,
+    Panel,
     Report,
     ReportColumn,
     ReportSection,
     ReportTable,
+    number,
     percent,
 )
 
@@ -91,6 +95,11 @@ class SweepReport:
     def lines(self) -> tuple[tuple[str, str], ...]:
         """Places and measures, in the order of the accuracy report."""
         return tuple(dict.fromkeys((point.place, point.measure) for point in self.points if point.kind == "release"))
+
+    def said(self, name: str) -> str:
+        """A query or a geolevel as people read it."""
+        report = next(iter(self.pooled.values()), None)
+        return name if report is None else report.said(name)
 
     def curve(self, kind: Literal["release", "sample"], place: str, measure: str) -> tuple[CurvePoint, ...]:
         """The points of a place and measure, in the order of budgets or shares."""
@@ -146,9 +155,7 @@ def sweep_report(
 
 def _release_point(total: Fraction, pooled: Entry, each: Sequence[Entry], settings: LossSettings) -> CurvePoint:
     loss = empirical_privacy_loss(pooled.frequencies, settings)
-    medians = [entry.figures.median_absolute for entry in each]
-    varies = len(medians) >= _TWO and all(map(isfinite, medians))
-    interval = over_runs(medians, LEVEL) if varies else None
+    interval = interval_over_runs([entry.figures.median_absolute for entry in each], LEVEL)
     return CurvePoint("release", total, pooled.place, pooled.measure, pooled.figures, loss, interval)
 
 
@@ -183,7 +190,7 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
         insecure: Whether the runs were made under test keys.
     """
     terms = definitions(sweep.counted)
-    number = sum(map(len, sweep.runs.values()))
+    made = sum(map(len, sweep.runs.values()))
     budgets = ((total, ", ".join(names)) for total, names in sweep.runs.items())
     runs = ReportTable.of("runs", "Runs", (_budget(sweep), "runs"), budgets, media=PAGE, folded=True)
     return Report(
@@ -193,7 +200,7 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
             *(ReportSection(each.title, (replace(each, title=""),), media=PAGE) for each in tables),
             ReportSection("", (_curve_table(sweep), _printed_table(sweep))),
             *(
-                ReportSection(f"{place}: {measure}", tuple(_panel(sweep, place, measure)), media=PAGE)
+                ReportSection(_line_name(sweep, place, measure), tuple(_panel(sweep, place, measure)), media=PAGE)
                 for place, measure in sweep.lines
             ),
             ReportSection("Runs", (runs,), media=PAGE),
@@ -201,7 +208,7 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
         restricted=RESTRICTED,
         notices=("INSECURE: the runs were made under test keys; nothing protects their outputs.",) if insecure else (),
         lead=(
-            f"{number} runs on one input, which cost {sweep.budget} = {sweep.cost} together. Residuals of the runs at "
+            f"{made} runs on one input, which cost {sweep.budget} = {sweep.cost} together. Residuals of the runs at "
             "a budget are pooled.",
         ),
         notes=sweep.notes,
@@ -216,7 +223,72 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
             "simple random sample": f"a share of all {sweep.counted} drawn without replacement, each weighted by "
             "1 / share; totals of all geounits, strata that somebody is in",
         },
+        facts=facts_together([report.facts for report in sweep.pooled.values()]),
+        verdict=_verdict(sweep),
+        picture=_error_by_budget(sweep),
     )
+
+
+def _verdict(sweep: SweepReport) -> str:
+    """What the budget buys at the lowest place, from the smallest to the largest."""
+    parts: list[str] = []
+    ends = ""
+    for place, measure in sweep.lines[-_TWO:]:  # total and strata of the last place
+        points = sweep.curve("release", place, measure)
+        first, last = points[0], points[-1]
+        if len(points) < _TWO or not last.figures.mean_absolute:
+            continue
+        small, large = (f"{sweep.budget} {each.size}" for each in (first, last))
+        before, after = first.figures.mean_absolute, last.figures.mean_absolute
+        text = f"from {number(round(before, 1))} to {number(round(after, 1))} {sweep.counted}"
+        parts.append(f"{_line_name(sweep, place, measure)} {text} ({percent(float(f'{after / before:.2g}'))} of it)")
+        ends = f"Mean errors at {small} and at {large}"
+    if not parts:
+        return ""
+    found = [f"{ends}: {'; '.join(parts)}."]
+    nearest = [
+        (each.size, closest.by_median_absolute)
+        for each in sweep.curve("release", *sweep.lines[-1])
+        if (closest := sweep.closest_to(each.size, *sweep.lines[-1])) and closest.by_median_absolute is not None
+    ]
+    if nearest:
+        alike = " and ".join(
+            f"one of {percent(share)} at {sweep.budget} {size}" for size, share in nearest[:: len(nearest) - 1 or 1]
+        )
+        found.append(f"{_line_name(sweep, *sweep.lines[-1])} errs as a simple random sample does: {alike}.")
+    return " ".join(found)
+
+
+def _line_name(sweep: SweepReport, place: str, measure: str) -> str:
+    return f"{sweep.said(place)}: {sweep.said(measure)}"
+
+
+def _error_by_budget(sweep: SweepReport) -> Figure | None:
+    """Mean absolute error against the budget, a line a place: totals, and strata; None where nothing can be drawn."""
+    panels = []
+    places = list(dict.fromkeys(place for place, _ in sweep.lines))
+    for totals, title in ((True, "totals"), (False, "strata")):
+        curves = []
+        for place, measure in sweep.lines:
+            points = [each for each in sweep.curve("release", place, measure) if each.figures.mean_absolute > 0]
+            if (measure == TOTAL) is totals and points:
+                at = places.index(place)
+                sizes, errors = zip(*((float(each.size), each.figures.mean_absolute) for each in points), strict=True)
+                stroke = STROKES[at % len(STROKES)]
+                curves.append(Curve(sizes, errors, sweep.said(place), at, stroke, at, size=7))
+        if curves:
+            ticks = tuple((float(total), str(total)) for total in sweep.runs)
+            x_axis = Axis(sweep.budget, "log", ticks=ticks)
+            panels.append(Panel(tuple(curves), x_axis, Axis(f"mean error ({sweep.counted})", "log"), title))
+    if not panels:
+        return None
+    strata = next((measure for _, measure in sweep.lines if measure != TOTAL), "")
+    caption = (
+        f"Mean absolute error in {sweep.counted} against {sweep.budget}, of the residuals of all runs at a budget, by "
+        f"geolevel: of totals, and of the strata ({sweep.said(strata)}). Both scales are logarithmic; what is exact is "
+        "left out."
+    )
+    return Figure(caption, tuple(panels), legend="above", title=f"What {sweep.budget} buys")
 
 
 def _closest_section(sweep: SweepReport) -> Iterator[ReportSection]:
@@ -230,8 +302,17 @@ def _closest_section(sweep: SweepReport) -> Iterator[ReportSection]:
         f"{rules} A dash: the loss is undefined. What the release holds exactly is not compared."
     )
     yield ReportSection(
-        "Closest simple random samples", (note, replace(table, title="", media=PAGE | CSV)), media=PAGE | CSV
+        "Closest simple random samples",
+        (note, replace(_said_table(sweep, table), title="", media=PAGE), replace(table, media=CSV)),
+        media=PAGE | CSV,
     )
+
+
+def _said_table(sweep: SweepReport, table: ReportTable) -> ReportTable:
+    """A table of places and measures as people read them."""
+    named = [at for at, column in enumerate(table.columns) if column.name in ("place", "measure")]
+    rows = (tuple(sweep.said(str(cell)) if at in named else cell for at, cell in enumerate(row)) for row in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def _curve_table(sweep: SweepReport) -> ReportTable:
@@ -266,7 +347,7 @@ def _printed_table(sweep: SweepReport) -> ReportTable:
         for point in sweep.curve("release", place, measure):
             closest = sweep.closest_to(point.size, place, measure)
             shares = dict.fromkeys(CLOSEST) if closest is None else asdict(closest)
-            rows.append(_point_row(point) | shares)
+            rows.append(_point_row(point) | shares | {"place": sweep.said(place), "measure": sweep.said(measure)})
     columns = (
         *("place", "measure", _budget(sweep), ("n", "counts"), ("median_absolute", "median |error|")),
         *(("p95_absolute", "95th percentile"), ("rmse", "RMSE"), ("privacy_loss", "privacy loss")),
@@ -288,8 +369,8 @@ def _panel(sweep: SweepReport, place: str, measure: str) -> Iterator[Block]:
     yield from _first_and_third(sweep, place, measure)
     reasons = [point.loss.why_undefined for point in (*release, *samples) if point.loss.value is None]
     for reason in dict.fromkeys(reasons):
-        number = reasons.count(reason)
-        yield f"Without a point in the figure: {number} (the empirical privacy loss is undefined: {reason})."
+        times = reasons.count(reason)
+        yield f"Without a point in the figure: {times} (the empirical privacy loss is undefined: {reason})."
     name = f"{place}_{measure}".replace(" ", "_")
     yield _point_table(f"release_{name}", "", _budget(sweep), release)
     if samples:
@@ -312,10 +393,16 @@ def _first_and_third(sweep: SweepReport, place: str, measure: str) -> Iterator[F
     """Figure 1 of strata, figure 3 of totals: all budgets side by side."""
     labelled = {f"{sweep.budget} {total}": pooled for total, pooled in sweep.pooled.items()}
     if measure == TOTAL:
+        if all(not entry.frequencies.absolute_sum for entry in _entries(sweep, place, measure)):
+            return  # exact: nothing to see
         drawn = [bias_figure(labelled, place, definition) for definition in DEFINITIONS]
     else:
         drawn = [loss_figure(labelled, place, measure, sweep.settings)]
     yield from (figure for figure in drawn if figure is not None)
+
+
+def _entries(sweep: SweepReport, place: str, measure: str) -> list[Entry]:
+    return [report.entry(place, measure) for report in sweep.pooled.values()]
 
 
 def _marks(points: Sequence[CurvePoint], named: Callable[[Fraction], str]) -> Iterator[TradeOffPoint]:

@@ -94,6 +94,21 @@ def over_runs(values_of_runs: Sequence[float], level: float) -> Interval:
     return student_interval(fmean(values_of_runs), error, len(values_of_runs) - 1, level)
 
 
+def interval_over_runs(values_of_runs: Sequence[float], level: float) -> Interval | None:
+    """The same where the runs can tell of one; None for one run, an undefined figure, or runs without any spread.
+
+    Two runs that agree, such as in a median of whole numbers, say nothing of how far a third one would be.
+    """
+    if len(values_of_runs) < _FEWEST_RUNS or not all(map(isfinite, values_of_runs)):
+        return None
+    return with_spread(over_runs(values_of_runs, level))
+
+
+def with_spread(interval: Interval) -> Interval | None:
+    """The interval, or None where it is a point, for no spread was seen that it could be computed from."""
+    return interval if interval.low < interval.high else None
+
+
 def student_interval(
     mean: float, standard_error: float, freedom: float, level: float, over: Varying = "runs"
 ) -> Interval:

@@ -70,6 +70,7 @@ class Recode:
     Args:
         name: How queries call it; unique in a schema.
         groups: Label and level indices of each group. Groups are disjoint and not empty; levels may be left out.
+        title: What people read in reports, such as "race in seven groups"; empty for what follows from the rest.
 
     Raises:
         QueryError: When there is no group, a group is empty, or a label or level occurs twice.
@@ -77,6 +78,7 @@ class Recode:
 
     name: str
     groups: tuple[tuple[str, tuple[int, ...]], ...]
+    title: str = ""
 
     def __post_init__(self) -> None:
         """Check name, labels and groups."""
@@ -88,6 +90,11 @@ class Recode:
             if not levels:
                 raise QueryError(f"recode {self.name!r}: group {label!r} holds no level")
         _check_unique([level for _, levels in self.groups for level in levels], f"recode {self.name!r}", "level")
+
+    @property
+    def words(self) -> str:
+        """What people read: the title, the label of a single group, or the name with blanks."""
+        return self.title or (self.labels[0] if len(self.groups) == 1 else self.name.replace("_", " "))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -122,6 +129,7 @@ class Attribute:
         name: How queries call it; unique in a schema.
         levels: The label of each level.
         recodes: Groupings of the levels that queries may name.
+        title: What people read in reports, such as "voting age"; empty for the name with blanks.
 
     Raises:
         QueryError: When there is no level, a label or recode occurs twice, or a recode does not fit the levels.
@@ -130,6 +138,7 @@ class Attribute:
     name: str
     levels: tuple[str, ...]
     recodes: tuple[Recode, ...] = ()
+    title: str = ""
 
     def __post_init__(self) -> None:
         """Check name, levels and recodes."""
@@ -140,6 +149,11 @@ class Attribute:
         _check_unique([recode.name for recode in self.recodes], f"attribute {self.name!r}", "recode")
         for recode in self.recodes:
             recode.group_of(self.size)
+
+    @property
+    def words(self) -> str:
+        """What people read: the title, or the name with blanks."""
+        return self.title or self.name.replace("_", " ")
 
     @property
     def size(self) -> int:
@@ -271,6 +285,25 @@ class Schema:
         codes = self.unravel(np.array([cell]))[0]
         pairs = zip(self.attributes, codes, strict=True)
         return ", ".join(f"{attribute.name}={attribute.levels[code]}" for attribute, code in pairs)
+
+    def words(self, text: str) -> str:
+        """Say a query as people read it.
+
+        Args:
+            text: Its spelling, as for `query`.
+
+        Returns:
+            For example ``"voting age x Hispanic or Latino x race"``; ``"every attribute"`` for the detailed query.
+
+        Raises:
+            QueryError: When a name is unknown.
+        """
+        query = self.query(text)
+        if query.name == DETAILED:
+            return "every attribute"
+        known = {axis.name: axis.words for axis in self.attributes}
+        known |= {recode.name: recode.words for axis in self.attributes for recode in axis.recodes}
+        return " x ".join(known.get(name, name) for name in split_names(query.name))
 
     def query(self, text: str) -> Query:
         """Make a query from its spelling.

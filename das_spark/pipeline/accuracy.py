@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark import __version__
 from das_spark.evaluation import (
     MEASUREMENTS,
     REPLICATES_OF_RUN,
@@ -17,9 +18,11 @@ from das_spark.evaluation import (
     study_of,
 )
 from das_spark.io.area_files import require_areas
+from das_spark.pipeline.context import is_insecure
 from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
+from das_spark.privacy import PUBLISHED_DELTA, Framework, LedgerEntry, epsilon_cks
 from das_spark.report import page
 from das_spark.spark.coverage import IntervalsOf, interval_coverage
 from das_spark.spark.evaluate import Subject, evaluate_levels
@@ -66,7 +69,10 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
     ]
     run = context.layout.run_id
     report = evaluate_levels(levels, subject, product=plan.product.name, run=run, areas=asked)
-    report = replace(report, coverage=_coverage(context.spark, plan, context.layout.public, levels))
+    insecure = is_insecure(context.key, context.measured_by)
+    facts = facts_of_run(plan, run, context.created, __version__, insecure=insecure)
+    coverage = _coverage(context.spark, plan, context.layout.public, levels)
+    report = replace(report, coverage=coverage, facts=facts)
     write_durably(restricted.accuracy_json, report.to_json())
     write_durably(restricted.accuracy_html, page(present_accuracy(report)))
     figures = {}
@@ -173,7 +179,41 @@ def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Pa
     asked = _asked(spark, run.census, named, geography.reader, geography.path)
     levels, name = pairs(spark, run, truth), run.product.name
     report = evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
-    return replace(report, coverage=_coverage(spark, run.plan, run.public, levels))
+    manifest = run.manifest
+    facts = facts_of_run(
+        run.plan,
+        manifest.run_id,
+        manifest.created,
+        str(manifest.versions.get("das_spark", "unknown")),
+        insecure=LedgerEntry.of(manifest.ledger).insecure,
+    )
+    return replace(report, coverage=_coverage(spark, run.plan, run.public, levels), facts=facts)
+
+
+def facts_of_run(plan: RunPlan, run: str, created: str, version: str, *, insecure: bool) -> dict[str, str]:
+    """What reports say of a run below their titles.
+
+    Args:
+        plan: What it did.
+        run: Its name.
+        created: When it was opened, UTC, ISO 8601.
+        version: Of das_spark, which made it.
+        insecure: Whether it was made under a test key.
+    """
+    budget = plan.budget
+    spent = f"{budget.framework.symbol} = {budget.total}"
+    if budget.framework is not Framework.PURE_DP:
+        spent += f" (epsilon {epsilon_cks(budget.total, PUBLISHED_DELTA):.3g} at delta {float(PUBLISHED_DELTA):g})"
+    else:
+        spent += " (delta = 0)"
+    return {
+        "run": run,
+        "product": f"{plan.product.title} ({plan.product.name})",
+        "made": created.replace("T", " ").removesuffix("+00:00") + " UTC",
+        "budget": spent + (", under a test key" if insecure else ""),
+        "software": f"das_spark {version}",
+        "configuration": plan.config_hash[:12],
+    }
 
 
 def _coverage(

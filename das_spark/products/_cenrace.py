@@ -35,7 +35,7 @@ def _number_of_races() -> Recode:
     for size in range(1, 7):
         levels = tuple(level for level, races in enumerate(_RACE_SETS) if len(races) == size)
         groups.append((f"{size} Race{'s' if size > 1 else ''}", levels))
-    return Recode("numraces", tuple(groups))
+    return Recode("numraces", tuple(groups), title="number of races")
 
 
 def _alone_or_with_white() -> Recode:
@@ -46,7 +46,7 @@ def _alone_or_with_white() -> Recode:
         groups.append((_SHORT[race], (_RACE_SETS.index((race,)), _RACE_SETS.index((0, race)))))
     taken = {level for _, levels in groups for level in levels}
     rest = tuple(level for level in range(len(_RACE_SETS)) if level not in taken)
-    return Recode("cenrace_7lev_two_comb", (*groups, ("Two or more races", rest)))
+    return Recode("cenrace_7lev_two_comb", (*groups, ("Two or more races", rest)), title="race with pairs of two")
 
 
 def _eleven_categories() -> Recode:
@@ -61,7 +61,7 @@ def _eleven_categories() -> Recode:
     groups += [(label, (_RACE_SETS.index(pair),)) for label, pair in zip(labels, pairs, strict=True)]
     taken = {level for _, levels in groups for level in levels}
     rest = tuple(level for level in range(len(_RACE_SETS)) if level not in taken)
-    return Recode("cenrace11cats", (*groups, ("Balance/remainder", rest)))
+    return Recode("cenrace11cats", (*groups, ("Balance/remainder", rest)), title="race in eleven groups")
 
 
 def _alone_or_in_combination(race: int) -> Recode:
@@ -73,14 +73,19 @@ CENRACE: Final = Attribute(
     "cenrace",
     tuple("-".join(_FULL[race] for race in races) for races in _RACE_SETS),
     (
-        Recode("majorRaces", _alone_and_rest(tuple(f"{name} alone" for name in _FULL), "Two or More Races")),
-        Recode("race7lev", _alone_and_rest(_SHORT, "Two or more races")),
+        Recode(
+            "majorRaces",
+            _alone_and_rest(tuple(f"{name} alone" for name in _FULL), "Two or More Races"),
+            title="race in seven groups",
+        ),
+        Recode("race7lev", _alone_and_rest(_SHORT, "Two or more races"), title="race in seven groups (short names)"),
         _alone_or_with_white(),
         _eleven_categories(),
         _number_of_races(),
-        Recode("allraces", tuple(zip(_SHORT, _ALONE, strict=True))),
+        Recode("allraces", tuple(zip(_SHORT, _ALONE, strict=True)), title="race alone"),
         Recode("tomr", (("Two or more races", _SEVERAL),)),
         *(_alone_or_in_combination(race) for race in range(6)),
         *(Recode(f"{_SHORT[race]}Alone", ((f"{_FULL[race]} alone", (race,)),)) for race in range(6)),
     ),
+    title="race",
 )

@@ -35,21 +35,29 @@ HHGQ: Final = Attribute(
     "hhgq",
     ("Household", *FACILITIES),
     (
-        Recode("hhgq_2level", (_HOUSEHOLD, ("Group Quarters", tuple(range(1, 8))))),
-        Recode("hhinstlevels", (_HOUSEHOLD, _INSTITUTIONS, _NO_INSTITUTIONS)),
-        Recode("instlevels", (_INSTITUTIONS, _NO_INSTITUTIONS)),
-        Recode("gqlevels", tuple((label, (level,)) for level, label in enumerate(FACILITIES, start=1))),
+        Recode(
+            "hhgq_2level", (_HOUSEHOLD, ("Group Quarters", tuple(range(1, 8)))), title="household or group quarters"
+        ),
+        Recode("hhinstlevels", (_HOUSEHOLD, _INSTITUTIONS, _NO_INSTITUTIONS), title="household or kind of institution"),
+        Recode("instlevels", (_INSTITUTIONS, _NO_INSTITUTIONS), title="institutional or not"),
+        Recode(
+            "gqlevels",
+            tuple((label, (level,)) for level, label in enumerate(FACILITIES, start=1)),
+            title="type of group quarters",
+        ),
         Recode("householdTotal", (_HOUSEHOLD,)),
         Recode("gqTotal", (("Total Population in Group Quarters", tuple(range(1, 8))),)),
         Recode("gqNursingTotal", (("Nursing Facilities Population Total", (3,)),)),
         Recode("instTotal", (("Institutional Population Total", (1, 2, 3, 4)),)),
         Recode("noninstTotal", (("Noninstitutionalized Population Total", (5, 6, 7)),)),
     ),
+    title="household or type of group quarters",
 )
 _VOTINGAGE: Final = Attribute(
     "votingage",
     ("17 and under", "18 and over"),
     (Recode("voting", (("18 and over", (1,)),)), Recode("nonvoting", (("17 and under", (0,)),))),
+    title="voting age",
 )
 HISPANIC: Final = Attribute(
     "hispanic",
@@ -58,6 +66,7 @@ HISPANIC: Final = Attribute(
         Recode("hispTotal", (("Hispanic or Latino", (1,)),)),
         Recode("notHispTotal", (("Not Hispanic or Latino", (0,)),)),
     ),
+    title="Hispanic origin",
 )
 #: The axes of the histogram of persons, in order: 8 x 2 x 2 x 63 cells.
 PERSON_ATTRIBUTES: Final = (HHGQ, _VOTINGAGE, HISPANIC, CENRACE)

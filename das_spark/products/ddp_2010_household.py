@@ -68,6 +68,7 @@ HHSEX: Final = Attribute(
     "hhsex",
     ("Male", "Female"),
     _recodes(male={"Male householder": (0,)}, female={"Female householder": (1,)}),
+    title="sex of householder",
 )
 _AGES: Final = (
     "15 to 24 years",
@@ -95,8 +96,11 @@ HHAGE: Final = Attribute(
         age_65to74={"65 to 74 years": (6,)},
         age_75plus={"75 years and over": (7, 8)},
     ),
+    title="age of householder",
 )
-HISP: Final = Attribute("hisp", ("Not Hispanic or Latino", "Hispanic or Latino"))
+HISP: Final = Attribute(
+    "hisp", ("Not Hispanic or Latino", "Hispanic or Latino"), title="Hispanic origin of householder"
+)
 HHRACE: Final = Attribute(
     "hhrace",
     (
@@ -109,6 +113,7 @@ HHRACE: Final = Attribute(
         "Two or More Races",
     ),
     _recodes(whiteonly={"White alone": (0,)}),
+    title="race of householder",
 )
 _SIZES: Final = (*(f"{size}-person household" for size in range(7)), "7-or-more-person household")
 SIZE: Final = Attribute(
@@ -126,6 +131,7 @@ SIZE: Final = Attribute(
         vacant={_SIZES[0]: (0,)},
         isOccupied={"Occupied household": _span(1, 7)},
     ),
+    title="household size",
 )
 _CHILDREN: Final = (
     "with own children under 6 years only",
@@ -227,6 +233,7 @@ HHTYPE: Final = Attribute(
         type4_couple_with_twochildren={"Size 4: a couple with two children": _COUPLE_WITH_BOTH},
         type4_notmulti={"Size 4: not of three generations": _NOT_MULTI_4},
     ),
+    title="household type",
 )
 _NOBODY, _AT_LEAST = "Nobody {} years and over", "Somebody {} years and over"
 
@@ -255,11 +262,13 @@ ELDERLY: Final = Attribute(
         invert_elderly2={"Oldest not of 65 to 74": (0, 1, 3)},
         invert_elderly3={"Nobody 75 or over": (0, 1, 2)},
     ),
+    title="elderly people",
 )
 MULTI: Final = Attribute(
     "multi",
     ("Not three or more generations", "Three or more generations"),
     _recodes(no_multi={"Not three or more generations": (0,)}, yes_multi={"Three or more generations": (1,)}),
+    title="multigenerational",
 )
 #: 2 x 9 x 2 x 7 x 8 x 24 x 4 x 2 = 387,072 cells.
 SCHEMA: Final = Schema("ddp_2010_household", (HHSEX, HHAGE, HISP, HHRACE, SIZE, HHTYPE, ELDERLY, MULTI))

@@ -42,10 +42,10 @@ def _ages(first: int, last: int) -> tuple[int, ...]:
     return tuple(range(first, last + 1))
 
 
-def _groups(name: str, *firsts: int) -> Recode:
+def _groups(name: str, *firsts: int, title: str = "") -> Recode:
     """All ages, in groups that begin with the given ones."""
     ends = (*(first - 1 for first in firsts[1:]), _TOP_AGE)
-    return Recode(name, tuple((age_label(*pair), _ages(*pair)) for pair in zip(firsts, ends, strict=True)))
+    return Recode(name, tuple((age_label(*pair), _ages(*pair)) for pair in zip(firsts, ends, strict=True)), title)
 
 
 def _some(name: str, label: str, *levels: int) -> Recode:
@@ -76,7 +76,7 @@ AGE: Final = Attribute(
     "age",
     tuple(age_label(age, age) for age in range(_TOP_AGE + 1)),
     (
-        _groups("votingage", 0, 18),
+        _groups("votingage", 0, 18, title="voting age"),
         _some("nonvoting", age_label(0, 17), *_ages(0, 17)),
         _some("voting", age_label(18, _TOP_AGE), *_ages(18, _TOP_AGE)),
         _groups("agecat43", 0, 18, 65),
@@ -88,7 +88,7 @@ AGE: Final = Attribute(
         _some("age_lt17gt65", "under 17 or over 65", *_NO_SOLDIERS),
     ),
 )
-CITIZEN: Final = Attribute("citizen", ("Non-citizen", "Citizen"))
+CITIZEN: Final = Attribute("citizen", ("Non-citizen", "Citizen"), title="citizenship")
 #: 8 x 2 x 116 x 2 x 63 x 2 = 467,712 cells.
 SCHEMA: Final = Schema("ddp_2010_person", (_QUARTERS, SEX, AGE, HISPANIC, CENRACE, CITIZEN))
 

@@ -110,8 +110,12 @@ HHTYPE: Final = Attribute(
             (_SIZES, _size),
         ),
         crossed("hhsize_all", (_SIZES, _size)),
-        Recode("size1_size2plus", (("Alone", _ALONE), ("Not alone", _rest(_ALONE)))),
-        Recode("minors", (("With people under 18", _MINOR), ("Nobody under 18", _rest(_MINOR)))),
+        Recode("size1_size2plus", (("Alone", _ALONE), ("Not alone", _rest(_ALONE))), title="living alone or not"),
+        Recode(
+            "minors",
+            (("With people under 18", _MINOR), ("Nobody under 18", _rest(_MINOR))),
+            title="with or without minors",
+        ),
         _only("family", "Family", _FAMILY),
         _only("nonfamily", "Nonfamily", _rest(_FAMILY)),
         _only("marriedfamily", "Married family", _MARRIED),
@@ -132,7 +136,8 @@ HHTYPE: Final = Attribute(
 TENURE: Final = Attribute(
     "hhtenshort_3lev",
     ("Owned with a mortgage", "Owned without a mortgage", "Not owned"),
-    (Recode("hhtenshort_2lev", (("Owned", (0, 1)), ("Not owned", (2,)))),),
+    (Recode("hhtenshort_2lev", (("Owned", (0, 1)), ("Not owned", (2,))), title="owned or not"),),
+    title="tenure",
 )
 #: 2 x 9 x 2 x 7 x 4 x 3 x 522 = 1,578,528 cells.
 SCHEMA: Final = Schema(

@@ -47,10 +47,10 @@ def _outside(first: int, last: int) -> tuple[int, ...]:
     return (*_span(0, first - 1), *_span(last + 1, _TOP_AGE))
 
 
-def _groups(name: str, *firsts: int) -> Recode:
+def _groups(name: str, *firsts: int, title: str = "") -> Recode:
     """All ages, in groups that begin with the given ones."""
     ends = (*(first - 1 for first in firsts[1:]), _TOP_AGE)
-    return Recode(name, tuple((age_label(*pair), _span(*pair)) for pair in zip(firsts, ends, strict=True)))
+    return Recode(name, tuple((age_label(*pair), _span(*pair)) for pair in zip(firsts, ends, strict=True)), title)
 
 
 _MEMBERS: Final = (
@@ -115,7 +115,7 @@ RELGQ: Final = Attribute(
                 ("Noninstitutionalized population", _span(33, 41)),
             ),
         ),
-        Recode("hhgq8lev", (_HOUSEHOLD, *_CLASSES)),
+        Recode("hhgq8lev", (_HOUSEHOLD, *_CLASSES), title="household or class of group quarters"),
         Recode(
             "gq_constr_groups",
             (
@@ -127,14 +127,18 @@ RELGQ: Final = Attribute(
                 ("Group quarters of all ages", (*_span(24, 30), 36)),
             ),
         ),
-        Recode("popSehsdTargetsRelship", (*_EACH_MEMBER, ("Group quarters", _span(18, 41)))),
-        Recode("relship_and_eight_level_GQ", (*_EACH_MEMBER, *_CLASSES)),
+        Recode("popSehsdTargetsRelship", (*_EACH_MEMBER, ("Group quarters", _span(18, 41))), title="relationship"),
+        Recode(
+            "relship_and_eight_level_GQ", (*_EACH_MEMBER, *_CLASSES), title="relationship or class of group quarters"
+        ),
         Recode(
             "gqlevels",
             (_HOUSEHOLD, *((label, (level,)) for level, label in enumerate(FACILITY_TYPES.values(), start=18))),
+            title="type of group quarters",
         ),
         *(Recode(_limited(*ages), ((f"{age_label(*ages)} only", levels),)) for ages, levels in _AGE_LIMITS.items()),
     ),
+    title="relationship or group quarters",
 )
 #: First ages of the groups of 5 years from 18 on, with their exceptions.
 _FROM_18: Final = (18, 20, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, *range(70, 111, 5))
@@ -143,8 +147,8 @@ AGE: Final = Attribute(
     "age",
     tuple(age_label(age, age) for age in range(_TOP_AGE + 1)),
     (
-        _groups("votingage", 0, 18),
-        _groups("age_18_64_116", 0, 18, 65),
+        _groups("votingage", 0, 18, title="voting age"),
+        _groups("age_18_64_116", 0, 18, 65, title="age: under 18, 18 to 64, 65 and over"),
         _groups("age_10_groups", 0, 3, 15, 16, 17, 18, 20, 25, 30, 35),
         _groups("age_38_groups", *range(16), *_FROM_18),
         _groups("age_40_groups", *range(18), *_FROM_18),

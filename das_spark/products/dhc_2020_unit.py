@@ -39,12 +39,20 @@ SCHEMA: Final = Schema(
             "tenvac",
             (*_TENURES, *_VACANCIES),
             (
-                Recode("vacantoccupied", (("Vacant", _VACANT_LEVELS), ("Occupied", _OCCUPIED_LEVELS))),
+                Recode(
+                    "vacantoccupied",
+                    (("Vacant", _VACANT_LEVELS), ("Occupied", _OCCUPIED_LEVELS)),
+                    title="occupied or vacant",
+                ),
                 Recode("householdTotal", (("Households", _OCCUPIED_LEVELS),)),
                 Recode("vacant", (("Vacant", _VACANT_LEVELS),)),
                 Recode("tenure", tuple((label, (level,)) for level, label in enumerate(_TENURES))),
-                Recode("tenure_2lev", (("Owned", (0, 1)), ("Not owned", (2, 3)))),
-                Recode("tenure_3lev", ((_TENURES[0], (0,)), (_TENURES[1], (1,)), ("Not owned", (2, 3)))),
+                Recode("tenure_2lev", (("Owned", (0, 1)), ("Not owned", (2, 3))), title="owned or not"),
+                Recode(
+                    "tenure_3lev",
+                    ((_TENURES[0], (0,)), (_TENURES[1], (1,)), ("Not owned", (2, 3))),
+                    title="tenure in three groups",
+                ),
                 Recode("tenure_owned", (("Owned", (0, 1)),)),
                 Recode("no_rent", ((_TENURES[3], (3,)),)),
                 Recode("vacs", tuple((label, (level,)) for level, label in enumerate(_VACANCIES, start=4))),

@@ -1,7 +1,8 @@
 """Reports as data, and one renderer for each medium.
 
 A function of another package turns numbers into a `Report`: sections of paragraphs, `ReportTable`s of raw values and
-`Figure`s (panels of curves, bars, whiskers, boxes, violins and guides, with axes and a caption). `page` makes one
+`Figure`s (panels of curves, bars, whiskers, boxes, violins, guides and regions of a map, with axes, title and caption).
+The first screen has what was found in a sentence, three figures and a picture. `page` makes one
 self-contained HTML file of it, `print_report` prints it, `csv_files` and `table_records` give its tables to programs
 (`json_text` writes records with the facts around them), `markdown_text` makes what is read as plain text. Each column
 says how people read it and which media have it, so that a table is written once. Only `figures` knows matplotlib, and
@@ -31,8 +32,11 @@ from das_spark.report.model import (
     Curve,
     Figure,
     Guide,
+    KeyFigure,
+    Legend,
     Medium,
     Panel,
+    Regions,
     Report,
     ReportColumn,
     ReportSection,
@@ -62,8 +66,11 @@ __all__ = [
     "Curve",
     "Figure",
     "Guide",
+    "KeyFigure",
+    "Legend",
     "Medium",
     "Panel",
+    "Regions",
     "Report",
     "ReportColumn",
     "ReportSection",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import io
 import re
+from bisect import bisect_right
+from dataclasses import replace
 from html import escape
+from math import isnan
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.report.model import Axis, Bars, Boxes, Curve, Figure, Guide, Panel, Stroke, Violins, Whiskers
+from das_spark.report.model import Axis, Bars, Boxes, Curve, Figure, Guide, Panel, Regions, Stroke, Violins, Whiskers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 #: Colors that colour-blind readers can tell apart: blue, vermilion, bluish green, orange, sky blue, reddish purple.
 #: Source: Okabe and Ito.
@@ -21,41 +26,144 @@ PALETTE: Final = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 _LINES: Final[Mapping[Stroke, str]] = {"none": "", "solid": "-", "dashed": "--", "dashdot": "-.", "dotted": ":"}
 _GRID: Final = "#dddddd"
+_GREY: Final = "#767676"
+#: Classes of a map, the lowest first: one hue that darkens, for it is read as more and more.
+#: Source: ColorBrewer, YlOrBr.
+RAMP: Final = ("#ffffd4", "#fee391", "#fec44f", "#fe9929", "#d95f0e", "#993404")
+_NO_VALUE: Final = "#e8e8e8"
+_BORDER: Final = "#555555"
+#: Names of colors in a page, which has others for the dark: CSS variables by color as it is drawn.
+THEMED: Final[Mapping[str, str]] = {
+    "#000000": "ink",
+    "#ffffff": "paper",
+    _GRID: "grid",
+    _GREY: "grey",
+    _BORDER: "border",
+    _NO_VALUE: "empty",
+    **{color.lower(): f"c{at}" for at, color in enumerate(PALETTE)},
+    **{color: f"r{at}" for at, color in enumerate(RAMP)},
+}
 _LEGEND_COLUMNS: Final = 4
 #: Of a single plot without rows, in rows of text.
-_HEIGHT: Final = 7
+_HEIGHT: Final = 9
+#: In inches; what is narrower has one plot a row, and fewer names side by side in its legend.
+WIDTH: Final = 10.0
+NARROW: Final = 4.4
+#: Places behind the point that coordinates keep, in points: a tenth is less than a screen shows.
+_PLACES: Final = 1
 
 
-def drawn(figure: Figure) -> str:
-    """The figure as an SVG element: text stays text, and no time or path is inside."""
+def drawn(figure: Figure, width: float = WIDTH) -> str:
+    """The figure as an SVG element: text stays text, and no time or path is inside.
+
+    Args:
+        figure: Any.
+        width: In inches; below 6, plots stand one below another.
+    """
     # The object interface: no global state, no display.
     import matplotlib as mpl  # noqa: PLC0415 - half a second that only reports should cost
     from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
 
-    number, single = len(figure.panels), len(figure.panels) == 1
-    rows = -(-number // figure.columns)
+    number, single, slim = len(figure.panels), len(figure.panels) == 1, width < WIDTH / 2
+    columns = 1 if slim else figure.columns
+    rows = -(-number // columns)
     height = figure.height or len(figure.panels[0].rows) or _HEIGHT
-    canvas = Canvas(figsize=(8, 1.4 + 0.38 * height if single else 2.6 * rows + 0.4), layout="constrained")
-    plots = list(canvas.subplots(*((1, 1) if single else (rows, figure.columns)), squeeze=False).flat)
+    canvas = Canvas(figsize=(width, 1.4 + 0.38 * height if single else 2.9 * rows + 0.4), layout="constrained")
+    plots = list(canvas.subplots(*((1, 1) if single else (rows, columns)), squeeze=False).flat)
     for axes in plots[number:]:
         axes.set_visible(False)
     for axes, panel in zip(plots, figure.panels, strict=False):
-        _plot(axes, panel)
+        _plot(axes, _slim(panel) if slim else panel)
     labelled = {label: handle for axes in plots[:number] for handle, label in _handles(axes)}
     if labelled and figure.legend != "none":
         handles, labels = list(labelled.values()), list(labelled)
-        if figure.legend == "above":
-            columns = min(len(labels), _LEGEND_COLUMNS)
-            canvas.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+        if figure.legend == "above" or (slim and figure.legend == "right"):
+            names = min(len(labels), 2 if slim else _LEGEND_COLUMNS)
+            canvas.legend(handles, labels, loc="outside upper center", ncols=names, frameon=False)
         elif figure.legend == "right":
             plots[0].legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
         else:
             plots[0].legend(handles, labels, loc=figure.legend, frameon=False)
+    _spread(canvas, plots[:number])
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "das_spark", "font.size": 10}):
         canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
+    text = re.sub(r"-?\d+\.\d{2,}", _shortened, _with_tips(text, figure))
+    text = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", re.sub(r"\s*\n\s*", " ", text))
     return text[text.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{escape(figure.alt)}" ', 1)
+
+
+def _slim(panel: Panel) -> Panel:
+    """The same for a narrow canvas: names of rows and axes on several lines, ticks at powers of ten alone."""
+    x, y = (
+        replace(
+            axis,
+            label=_folded(axis.label, letters),
+            scale="decades" if axis is panel.x and axis.scale == "log" else axis.scale,
+            ticks=tuple((place, _folded(name, _SHORT)) for place, name in axis.ticks),
+            sparse=True,
+        )
+        for axis, letters in ((panel.x, _LONG), (panel.y, _LONG))
+    )
+    return replace(panel, x=x, y=y, rows=tuple(_folded(name, _ROW) for name in panel.rows))
+
+
+#: Letters in a line of a narrow figure: of an axis, of the name of a row, of a tick.
+_LONG, _ROW, _SHORT = 44, 19, 9
+
+
+def _folded(text: str, letters: int) -> str:
+    return "\n".join(wrap(text, letters, break_long_words=False)) if len(text) > letters else text
+
+
+def _shortened(found: re.Match[str]) -> str:
+    return f"{float(found.group()):.{_PLACES}f}".rstrip("0").rstrip(".")
+
+
+def _with_tips(text: str, figure: Figure) -> str:
+    """What the regions of a map say where a pointer rests on them."""
+    tips = [tip for panel in figure.panels for one in panel.series if isinstance(one, Regions) for tip in one.texts]
+    for at, tip in enumerate(tips):
+        text = text.replace(f'<g id="{_REGION}{at}">', f'<g id="{_REGION}{at}"><title>{escape(tip)}</title>', 1)
+    return text
+
+
+#: Where a text may stand beside its point, in points across and up, and its side; the first that is free is taken.
+_BESIDE: Final = ((5, 5, "left"), (-5, 5, "right"), (5, -12, "left"), (-5, -12, "right"), (0, 12, "center"))
+
+
+def _spread(canvas: Canvas, plots: Sequence[Axes]) -> None:
+    """Move texts beside points to where they cover nothing; one without a free place is left out."""
+    from matplotlib.text import Annotation  # noqa: PLC0415
+    from matplotlib.transforms import Bbox  # noqa: PLC0415
+
+    if not any(isinstance(each, Annotation) for axes in plots for each in axes.texts):
+        return
+    canvas.draw_without_rendering()  # the layout, which places of texts follow from
+    for axes in plots:
+        texts = [each for each in axes.texts if isinstance(each, Annotation)]
+        marks = [Bbox.from_extents(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in _marks(axes)]
+        taken: list[Bbox] = []
+        for text in texts:
+            usual = (*text.xyann, text.get_horizontalalignment())
+            for across, up, side in (usual, *_BESIDE):
+                text.set(position=(across, up), horizontalalignment=side)
+                box = text.get_window_extent()
+                if not any(box.overlaps(other) for other in (*taken, *marks)):
+                    taken.append(box)
+                    break
+            else:
+                text.remove()
+
+
+#: Half the size of a mark, in pixels of the canvas.
+_MARK: Final = 4.0
+
+
+def _marks(axes: Axes) -> list[tuple[float, float]]:
+    """Where all points of a plot are, in pixels of the canvas."""
+    return [tuple(point) for line in axes.lines for point in axes.transData.transform(line.get_xydata())]
 
 
 def _handles(axes: Axes) -> list[tuple[Artist, str]]:
@@ -63,6 +171,9 @@ def _handles(axes: Axes) -> list[tuple[Artist, str]]:
 
 
 def _plot(axes: Axes, panel: Panel) -> None:
+    if any(isinstance(one, Regions) for one in panel.series):
+        _map(axes, panel)
+        return
     across = bool(panel.rows)
     upright = not across and any(isinstance(one, Boxes | Violins) for one in panel.series)
     axes.grid(axis="y" if upright else "x", color=_GRID, linewidth=0.6)
@@ -71,7 +182,7 @@ def _plot(axes: Axes, panel: Panel) -> None:
         axes.spines[side].set_visible(False)
     _scale(axes, panel)
     for one in panel.series:
-        if not isinstance(one, Guide):
+        if not isinstance(one, Guide | Regions):
             _draw(axes, one, across=across)
     _limit(axes, panel.x, panel.y)
     for guide in panel.series:  # after the data, whose limits the diagonal follows
@@ -82,6 +193,42 @@ def _plot(axes: Axes, panel: Panel) -> None:
         axes.set_ylim(len(panel.rows) - 0.4, -0.6)
     if panel.title:
         axes.set_title(panel.title, fontsize=10, loc="left")
+
+
+#: Beginning of the identifiers of regions.
+_REGION: Final = "region-"
+
+
+def _map(axes: Axes, panel: Panel) -> None:
+    from matplotlib.patches import Patch, PathPatch  # noqa: PLC0415
+    from matplotlib.path import Path  # noqa: PLC0415
+
+    number = 0
+    for one in panel.series:
+        if not isinstance(one, Regions):
+            continue
+        colors = _ramp(len(one.labels))
+        for rings, value in zip(one.rings, one.values, strict=True):
+            color = _NO_VALUE if isnan(value) else colors[bisect_right(one.edges, value)]
+            shape = Path.make_compound_path(*(Path(list(zip(*ring, strict=True)), closed=True) for ring in rings))
+            patch = PathPatch(shape, facecolor=color, edgecolor=_BORDER, linewidth=0.4, gid=f"{_REGION}{number}")
+            axes.add_patch(patch)
+            number += 1
+        for color, label in zip(colors, one.labels, strict=True):
+            axes.add_patch(Patch(facecolor=color, edgecolor=_BORDER, linewidth=0.4, label=label))
+        if any(map(isnan, one.values)):
+            axes.add_patch(Patch(facecolor=_NO_VALUE, edgecolor=_BORDER, linewidth=0.4, label="no value"))
+    axes.autoscale_view()
+    axes.set_aspect(panel.aspect)
+    axes.set_axis_off()
+    if panel.title:
+        axes.set_title(panel.title, fontsize=10, loc="left")
+
+
+def _ramp(number: int) -> list[str]:
+    """Colors of so many classes, from light to dark."""
+    last = max(number - 1, 1)
+    return [RAMP[round(at * (len(RAMP) - 1) / last)] for at in range(number)]
 
 
 def _scale(axes: Axes, panel: Panel) -> None:
@@ -99,7 +246,7 @@ def _scale(axes: Axes, panel: Panel) -> None:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         elif asked.scale == "symlog":
             set_scale("symlog", linthresh=1)
-            axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 3)))
+            axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1,) if asked.sparse else (1, 3)))
             axis.set_minor_locator(NullLocator())
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         if asked.form:
@@ -116,7 +263,7 @@ def _limit(axes: Axes, x: Axis, y: Axis) -> None:
 
 
 def _color(number: int | None) -> str:
-    return "grey" if number is None else PALETTE[number % len(PALETTE)]
+    return _GREY if number is None else PALETTE[number % len(PALETTE)]
 
 
 def _draw(axes: Axes, one: Curve | Bars | Whiskers | Boxes | Violins, *, across: bool) -> None:
@@ -165,7 +312,7 @@ def _curve(axes: Axes, one: Curve) -> None:
     beside, side = ((-4, -11), "right") if one.below else ((5, 5), "left")
     for x, y, text in zip(one.x, one.y, one.texts, strict=False):
         words = axes.annotate(text, (x, y), beside, textcoords="offset points", fontsize=8)
-        words.set(color=color, horizontalalignment=side)
+        words.set(horizontalalignment=side)
 
 
 def _boxes(axes: Axes, one: Boxes, *, across: bool) -> None:

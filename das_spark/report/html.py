@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
 
-from das_spark.report.figures import drawn
-from das_spark.report.model import Cell, Figure, Report, ReportColumn, ReportTable, Span
+from das_spark.report.figures import NARROW, PALETTE, RAMP, THEMED, WIDTH, drawn
+from das_spark.report.model import Cell, Figure, Report, ReportColumn, ReportSection, ReportTable, Span
 from das_spark.report.text import shown
+
+#: A page with more sections than these has a list of them.
+_MANY_SECTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A section with the name that links lead to."""
+
+    anchor: str
+    level: int
+    title: str
+    blocks: tuple[object, ...]
 
 
 def page(report: Report) -> str:
     """Render the page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only reports pay for it
 
-    numbers = iter(range(1, 10_000))
+    numbers = count(1)
     template = Environment(
         loader=PackageLoader("das_spark.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     ).get_template("page.html")
+    sections = list(_sections(report))
+    listed = [each for each in sections if each.title]
     return template.render(
         report=report,
-        sections=[section for section in report.sections if "page" in section.media and _has_content(section.blocks)],
-        svg=lambda figure: _drawn_apart(figure, next(numbers)),
+        sections=sections,
+        contents=listed if sum(each.level == 2 for each in listed) > _MANY_SECTIONS else [],  # noqa: PLR2004
+        colors={f"c{at}": color for at, color in enumerate(PALETTE)} | {f"r{at}": each for at, each in enumerate(RAMP)},
+        svg=lambda figure, narrow=False: _themed(figure, next(numbers), NARROW if narrow else WIDTH),
         kind=_kind,
         columns_and_rows=lambda table: table.for_medium("page"),
         is_text=_is_text,
@@ -28,8 +48,25 @@ def page(report: Report) -> str:
     )
 
 
-def _has_content(blocks: tuple[object, ...]) -> bool:
-    return any(_kind(block) for block in blocks)
+def _sections(report: Report) -> Iterator[_Section]:
+    """Those that the page has, with names that no table has and no two of them share."""
+    taken = {block.name for section in report.sections for block in section.blocks if isinstance(block, ReportTable)}
+    for section in _shown(report.sections):
+        name = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
+        free = next(each for each in _spellings(name) if each not in taken)
+        taken.add(free)
+        yield _Section(free, section.level, section.title, section.blocks)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    yield f"s-{name}"
+    yield from (f"s-{name}-{number}" for number in count(2))
+
+
+def _shown(sections: Iterable[ReportSection]) -> Iterator[ReportSection]:
+    """Sections with something to show; a heading stays where parts of it follow."""
+    every = [section for section in sections if "page" in section.media]
+    return (section for section in every if any(_kind(block) for block in section.blocks))
 
 
 def _kind(block: object) -> str:
@@ -39,9 +76,16 @@ def _kind(block: object) -> str:
     return "figure" if isinstance(block, Figure) else "text"
 
 
-def _drawn_apart(figure: Figure, number: int) -> str:
-    """The figure with identifiers that no other figure of the page has."""
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>f{number}-", drawn(figure))
+def _themed(figure: Figure, number: int, width: float) -> str:
+    """The figure with the colors of the page, and with identifiers that no other figure of it has."""
+    apart = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>f{number}-", drawn(figure, width))
+    apart = re.sub(r" font-family: [^;\"]*;", "", apart)  # the style sheet of the page has one for all
+    return re.sub(r"#[0-9a-f]{6}\b", lambda found: _variable(found.group()), apart, flags=re.IGNORECASE)
+
+
+def _variable(color: str) -> str:
+    name = THEMED.get(color.lower())
+    return f"var(--{name})" if name else color
 
 
 def _is_text(rows: list[list[Cell]], at: int) -> bool:

@@ -7,9 +7,11 @@ from das_spark.report.text import shown
 
 
 def markdown_text(report: Report) -> str:
-    """Title, banners, lead and notes, then the sections with their tables."""
+    """Title, banners, verdict, facts, lead and notes, then the sections with their tables."""
     lines = [f"# {report.title}", ""]
     lines += [part for text in (report.restricted, *report.notices) if text for part in (f"**{text}**", "")]
+    lines += [part for text in (report.verdict,) if text for part in (_escaped(text), "")]
+    lines += [f"- {name}: {_escaped(text)}" for name, text in report.facts.items()]
     lines += [f"- {_escaped(text)}" for text in (*report.lead, *report.notes)]
     for section in report.sections:
         if "page" in section.media:

@@ -119,6 +119,7 @@ class Axis:
     high: float | None = None  #: where it ends
     ticks: tuple[tuple[float, str], ...] = ()  #: names at positions, in place of numbers
     form: str = ""  #: format of its numbers, such as ",.0f"
+    sparse: bool = False  #: whether a "symlog" scale has ticks at powers of ten alone
 
 
 Stroke = Literal["none", "solid", "dashed", "dashdot", "dotted"]
@@ -210,7 +211,19 @@ class Guide:
     label: str = ""  #: in the legend; empty for none
 
 
-Series = Curve | Bars | Whiskers | Boxes | Violins | Guide
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Areas of a map, colored by classes of a value; drawn with one unit as long across as up."""
+
+    #: Of each region its rings, (across, up) each; holes are rings within rings.
+    rings: tuple[tuple[tuple[Values, Values], ...], ...]
+    values: Values  #: of each region; NaN for one without a value, which is drawn empty
+    edges: Values  #: between classes, ascending; a class holds its lower edge
+    labels: tuple[str, ...]  #: of each class, in the legend; one more than edges
+    texts: tuple[str, ...] = ()  #: of each region, shown where a pointer rests on it
+
+
+Series = Curve | Bars | Whiskers | Boxes | Violins | Guide | Regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +237,7 @@ class Panel:
     #: Names of rows, the first on top: then values run across, and the positions of bars, whiskers and boxes are
     #: numbers of rows.
     rows: tuple[str, ...] = ()
+    aspect: float = 1.0  #: of a map: length of a unit up over one across
 
 
 Legend = Literal["above", "right", "upper left", "upper right", "lower right", "best", "none"]
@@ -239,11 +253,13 @@ class Figure:
     height: float | None = None  #: of a single plot, in rows of text; that of its named rows, or 7, where None
     #: Where labels of series stand: above or to the right of the plots, or in the first of them.
     legend: Legend = "none"
+    title: str = ""  #: a few words above it; none where empty
 
     @property
     def alt(self) -> str:
-        """What a reader is told who does not see it: the first sentence of the caption."""
-        return self.caption.split(". ")[0].rstrip(".")
+        """What a reader is told who does not see it: title, and first sentence of the caption."""
+        first = self.caption.split(". ")[0].rstrip(".")
+        return f"{self.title}. {first}" if self.title else first
 
 
 Block = str | ReportTable | Figure
@@ -260,6 +276,15 @@ class ReportSection:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """One of the few numbers that the first screen of a page shows large."""
+
+    value: str  #: as people read it, such as "3.1"
+    unit: str  #: what it counts
+    meaning: str  #: of what, and how it was computed, in one sentence
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A report."""
 
@@ -272,6 +297,11 @@ class Report:
     lead: tuple[str, ...] = ()  #: paragraphs below the title
     notes: tuple[str, ...] = ()  #: sentences that a reader must know
     definitions: Mapping[str, str] = field(default_factory=dict)  #: terms and their meaning, with units
+    #: What it is about, below the title: run, product, date, version, budget.
+    facts: Mapping[str, str] = field(default_factory=dict)
+    verdict: str = ""  #: the answer in one or two sentences, computed from what the report holds
+    key_figures: tuple[KeyFigure, ...] = ()  #: three at most, below the verdict
+    picture: Figure | None = None  #: beside the key figures
 
     def tables(self, medium: Medium) -> list[ReportTable]:
         """The tables that a medium has."""

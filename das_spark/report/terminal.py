@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 def print_report(report: Report, out: Console) -> None:
-    """Banners, title and lead, tables that the terminal has, and notes."""
+    """Banners, title, verdict and lead, tables that the terminal has, and notes."""
     for notice in (report.restricted, *report.notices):
         if notice:
             out.print(notice, style="bold red")
     out.print(report.title, style="bold")
+    if report.verdict:
+        out.print(report.verdict)
     for paragraph in report.lead:
         out.print(paragraph)
     for section in report.sections:

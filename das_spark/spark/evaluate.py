@@ -6,8 +6,8 @@ class of population, value, frequency) that are summed, of which there are at mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -61,13 +61,16 @@ class Subject:
     queries: tuple[Query, ...] = ()  # further queries; the total is always compared
     groups: Query | None = None  # the query whose largest group is shown first; None for none
     counted: str = "people"  # what is counted, in the plural
+    words: Mapping[str, str] = field(default_factory=dict)  # query -> what people read in its place
 
     @classmethod
     def of(cls, product: Product, measured: Iterable[str]) -> Subject:
         """All that a run measures, and what every report on its product holds."""
         schema, strata = product.schema, product.strata
         queries = compared_queries(schema, measured, strata)
-        return cls(schema.query(strata), queries, demographic_groups(schema) or schema.query(strata), product.counted)
+        groups = demographic_groups(schema) or schema.query(strata)
+        words = {query.name: schema.words(query.name) for query in (schema.query(strata), *queries, groups)}
+        return cls(schema.query(strata), queries, groups, product.counted, words)
 
     def comparison(self, geolevel: str) -> Comparison:
         """What is compared in a geolevel."""
@@ -136,6 +139,7 @@ def report_of(
         next((query.name for query in queries if query == subject.groups), ""),
         subject.counted,
         tuple(chain.from_iterable(each.homogeneity for each in levels)),
+        words=subject.words,
     )
 
 

@@ -490,4 +490,4 @@ def _sa1_figure(result: AppendixResult) -> Figure:
     ends = [float(value) for value in sorted(ours)] or [0.1, 1.0]
     epsilons = Axis("epsilon", "log", ends[0] / 1.2, ends[-1] * 1.2)
     panel = Panel((*series, Guide(dashed=True)), epsilons, Axis("largest |EPL(x)|", "log"))
-    return Figure(_SA1, (panel,), height=_ROWS, legend="upper left")
+    return Figure(_SA1, (panel,), height=_ROWS, legend="above", title="Largest empirical privacy loss (EPL)")

@@ -147,6 +147,12 @@ class FlaxmanMechanism(StrEnum):
     RDPC = "RDPC"
     ADPC = "ADPC"
 
+    @property
+    def words(self) -> str:
+        """What its letters stand for, and the letters."""
+        spelt = {"G": "geometric", "R": "raked", "A": "averaged"}
+        return f"{spelt[self.value[0]]} DP count ({self.value})"
+
     def expected_share(self, levels: int) -> Fraction:
         """Empirical privacy loss as a share of epsilon, as the study reads it off its figure (for P = 4)."""
         shares = {FlaxmanMechanism.GDPC: Fraction(1), FlaxmanMechanism.ADPC: Fraction(1, 2)}
@@ -343,10 +349,10 @@ def _defined(value: float) -> float | None:
 
 _SOURCE = "A. D. Flaxman, Empirical quantification of privacy loss with examples relevant to the 2020 US Census, 2019"
 _DEFINITIONS: Final = {
-    "GDPC": "Geometric mechanism: every leaf count plus noise at epsilon.",
-    "RDPC": "Raked: every count of every level plus noise at epsilon / (J + 1); then every family of siblings is "
-    "scaled, from the top down, to sum to its parent.",
-    "ADPC": "Averaged: the mean of P geometric counts of every leaf at epsilon / P each.",
+    "GDPC": "Geometric differentially private count: every leaf count plus noise at epsilon.",
+    "RDPC": "Raked differentially private count: every count of every level plus noise at epsilon / (J + 1); then "
+    "every family of siblings is scaled, from the top down, to sum to its parent.",
+    "ADPC": "Averaged differentially private count: the mean of P geometric counts of every leaf at epsilon / P each.",
     "EPL(x)": "ln f(x) - ln f(x + 1), f the Gaussian kernel density of the residuals of all leaves (factor 0.15 of "
     "their standard deviation), x up to twice the 95th percentile of residuals. A figure of the release, no bound.",
     "plateau": "Median of |EPL(x)|.",
@@ -408,12 +414,13 @@ class FlaxmanResult(StudyResult):
         )
         return (losses,) if self.direct is None else (losses, self.direct.table(), self.direct.points())
 
-    def lead(self) -> tuple[str, str]:
+    def lead(self) -> tuple[str, ...]:
         """The source, and what was simulated."""
         settings = self.settings
         shape = " / ".join(f"{number:,}" for number in self.areas)
         return (
             f"The study: {_SOURCE}.",
+            "The mechanisms: geometric (GDPC), raked (RDPC) and averaged (ADPC) differentially private counts.",
             f"{settings.persons:,} simulated people in {shape} areas ({settings.levels} levels below the root, on "
             f"average {settings.persons / self.areas[-1]:.2f} people a leaf); {RATIOS[settings.law]}; P = "
             f"{settings.parts}; seed {settings.seed}. Nobody lives there and the key of the noise is known.",
@@ -466,7 +473,7 @@ def _row(line: LossLine) -> tuple[Cell, ...]:
 def _less_obvious(result: FlaxmanResult) -> Figure:
     compared = result.compared()
     low = float(min(result.settings.epsilons))
-    releases = {f"{line.mechanism}, epsilon {float(line.epsilon):g}": line.found for line in compared}
+    releases = {f"{line.mechanism.words}, epsilon {float(line.epsilon):g}": line.found for line in compared}
     curves = [line.found.curve for line in compared if line.found.curve is not None]
     reach = max([1.0, *(float(np.abs(curve.x).max()) for curve in curves)])
     caption, width = _LESS_OBVIOUS.format(low=low, high=2 * low), max(1, round(reach / 20))
@@ -482,14 +489,14 @@ def _direct(direct: DirectEstimate) -> Figure:
             reading = next(one for one in direct.readings if (one.mechanism, one.events) == (mechanism, events))
             ratios, stroke = reading.log_ratio, STROKES[at]
             if events == "density":
-                series.append(Curve(reading.k.tolist(), ratios.tolist(), mechanism.value, at, stroke))
+                series.append(Curve(reading.k.tolist(), ratios.tolist(), mechanism.words, at, stroke))
                 continue
             beside = (reading.k + 0.15 * (at - 1)).tolist()  # so that the bars of the three do not cover each other
             bars = _NORMAL * reading.standard_error
             series.append(Whiskers(beside, (ratios - bars).tolist(), (ratios + bars).tolist(), at, 0.8))
             series.append(Curve(beside, ratios.tolist(), color=at, stroke=stroke, marker=0, size=3))
         series += [Guide(y=level, dashed=True) for level in (-epsilon, epsilon)]
-        up = Axis("ln ratio" if not panels else "")
+        up = Axis("ln ratio")
         panels.append(Panel(tuple(series), Axis("k (people)"), up, events))
     caption = _DIRECT.format(epsilon=epsilon, replicates=direct.replicates)
-    return Figure(caption, tuple(panels), columns=3, legend="above")
+    return Figure(caption, tuple(panels), columns=3, legend="above", title="Direct estimate of the privacy loss")

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from das_spark.errors import ConfigurationError, UndefinedError
 from das_spark.evaluation import Frequencies, LossCurve, LossSettings, loss_curve
 from das_spark.privacy import DiscreteLaplace, GeounitAddresses, RunKey, StreamDomain, cumulative_table, sample
-from das_spark.report import STROKES, Axis, Curve, Figure, Guide, Panel
+from das_spark.report import STROKES, Axis, Curve, Figure, Guide, Legend, Panel
 
 Counts = NDArray[np.int64]
 
@@ -160,4 +160,5 @@ def residuals_and_curves(
     number = f"{counted} in bins of {width} people" if width > 1 else f"number of {counted}"
     left = Panel(tuple(steps), Axis("residual (people)", low=-reach, high=reach), Axis(number, low=0))
     right = Panel((*curves, *guides), Axis("x (people)", low=-reach, high=reach), Axis("EPL(x)"))
-    return Figure(caption, (left, right), legend="above" if len(releases) > 1 else "none")
+    legend: Legend = "above" if len(releases) > 1 else "none"
+    return Figure(caption, (left, right), legend=legend, title="Residuals and empirical privacy loss (EPL)")

@@ -339,12 +339,10 @@ def _difference_boxes(groups: Mapping[str, Sequence[Quintile]], counted: str, ca
             "quintile (1: smallest)" if place >= len(groups) - 2 else "",
             ticks=tuple((one.number, str(one.number)) for one in five),
         )
-        up = Axis(
-            "" if place % 2 else f"released minus true\n({counted})", low=-1.08 * reach, high=1.08 * reach, form=",g"
-        )
+        up = Axis(f"released minus true\n({counted})", low=-1.08 * reach, high=1.08 * reach, form=",g")
         boxes = Boxes([number for number, _ in shown], low, first, median, third, high, mean, color=4)
         panels.append(Panel((Guide(y=0.0, dashed=True), boxes), quintile, up, title))
-    return Figure(caption, tuple(panels))
+    return Figure(caption, tuple(panels), title=f"Released minus true {counted} by quintile")
 
 
 def _ends(one: Quintile) -> tuple[float, ...]:
@@ -372,7 +370,8 @@ def _shares_filled(reports: Sequence[OccupancyReport]) -> Figure:
         _SHARES.format(full=published.FULL_COUNTIES, counties=published.COUNTIES, share=share),
         (Panel(tuple(marks), across, rows=rows),),
         height=_ROWS * sum(map(len, levels.values())) + len(levels),
-        legend="right",
+        legend="above",
+        title="Geounits that lost their last vacant unit",
     )
 
 
@@ -380,17 +379,17 @@ def _occupancy_rates(counties: CountyRelease, arms: Sequence[str]) -> Figure:
     """Occupancy of every county against its size, in truth and in the release, a plot an arm."""
     true = counties.truth / counties.units
     panels = []
-    for place, arm in enumerate(arms):
+    for arm in arms:
         rate = counties.released[arm] / counties.units
         full = rate == 1
         series: list[Curve | Guide] = [_dots(counties.units, true, "truth", None, 0, 2.5)]
         series.append(_dots(counties.units[~full], rate[~full], "release", 0, 0, 3.5))
         series.append(_dots(counties.units[full], rate[full], "full", 1, 3, 3.5))
         low, high = 0.98 * min(true.min(), rate.min()), 1.02 * max(1.0, rate.max())
-        up = Axis("" if place % 2 else "households / housing units", low=low, high=high)
+        up = Axis("households / housing units", low=low, high=high)
         across = Axis("housing units of the county", "decades")
         panels.append(Panel((*series, Guide(y=1.0, dashed=True)), across, up, arm))
-    return Figure(_RATES, tuple(panels), legend="above")
+    return Figure(_RATES, tuple(panels), legend="above", title="Occupancy by size of the county")
 
 
 def _dots(x: Counts, y: Floats, label: str, color: int | None, marker: int, size: float) -> Curve:
@@ -410,4 +409,5 @@ def _noise_distribution(scale: Fraction) -> Figure:
     ]
     curve = Curve(x.tolist(), ((1 - ratio) / (1 + ratio) * ratio ** np.abs(x)).tolist())
     panel = Panel((curve, *guides), Axis("noise (people or households)"), Axis("probability", low=0))
-    return Figure(_NOISE.format(scale=float(scale)), (panel,), height=_HEIGHT, legend="upper right")
+    caption = _NOISE.format(scale=float(scale))
+    return Figure(caption, (panel,), height=_HEIGHT, legend="above", title="The noise of one count")

@@ -480,12 +480,16 @@ def _published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
         if points:
             across, up = zip(*points, strict=True)
             clouds.append(Curve(across, up, str(expectation), at, "none", at, alpha=0.7))
-    panel = Panel((*clouds, Guide()), Axis("published", "decades"), Axis("ours", "decades"))
+    panel = Panel(
+        (*clouds, Guide()),
+        Axis("published figure (its own unit)", "decades"),
+        Axis("our figure (the same unit)", "decades"),
+    )
     caption = (
         "Published figures (across) and ours (up), where both are above zero; people, but for privacy losses and "
         "shares. On the line both are equal. Classes: what could be expected."
     )
-    return Figure(caption, (panel,), height=_HEIGHT, legend="best")
+    return Figure(caption, (panel,), height=_HEIGHT, legend="above", title="Published figures and ours")
 
 
 def _study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator[Figure]:

@@ -158,7 +158,8 @@ def test_every_figure_of_a_class_has_a_spread_and_the_first_shown_are_few():
 
 def test_the_page_shows_queries_and_criteria_with_their_sample_sizes():
     text = accuracy_page(report())
-    assert text.count("<figcaption>") == text.count("<svg") == 4
+    assert text.count("<figcaption>") == text.count('class="broad"><svg') == 5
+    assert ">Block: mean error by population</p>" in text
     assert "Groups: race" in text
     assert "<td>all with 500 or more</td><td>30</td><td>28</td><td>93.33%</td><td>2</td>" in text
     assert "Block: by population of the geounit" in text

@@ -44,7 +44,7 @@ def report(run="first", seed=1):
 
 def test_captions_say_what_was_computed_and_every_line_is_there():
     text = accuracy_page(report())
-    assert text.count("<figcaption>") == text.count("<svg") == 2
+    assert text.count("<figcaption>") == text.count('class="broad"><svg') == 2
     assert "95th percentile of absolute residuals" in text
     assert text.count("votingage * race") >= 2
     assert "7 leaf geounits lie in no area" in text
@@ -54,7 +54,7 @@ def test_several_runs_show_their_spread():
     reports = [report("a", 1), report("b", 2)]
     text = accuracy_page(reports[0], spread(reports))
     assert "Spread over runs" in text
-    assert text.count("<svg") == 3
+    assert text.count('class="broad"><svg') == 3
 
 
 def test_errors_and_biases_stand_with_their_intervals_and_units():

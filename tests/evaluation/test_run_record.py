@@ -120,7 +120,7 @@ def test_headings_are_in_order_and_figures_are_inside():
     headings = Rows(text).headings
     assert headings[0] == "h1"
     assert set(headings[1:]) == {"h2"}
-    assert text.count("<svg") == 2
+    assert text.count('class="broad"><svg') == 2
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
     assert "<script" not in text
 

@@ -47,7 +47,7 @@ def test_json_holds_settings_findings_and_every_difference(occupancy_result):
 
 def test_the_page_stands_alone_and_shows_figures_with_captions(occupancy_result):
     shown = page(occupancy_result.report(drawn=True))
-    assert shown.count("<svg") == shown.count("<figcaption>") == 5
+    assert shown.count('class="broad"><svg') == shown.count("<figcaption>") == 5
     assert not re.findall(r'(?:src|href)="(?!#)', shown)
     assert "<script" not in shown
     for each in occupancy_result.findings:
@@ -59,6 +59,6 @@ def test_the_page_and_tables_of_a_run_say_that_they_are_restricted(occupancy_res
     run = RunOccupancy("pl94_2020_unit", "made up", occupancy_result.study.report(AS_PUBLISHED))
     report = run.report(drawn=True)
     assert "RESTRICTED" in page(report)
-    assert page(report).count("<svg") == 1 + len(run.occupancy.levels)
+    assert page(report).count('class="broad"><svg') == 1 + len(run.occupancy.levels)
     assert all("restricted" in table.title for table in report.tables("csv"))
     assert json.loads(run.to_json())["restricted"].startswith("RESTRICTED")

@@ -48,7 +48,7 @@ def test_pages_are_self_contained_and_figures_have_captions(pages: dict[str, str
     links.feed(text)
     assert all(link.startswith("#") for link in links.found)
     assert re.findall(r"url\((?!#)", text) == []
-    found = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    found = re.findall(r'(?<=class="broad">)<svg.*?</svg>', text, flags=re.DOTALL)
     assert len(found) == text.count("<figcaption>") == figures
     for figure in found:
         ElementTree.fromstring(figure)

@@ -85,7 +85,7 @@ def test_the_page_shows_tables_and_the_figures_of_the_study():
     found = Replication(compare(our_figures(runs, samples(), replicates=0)), runs)
     assert any(each.verdict is not Verdict.MISSING for each in found.comparisons)
     shown = page(found.report(drawn=True))
-    assert shown.count("<svg") == 3
+    assert shown.count('class="broad"><svg') == 3
     assert "Figure 1." in shown
     assert "Figure 3" in shown
     assert "epsilon 1/2" in shown
