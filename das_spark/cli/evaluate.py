@@ -48,6 +48,18 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             "--sample-seeds", min=1, help="Samples of every share; as many as there are runs, where not given."
         ),
     ] = None,
+    boundaries: Annotated[
+        Path | None,
+        typer.Option(
+            "--boundaries",
+            metavar="FILE",
+            help="With --out: a map of errors in these areas (GeoJSON or shapefile); tiles where not given.",
+        ),
+    ] = None,
+    boundary_key: Annotated[
+        str,
+        typer.Option("--boundary-key", metavar="NAME", help="Property of the areas that holds geocodes; else GEOID."),
+    ] = "",
     compare: Annotated[
         bool, typer.Option("--compare", help="Set the runs of two configurations (or two runs) side by side.")
     ] = False,
@@ -70,11 +82,16 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     """
     if compare and (areas is not None or samples is not None):
         raise typer.BadParameter("--compare goes with --truth, --over, --paired and --out alone")
+    if boundaries is not None and (compare or out is None):
+        raise typer.BadParameter("--boundaries goes with --out, and not with --compare")
+    if boundary_key and boundaries is None:
+        raise typer.BadParameter("--boundary-key goes with --boundaries")
     if not compare and (over is not None or paired):
         raise typer.BadParameter("--over and --paired go with --compare")
     from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
     from das_spark.evaluation import present_accuracy, present_comparison, spread  # noqa: PLC0415
-    from das_spark.pipeline import compare_runs, study_runs  # noqa: PLC0415
+    from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
+    from das_spark.pipeline import compare_runs, map_runs, study_runs  # noqa: PLC0415
     from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison  # noqa: PLC0415
     from das_spark.report import print_report  # noqa: PLC0415
 
@@ -86,11 +103,12 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         if out is not None:
             written = write_comparison(comparison, out)
     else:
+        areas_of_map = None if boundaries is None else read_boundaries(boundaries, boundary_key)
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
         reports, study = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
         spreads = spread(reports) if len(reports) > 1 else ()
         print_report(present_accuracy(study.report, spreads, study), terminal)
         if out is not None:
-            written = write_accuracy(reports, study, out)
+            written = write_accuracy(reports, study, out, map_runs(runs, truth, areas_of_map))
     if out is not None:
         terminal.print(f"\nwritten to {out} (restricted): {', '.join(written)}")

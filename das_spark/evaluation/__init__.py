@@ -5,6 +5,7 @@ A task reduces pairs of histograms to rows that add up (`tallies`); from the sum
 figures of residuals; `study` computes them with their uncertainty, `samples` sets simple random samples beside them,
 `comparison` compares two configurations, `sweep` several budgets, `spine` two spines, `run_record` what a run did.
 Each ends in one function `present_...`, which turns the numbers into a `das_spark.report.Report` for every medium.
+`error_map` places the errors of geounits on a map.
 `replicates` makes intervals of published counts from errors of runs on the run's own output.
 RESTRICTED, but for spines and replicates: residuals tell of confidential counts.
 """
@@ -25,6 +26,14 @@ from das_spark.evaluation.comparison import (
     present_comparison,
 )
 from das_spark.evaluation.coverage import MEASUREMENTS, REPLICATES_OF_RUN, TOTAL_OF, Coverage, tally_coverage
+from das_spark.evaluation.error_map import (
+    MOST_TILES,
+    Area,
+    Boundaries,
+    ErrorMap,
+    GeounitErrors,
+    map_of,
+)
 from das_spark.evaluation.metric_rows import (
     Criterion,
     HomogeneityRow,
@@ -135,6 +144,7 @@ __all__ = [
     "LOSS",
     "MARGINAL_PRODUCT",
     "MEASUREMENTS",
+    "MOST_TILES",
     "REPLICATES",
     "REPLICATES_OF_RUN",
     "SHARES",
@@ -143,6 +153,8 @@ __all__ = [
     "TOTAL_CLASSES",
     "TOTAL_OF",
     "AccuracyReport",
+    "Area",
+    "Boundaries",
     "ComparedSide",
     "Comparison",
     "Coverage",
@@ -150,11 +162,13 @@ __all__ = [
     "Draw",
     "DriverAttempt",
     "Entry",
+    "ErrorMap",
     "ErrorOffsets",
     "ErrorTally",
     "EstimatedLevel",
     "FamilyRow",
     "Frequencies",
+    "GeounitErrors",
     "HomogeneityRow",
     "Interval",
     "LogEntry",
@@ -197,6 +211,7 @@ __all__ = [
     "in_order",
     "loss_curve",
     "loss_figure",
+    "map_of",
     "method_of",
     "metric_rows_of",
     "over_runs",

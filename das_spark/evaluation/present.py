@@ -17,6 +17,7 @@ from das_spark.evaluation.accuracy import (
     headline_spreads,
 )
 from das_spark.evaluation.coverage import present_coverage
+from das_spark.evaluation.error_map import ErrorMap, present_map
 from das_spark.evaluation.headline import key_figures, picture, verdict, why_unbiased
 from das_spark.evaluation.metric_rows import ALL, Criterion, ErrorPart, HomogeneityRow, QueryErrors, by_sizes
 from das_spark.evaluation.metrics import Frequencies
@@ -82,13 +83,19 @@ _LARGEST: Final = (
 _SPREAD: Final = "Mean absolute residual in each run (dots) and its mean over the runs (squares)."
 
 
-def present_accuracy(report: AccuracyReport, spreads: Sequence[RunSpread] = (), study: Study | None = None) -> Report:
+def present_accuracy(
+    report: AccuracyReport,
+    spreads: Sequence[RunSpread] = (),
+    study: Study | None = None,
+    error_map: ErrorMap | None = None,
+) -> Report:
     """What every medium says of the accuracy of one run, or of several pooled.
 
     Args:
         report: One run, or several pooled.
         spreads: Spread over the runs, where there are several.
         study: Of the same runs: uncertainty, privacy loss, bias by homogeneity, samples; None for a report without.
+        error_map: Errors of geounits in their places; None for a report without a map.
     """
     number = len(report.runs)
     runs = f"Residuals of {number} runs pooled" if number > 1 else "One run"
@@ -96,6 +103,7 @@ def present_accuracy(report: AccuracyReport, spreads: Sequence[RunSpread] = (), 
         f"Accuracy of {report.product} ({number} run{'s' if number > 1 else ''})",
         (
             ReportSection("Error of counts", tuple(_errors_of_counts(report, study))),
+            *(() if error_map is None else (present_map(error_map),)),
             ReportSection("Errors in figures", tuple(_figures(report, spreads)), media=PAGE),
             *_errors_by_query(report),
             *_criteria(report),

@@ -1,6 +1,6 @@
 """The pipeline room: stages of a run, and the runner that goes through them."""
 
-from das_spark.pipeline.accuracy import evaluate_runs, study_runs
+from das_spark.pipeline.accuracy import evaluate_runs, map_runs, study_runs
 from das_spark.pipeline.area_intervals import (
     AreaInterval,
     IntervalSource,
@@ -35,6 +35,7 @@ __all__ = [
     "estimate_from",
     "evaluate_runs",
     "geounit_intervals",
+    "map_runs",
     "open_intervals",
     "open_source",
     "publish_measurements",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from das_spark import __version__
 from das_spark.evaluation import (
     MEASUREMENTS,
+    MOST_TILES,
     REPLICATES_OF_RUN,
     TOTAL,
     AccuracyReport,
+    Boundaries,
+    ErrorMap,
     Study,
+    map_of,
     present_accuracy,
     study_of,
 )
@@ -36,6 +41,7 @@ from das_spark.spark.finished_runs import (
     truth_of,
     truths,
 )
+from das_spark.spark.geounit_errors import geounit_errors
 from das_spark.spark.intervals import read_intervals
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.replicates import read_replicate_intervals
@@ -55,6 +61,10 @@ if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
     from das_spark.store import PublicLayout
     from das_spark.tabulation import Table
+
+
+#: Most geounits of a level that is drawn with boundaries: all tracts of a nation.
+_MOST_DRAWN: Final = 100_000
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
@@ -156,6 +166,33 @@ def report_runs(
         require_areas(areas)
     spark = session("das_spark evaluate", small=runs_fit(*(run.folder for run in runs)))
     return tuple(_report(spark, run, areas, truth) for run in runs)
+
+
+def map_runs(
+    run_folders: Sequence[Path], truth: Path | None = None, boundaries: Boundaries | None = None
+) -> ErrorMap | None:
+    """Place the errors of the totals of geounits on a map, mean over the runs. RESTRICTED.
+
+    Args:
+        run_folders: Runs of one configuration, one at least.
+        truth: A run whose confidential histograms are taken for all; those of each run where None.
+        boundaries: Areas of geounits; tiles where None.
+
+    Raises:
+        InputError: The runs were made in different ways; no area has a geocode of the run.
+        OutputError: A folder is no run, or its confidential histograms were removed.
+    """
+    runs = alike_runs(run_folders)
+    require_truths(runs, truth)
+    spark = session("das_spark evaluate", small=runs_fit(*(run.folder for run in runs)))
+    every = [pairs(spark, run, truth) for run in runs]
+    # Levels have more and more geounits; those that nobody can draw are not brought to the driver.
+    most = MOST_TILES if boundaries is None else _MOST_DRAWN
+    levels = [
+        geounit_errors(of[0].geolevel, [(pair.truth, pair.estimate) for pair in of])
+        for of in takewhile(lambda of: of[0].truth.count() <= most, zip(*every, strict=True))
+    ]
+    return map_of(levels, boundaries, runs[0].product.counted)
 
 
 def pairs(spark: SparkSession, run: FinishedRun, truth: Path | None = None) -> list[Pair]:

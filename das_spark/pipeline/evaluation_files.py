@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from das_spark.evaluation import AccuracyReport, RunComparison, Study, present_accuracy, present_comparison, spread
+from das_spark.evaluation import (
+    AccuracyReport,
+    ErrorMap,
+    RunComparison,
+    Study,
+    present_accuracy,
+    present_comparison,
+    spread,
+)
 from das_spark.report import csv_files, page, table_records
 from das_spark.store import write_texts
 
 
-def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path) -> tuple[str, ...]:
+def write_accuracy(
+    reports: Sequence[AccuracyReport], study: Study, folder: Path, error_map: ErrorMap | None = None
+) -> tuple[str, ...]:
     """Write what one configuration is like, over one run or several.
 
     Args:
         reports: One a run.
         study: Of the same runs.
         folder: Made, for its owner alone, where it is not there yet; so are the files.
+        error_map: Errors of geounits in their places; None for a page without a map.
 
     Returns:
         Names of the files: `accuracy.json` and `accuracy.html`; `statistics.restricted.csv`;
@@ -26,7 +37,7 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
     Raises:
         OutputError: The disk is full, or the folder cannot be made or written.
     """
-    found = present_accuracy(study.report, spread(reports) if len(reports) > 1 else (), study)
+    found = present_accuracy(study.report, spread(reports) if len(reports) > 1 else (), study, error_map)
     more = table_records(found.tables("json"))
     texts = {"accuracy.json": study.report.to_json(more), "accuracy.html": page(found), **csv_files(found)}
     if study.samples is not None:

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from dataclasses import replace
 from html import escape
-from math import isnan
+from math import isnan, nan
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,6 +49,7 @@ _HEIGHT: Final = 9
 #: In inches; what is narrower has one plot a row, and fewer names side by side in its legend.
 WIDTH: Final = 10.0
 NARROW: Final = 4.4
+_MAP_WIDTH: Final = 5.4
 #: Places behind the point that coordinates keep, in points: a tenth is less than a screen shows.
 _PLACES: Final = 1
 
@@ -64,6 +65,7 @@ def drawn(figure: Figure, width: float = WIDTH) -> str:
     import matplotlib as mpl  # noqa: PLC0415 - half a second that only reports should cost
     from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
 
+    width = _MAP_WIDTH if is_map(figure) else width
     number, single, slim = len(figure.panels), len(figure.panels) == 1, width < WIDTH / 2
     columns = 1 if slim else figure.columns
     rows = -(-number // columns)
@@ -79,7 +81,8 @@ def drawn(figure: Figure, width: float = WIDTH) -> str:
         handles, labels = list(labelled.values()), list(labelled)
         if figure.legend == "above" or (slim and figure.legend == "right"):
             names = min(len(labels), 2 if slim else _LEGEND_COLUMNS)
-            canvas.legend(handles, labels, loc="outside upper center", ncols=names, frameon=False)
+            size = 8.5 if is_map(figure) else 10
+            canvas.legend(handles, labels, loc="outside upper center", ncols=names, frameon=False, fontsize=size)
         elif figure.legend == "right":
             plots[0].legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
         else:
@@ -92,6 +95,11 @@ def drawn(figure: Figure, width: float = WIDTH) -> str:
     text = re.sub(r"-?\d+\.\d{2,}", _shortened, _with_tips(text, figure))
     text = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", re.sub(r"\s*\n\s*", " ", text))
     return text[text.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{escape(figure.alt)}" ', 1)
+
+
+def is_map(figure: Figure) -> bool:
+    """Whether it has regions: then it is drawn once for all widths, for it may be large."""
+    return any(isinstance(one, Regions) for panel in figure.panels for one in panel.series)
 
 
 def _slim(panel: Panel) -> Panel:
@@ -200,10 +208,10 @@ _REGION: Final = "region-"
 
 
 def _map(axes: Axes, panel: Panel) -> None:
-    from matplotlib.patches import Patch, PathPatch  # noqa: PLC0415
+    from matplotlib.patches import PathPatch  # noqa: PLC0415
     from matplotlib.path import Path  # noqa: PLC0415
 
-    number = 0
+    number, nowhere = 0, Path([(nan, nan)])  # what stands in the legend alone
     for one in panel.series:
         if not isinstance(one, Regions):
             continue
@@ -215,9 +223,9 @@ def _map(axes: Axes, panel: Panel) -> None:
             axes.add_patch(patch)
             number += 1
         for color, label in zip(colors, one.labels, strict=True):
-            axes.add_patch(Patch(facecolor=color, edgecolor=_BORDER, linewidth=0.4, label=label))
+            axes.add_patch(PathPatch(nowhere, facecolor=color, edgecolor=_BORDER, linewidth=0.4, label=label))
         if any(map(isnan, one.values)):
-            axes.add_patch(Patch(facecolor=_NO_VALUE, edgecolor=_BORDER, linewidth=0.4, label="no value"))
+            axes.add_patch(PathPatch(nowhere, facecolor=_NO_VALUE, edgecolor=_BORDER, linewidth=0.4, label="no value"))
     axes.autoscale_view()
     axes.set_aspect(panel.aspect)
     axes.set_axis_off()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from das_spark.report.figures import NARROW, PALETTE, RAMP, THEMED, WIDTH, drawn
+from das_spark.report.figures import NARROW, PALETTE, RAMP, THEMED, WIDTH, drawn, is_map
 from das_spark.report.model import Cell, Figure, Report, ReportColumn, ReportSection, ReportTable, Span
 from das_spark.report.text import shown
 
@@ -41,6 +41,7 @@ def page(report: Report) -> str:
         contents=listed if sum(each.level == 2 for each in listed) > _MANY_SECTIONS else [],  # noqa: PLR2004
         colors={f"c{at}": color for at, color in enumerate(PALETTE)} | {f"r{at}": each for at, each in enumerate(RAMP)},
         svg=lambda figure, narrow=False: _themed(figure, next(numbers), NARROW if narrow else WIDTH),
+        is_map=is_map,
         kind=_kind,
         columns_and_rows=lambda table: table.for_medium("page"),
         is_text=_is_text,
