@@ -26,7 +26,7 @@ from das_spark.config import RunPlan
 from das_spark.core import InProcess
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
-from das_spark.report import markdown_text
+from das_spark.report import markdown_text, page
 from das_spark.store import write_texts
 
 Floats = NDArray[np.float64]
@@ -284,7 +284,7 @@ def _standardised(one: WatchedAnswer, values: Floats) -> Floats:
 
 
 def write_audit(report: AuditReport, folder: Path) -> None:
-    """Write audit.json and audit.md.
+    """Write audit.json, audit.md and audit.html.
 
     Args:
         report: The audit.
@@ -293,4 +293,6 @@ def write_audit(report: AuditReport, folder: Path) -> None:
     Raises:
         OutputError: The disk is full or the place cannot be written.
     """
-    write_texts(folder, {"audit.json": report.to_json(), "audit.md": markdown_text(present_audit(report))})
+    found = present_audit(report)
+    texts = {"audit.json": report.to_json(), "audit.md": markdown_text(found), "audit.html": page(found)}
+    write_texts(folder, texts)

@@ -11,7 +11,7 @@ from typing import Final
 from das_spark.audit.claim import Claim
 from das_spark.audit.events import KINDS
 from das_spark.audit.judgement import JudgedEvent, Judgement
-from das_spark.report import PEOPLE, Report, ReportSection, ReportTable
+from das_spark.report import PEOPLE, Axis, Bars, Figure, Guide, Panel, Report, ReportSection, ReportTable
 
 SCHEMA_VERSION: Final = 1
 SYNTHETIC: Final = (
@@ -204,9 +204,36 @@ def present_audit(audit: AuditReport) -> Report:
             ReportSection("Power", (_power(audit.power),)),
         ),
         notices=(audit.verdict,) if audit.convicts else (),
-        lead=(*(() if audit.convicts else (audit.verdict,)), _claim(audit), _bound(audit), *audit.inputs),
+        verdict=audit.verdict,
+        picture=_proven(audit),
+        lead=(_claim(audit), _bound(audit), *audit.inputs),
         notes=(*audit.notes, about),
     )
+
+
+#: Findings that the picture shows, those with the greatest bounds.
+_MOST_SHOWN: Final = 10
+_LETTERS: Final = 48
+
+
+def _proven(audit: AuditReport) -> Figure | None:
+    """The greatest proven bounds beside the claim; None where nothing was found."""
+    found = sorted(audit.judgement.findings, key=lambda each: -each.bound)[:_MOST_SHOWN]
+    if not found:
+        return None
+    texts = [f"{each.stage}, {each.pair}: {each.event.text}" for each in found]
+    rows = tuple(text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..." for text in texts)
+    bounds = [max(each.bound, 0.0) for each in found]
+    claimed, currency = float(audit.claim.total), audit.claim.currency
+    bars = Bars(range(len(found)), bounds, texts=tuple(f"{bound:.3g}" for bound in bounds))
+    guide = Guide(x=claimed, dashed=True, color=1, label=f"claimed: {currency} = {audit.claim.total}")
+    axis = Axis(f"privacy loss ({currency})", low=0, high=1.15 * max(claimed, *bounds))
+    caption = (
+        f"The {len(found)} events with the greatest proven bounds on {currency}. A bar to the right of the dashed line "
+        "would convict; bars say what was proven, and are no estimate of the loss."
+    )
+    panel = Panel((bars, guide), axis, rows=rows)
+    return Figure(caption, (panel,), legend="above", title="Proven and claimed privacy loss")
 
 
 def _findings(findings: Sequence[JudgedEvent]) -> ReportTable:

@@ -51,7 +51,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         str | None, typer.Option("--test-key", metavar="TEXT", help="INSECURE: keys from a text, to repeat an audit.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write audit.json and audit.md there.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Write audit.json, audit.md and audit.html there.")
     ] = None,
     structure: Annotated[
         bool,
@@ -87,7 +87,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     written = ""
     if out is not None:
         write_audit(report, out)
-        written = f"{out}: audit.json, audit.md"
+        written = f"{out}: audit.json, audit.md, audit.html"
     print_found(report.to_json, partial(present_audit, report), written, as_json=as_json)
     if report.convicts:
         raise typer.Exit(1)
@@ -113,6 +113,6 @@ def _audit_structure(
             terminal.print(f"{each.path}: {each.what} (in the run with {each.variant})")
         terminal.print(report.verdict, style="bold red" if report.convicts else "bold")
         if out is not None:
-            terminal.print(f"written to {out}: structure.json, structure.md")
+            terminal.print(f"written to {out}: structure.json, structure.md, structure.html")
     if report.convicts:
         raise typer.Exit(1)

@@ -75,6 +75,9 @@ def show(
             "--page", metavar="FILE", help="Write the run as one HTML page; RUN/public gives a page for everybody."
         ),
     ] = None,
+    statement: Annotated[
+        Path | None, typer.Option("--statement", metavar="FILE", help="Write the privacy statement as one HTML page.")
+    ] = None,
 ) -> None:
     """Show what a run did, or what of it is confidential.
 
@@ -87,8 +90,11 @@ def show(
     if remove and not retention:
         raise typer.BadParameter("--remove goes with --retention")
     out, place = console(), place_of_run(run)
+    if statement is not None:
+        _write_statement(place, statement, out)
     if page is not None:
         _write_page(place, page, out)
+    if page is not None or statement is not None:
         return
     if restricted:
         _show_restricted(place, out)
@@ -119,6 +125,18 @@ def _write_page(run: AnyPlace, page: Path, out: Console) -> None:
 
     record = page_of(run, page)
     out.print(f"{page}: run {record.run_id}, {record.state}{' (RESTRICTED)' if record.restricted else ''}")
+
+
+def _write_statement(run: AnyPlace, page: Path, out: Console) -> None:
+    """Write the privacy statement as a page, and say where it is."""
+    from das_spark.report import markdown_page  # noqa: PLC0415
+    from das_spark.store import open_public, write_durably  # noqa: PLC0415
+
+    text = open_public(run).privacy_statement
+    if not text.is_file():
+        raise OutputError(f"{text}: is not there", hint="finish the run first")
+    write_durably(page, markdown_page(text.read_text(encoding="utf-8")), mode=0o666)
+    out.print(f"{page}: privacy statement of {run}")
 
 
 def _show_restricted(run: AnyPlace, out: Console) -> None:

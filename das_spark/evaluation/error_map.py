@@ -115,9 +115,9 @@ def map_of(levels: Sequence[GeounitErrors], boundaries: Boundaries | None, count
     middle = np.mean([up for shape in rings for ring in shape for _, up in ring]).item()
     drawn = sum(map(bool, rings))
     areas = sum(map(len, found.values()))
-    place = level.geolevel.replace("_", " ")
+    place, file = level.geolevel.replace("_", " "), boundaries.source.rpartition("/")[2]
     note = (
-        f"{drawn:,} of {len(level.geocodes):,} geounits of {place} have a boundary in {boundaries.source.rpartition('/')[2]} (by its "
+        f"{drawn:,} of {len(level.geocodes):,} geounits of {place} have a boundary in {file} (by its "
         f"property {name}); {len(codes) - areas:,} other areas of the file are not drawn."
     )
     return ErrorMap(level, counted, rings, 1 / cos(radians(middle)) if boundaries.degrees else 1.0, note)

@@ -31,6 +31,7 @@ from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
+from das_spark.report import markdown_page
 from das_spark.spark.session import ONE_TASK, temporary_properties
 from das_spark.store import write_texts
 
@@ -180,8 +181,10 @@ def audit_structure(
 
 
 def write_structure(report: StructureReport, folder: Path) -> None:
-    """Write structure.json and structure.md."""
-    write_texts(folder, {"structure.json": report.to_json(), "structure.md": report.to_markdown()})
+    """Write structure.json, structure.md and structure.html."""
+    text = report.to_markdown()
+    texts = {"structure.json": report.to_json(), "structure.md": text, "structure.html": markdown_page(text)}
+    write_texts(folder, texts)
 
 
 def _carry_out(plan: RunPlan | JointPlan, place: Path, variant: Variant, spark: SparkSession) -> None:

@@ -2,16 +2,16 @@
 
 A function of another package turns numbers into a `Report`: sections of paragraphs, `ReportTable`s of raw values and
 `Figure`s (panels of curves, bars, whiskers, boxes, violins, guides and regions of a map, with axes, title and caption).
-The first screen has what was found in a sentence, three figures and a picture. `page` makes one
-self-contained HTML file of it, `print_report` prints it, `csv_files` and `table_records` give its tables to programs
-(`json_text` writes records with the facts around them), `markdown_text` makes what is read as plain text. Each column
-says how people read it and which media have it, so that a table is written once. Only `figures` knows matplotlib, and
-only `html` the template.
+The first screen has what was found in a sentence, three figures and a picture. `page` makes one self-contained HTML
+file of it, `print_report` prints it, `csv_files` and `table_records` give its tables to programs (`json_text` writes
+records with the facts around them), `markdown_text` makes what is read as plain text, and `markdown_page` a page of
+such a text. Each column says how people read it and which media have it, so that a table is written once. Only
+`figures` knows matplotlib, and only `html` the template.
 """
 
 from das_spark.report.figures import drawn
 from das_spark.report.files import csv_files, csv_text
-from das_spark.report.html import page
+from das_spark.report.html import markdown_page, page
 from das_spark.report.json import json_text, records, table_records
 from das_spark.report.markdown import markdown_text
 from das_spark.report.model import (
@@ -83,6 +83,7 @@ __all__ = [
     "drawn",
     "duration",
     "json_text",
+    "markdown_page",
     "markdown_text",
     "number",
     "page",

@@ -92,7 +92,8 @@ def drawn(figure: Figure, width: float = WIDTH) -> str:
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "das_spark", "font.size": 10}):
         canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
-    text = re.sub(r"-?\d+\.\d{2,}", _shortened, _with_tips(text, figure))
+    # Coordinates stand in tags; what people read stands between them, and keeps its digits.
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{2,}", _shortened, tag.group()), _with_tips(text, figure))
     text = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", re.sub(r"\s*\n\s*", " ", text))
     return text[text.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{escape(figure.alt)}" ', 1)
 

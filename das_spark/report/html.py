@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -27,17 +27,45 @@ class _Section:
 
 def page(report: Report) -> str:
     """Render the page."""
+    sections = list(_sections(report))
+    return _rendered(report, sections, [each for each in sections if each.title])
+
+
+def markdown_page(text: str) -> str:
+    """A text in Markdown as a page of the same kind: headings, paragraphs, lists, quotations and tables.
+
+    Args:
+        text: Begins with a heading of the first level, which becomes the title.
+    """
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
+    title, _, rest = text.removeprefix("# ").partition("\n")
+    # Without HTML: what stands between angle brackets in a text stays text.
+    tokens = (reader := MarkdownIt("commonmark", {"html": False}).enable("table")).parse(rest)
+    headings = [
+        (token, _Section(f"s-{at}", 2, tokens[at + 1].content, ()))
+        for at, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag == "h2"
+    ]
+    for token, section in headings:
+        token.attrSet("id", section.anchor)
+    body = reader.renderer.render(tokens, reader.options, {})
+    scrolled = '<div class="wide" tabindex="0" role="region" aria-label="table"><table class="words">'
+    body = body.replace("<table>", scrolled).replace("</table>", "</table></div>")
+    return _rendered(Report(title.strip(), ()), [], [each for _, each in headings], body)
+
+
+def _rendered(report: Report, sections: Sequence[_Section], listed: Sequence[_Section], body: str = "") -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only reports pay for it
 
     numbers = count(1)
     template = Environment(
         loader=PackageLoader("das_spark.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     ).get_template("page.html")
-    sections = list(_sections(report))
-    listed = [each for each in sections if each.title]
     return template.render(
         report=report,
         sections=sections,
+        body=body,
         contents=listed if sum(each.level == 2 for each in listed) > _MANY_SECTIONS else [],  # noqa: PLR2004
         colors={f"c{at}": color for at, color in enumerate(PALETTE)} | {f"r{at}": each for at, each in enumerate(RAMP)},
         svg=lambda figure, narrow=False: _themed(figure, next(numbers), NARROW if narrow else WIDTH),
