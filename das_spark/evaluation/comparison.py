@@ -298,9 +298,9 @@ def present_comparison(comparison: RunComparison) -> Report:
     paired = [line for line in comparison.lines if line.statistic == PAIRED and line.interval is not None]
     note = (
         "First minus second: below zero where the first has the smaller figure. A figure is the mean over the runs of "
-        f"each side. {PAIRED}: mean over geounits (and strata that have people in the truth or in a run) of the "
-        "difference of absolute residuals; where runs are not paired, difference of their sums over the mean number of "
-        "counts of a run."
+        f"each side. {_FIGURE_NAMES[PAIRED]}: mean over geounits (and strata that have people in the truth or in a "
+        "run) of the difference of absolute residuals; where runs are not paired, difference of their sums over the "
+        "mean number of counts of a run."
     )
     return Report(
         f"Two configurations of {comparison.product}",

@@ -320,6 +320,8 @@ _MOST_ROWS: Final = 50
 _MOST_PRINTED: Final = 12
 #: More points than these of a category are thinned out in a plot.
 _MOST_POINTS: Final = 1500
+#: So few are drawn larger.
+_FEW_POINTS: Final = 60
 #: Colors of the census spine and of the spine.
 _BEFORE, _AFTER = 1, 0
 
@@ -373,7 +375,20 @@ def present_spine(spine: SpineReport) -> Report:
         ),
         notes=spine.notes,
         definitions=_DEFINITIONS,
+        verdict=_verdict(spine),
     )
+
+
+def _verdict(spine: SpineReport) -> str:
+    """What the spine does to entities off it, in a sentence for each category."""
+    parts = [
+        f"{_spoken(line.category)}: {line.nearer:.0%} of {line.entities:,} are nearer to this spine than to that of "
+        f"the census and {line.farther:.0%} farther; the median distance is {line.after.median:,.4g} geounits in place "
+        f"of {line.before.median:,.4g}"
+        for line in spine.figures
+        if line.entities
+    ]
+    return f"{'. '.join(part[0].upper() + part[1:] for part in parts)}." if parts else ""
 
 
 def _spoken(category: str) -> str:
@@ -487,12 +502,19 @@ def _deviations(categories: Sequence[EntityComparison], budget: str) -> Figure:
         known = np.concatenate([before, after])
         known = known[np.isfinite(known)]
         low, high = (float(known.min() / 1.4), float(known.max() * 1.4)) if known.size else (1.0, 10.0)
-        points = Curve(before[shown].tolist(), after[shown].tolist(), "", _AFTER, "none", 0, size=3.5, alpha=0.45)
+        points = Curve(
+            before[shown].tolist(), after[shown].tolist(), "", _AFTER, "none", 0, size=_size(len(shown)), alpha=0.55
+        )
         x_axis, y_axis = (Axis(f"s.d., {side} (people)", "log", low, high) for side in ("census spine", "after"))
         panels.append(Panel((points, Guide(dashed=True)), x_axis, y_axis, _title(entities)))
     return Figure(
         _DEVIATIONS.format(budget=budget), tuple(panels), title="Standard deviation of the totals of entities"
     )
+
+
+def _size(points: int) -> float:
+    """Of marks, in points: smaller where there are many."""
+    return 6.0 if points <= _FEW_POINTS else 3.5
 
 
 def _fan_outs(spine: SpineReport) -> Figure:

@@ -245,3 +245,14 @@ def test_a_name_like_no_other_gets_the_list_without_a_guess():
     error = unknown_name("qqq", ["sex", "age"], "query 'qqq'")
     assert "did you mean" not in str(error)
     assert "known names: sex, age" in str(error)
+
+
+def test_a_query_reads_as_titles_labels_and_names():
+    race = Attribute("cenrace", ("white", "black"), (Recode("two", (("either", (0, 1)),)),), title="race")
+    schema = Schema("told", (*SCHEMA.attributes[:2], race, Attribute("unit_kind", ("a", "b"))))
+    assert schema.words("sex * cenrace") == "sex x race"
+    assert schema.words("old * two * unit_kind") == "old x either x unit kind"
+    assert schema.words("adult") == "adult", "of several groups there is no one label"
+    assert (schema.words("total"), schema.words("detailed")) == ("total", "every attribute")
+    with pytest.raises(QueryError):
+        schema.words("unknown")

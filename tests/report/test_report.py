@@ -27,7 +27,9 @@ from das_spark.report import (
     Curve,
     Figure,
     Guide,
+    KeyFigure,
     Panel,
+    Regions,
     Report,
     ReportColumn,
     ReportSection,
@@ -40,6 +42,7 @@ from das_spark.report import (
     drawn,
     duration,
     json_text,
+    markdown_page,
     markdown_text,
     page,
     print_report,
@@ -152,6 +155,48 @@ def test_identifiers_are_unique_with_several_figures():
     assert len(ids) == len(set(ids)) > 10
 
 
+FIRST = Report(
+    "First",
+    tuple(ReportSection(title, ("Text.",)) for title in ("One", "Two & two", "Three", "One")),
+    facts={"run": "r <1>", "budget": "epsilon = 1"},
+    verdict="Good to 5 % at Block.",
+    key_figures=(KeyFigure("12.5", "people", "half of the totals"),),
+    picture=BY_LEVEL,
+    definitions={"residual": "protected minus confidential"},
+)
+
+
+def test_the_first_screen_stands_before_the_contents_and_the_sections():
+    text = page(FIRST)
+    order = ["r &lt;1&gt;", 'class="verdict">Good to 5', "<b>12.5</b> people", "<figure>", "<nav", "<main>"]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert read(text).ids.count("s-one") == 1
+
+
+def test_a_page_of_many_sections_lists_them_and_links_lead_there():
+    text = page(FIRST)
+    links = re.findall(r'<a href="#([^"]+)">', text)
+    assert links == ["s-one", "s-two-two", "s-three", "s-one-2", "s-words"]
+    assert set(links) <= set(read(text).ids)
+    assert "<nav" not in page(REPORT), "two sections are seen without a list"
+
+
+def test_the_verdict_is_in_every_medium_that_is_read():
+    assert "Good to 5 % at Block." in printed(FIRST)
+    assert "Good to 5 % at Block.\n\n- run: r <1>" in markdown_text(FIRST)
+
+
+def test_a_markdown_text_makes_a_page_whose_tags_stay_text():
+    parts = "".join(f"## Part {at}\n\nText.\n\n" for at in range(5))
+    text = markdown_page(f"# Title & more\n\nRun `a`: <b>no</b>.\n\n{parts}| x | y |\n|---|---|\n| 1 | 2 |\n")
+    read(text)
+    assert "<h1>Title &amp; more</h1>" in text
+    assert "&lt;b&gt;no&lt;/b&gt;" in text
+    assert re.findall(r'<a href="#([^"]+)">Part', text) == re.findall(r'<h2 id="([^"]+)">Part', text)
+    assert re.search(r'<div class="wide"[^>]*><table class="words">.*</table></div>', text, re.DOTALL)
+
+
 def test_the_terminal_has_the_same_table_and_no_frames():
     text = printed(REPORT)
     assert "RESTRICTED: tells of confidential counts" in text
@@ -224,6 +269,63 @@ def test_every_kind_of_series_is_drawn_the_same_every_time():
     assert all(f">{word}<" in text for word in ("1,000", "100", "one", "zero", "a", "v", "w"))
     assert text == drawn(ALL_KINDS)
     assert "dc:date" not in text
+
+
+def texts_of(svg):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def test_coordinates_are_short_and_what_people_read_keeps_its_digits():
+    bars = Bars((0,), (1.0304,), texts=("1.0304",))
+    text = drawn(Figure("Of one.", (Panel((bars,), Axis("0.125 of them"), rows=("12.3456",)),)))
+    assert {"1.0304", "0.125 of them", "12.3456"} <= set(texts_of(text))
+    tags = re.findall(r"<[^>]*>", text)
+    assert not any(re.search(r"\d\.\d\d", tag) for tag in tags if "aria-label" not in tag)
+
+
+def test_names_of_points_that_would_cover_each_other_are_moved_or_left_out():
+    near = Curve((1, 1.001, 5), (1, 1.001, 5), texts=("first", "second", "third"))
+    heap = Curve([1 + at / 1e6 for at in range(40)], [1.0] * 40, texts=tuple(f"name {at}" for at in range(40)))
+    far = Curve((90,), (9,))
+    assert {"first", "second", "third"} <= set(texts_of(drawn(Figure("Two.", (Panel((near,)),)))))
+    shown = [text for text in texts_of(drawn(Figure("Many.", (Panel((heap, far)),)))) if text.startswith("name")]
+    assert 1 <= len(shown) <= 6
+
+
+def test_a_narrow_figure_has_its_plots_one_below_another_and_names_on_several_lines():
+    long = "a name that is far too long for a telephone"
+    figure = Figure("Two.", (Panel((Bars((0,), (1,)),), Axis("people"), rows=(long,)),) * 2)
+    wide, narrow = (drawn(figure, width) for width in (10.0, 4.4))
+    size = {
+        name: [float(each) for each in re.search(r'viewBox="0 0 (\S+) (\S+)"', text).groups()]
+        for name, text in (("wide", wide), ("narrow", narrow))
+    }
+    assert size["narrow"][0] < 330
+    assert size["narrow"][1] > size["narrow"][0] > 0
+    assert size["wide"][1] < size["wide"][0]
+    assert long in texts_of(wide)
+    assert long not in texts_of(narrow)
+
+
+def test_regions_are_colored_by_class_with_a_color_for_none():
+    square = ((0, 0, 1, 1, 0), (0, 1, 1, 0, 0))
+    regions = Regions(((square,),) * 3, (1.0, 5.0, nan), (2.0,), ("small", "large"), ("A: 1", "B: 5", "C"))
+    text = drawn(Figure("A map.", (Panel((regions,)),), legend="above"))
+    assert {"small", "large", "no value"} == set(texts_of(text))
+    assert re.findall(r"<title>([^<]*)</title>", text) == ["A: 1", "B: 5", "C"]
+    colors = [re.search(rf'id="region-{at}">.*?fill: (#\w+)', text).group(1) for at in range(3)]
+    assert len(set(colors)) == 3
+
+
+def test_the_page_has_the_colors_of_figures_as_names_that_the_dark_changes():
+    text = page(Report("R", (ReportSection("S", (BY_LEVEL,)),)))
+    figures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert figures
+    assert not any(re.search(r": #[0-9a-f]{6}", figure) for figure in figures)
+    named = {name for figure in figures for name in re.findall(r"var\(--(\w+)\)", figure)}
+    defined = set(re.findall(r"--(\w+):", text))
+    assert named <= defined
+    assert "c0" in named
 
 
 @pytest.mark.parametrize("number", [1, 3])
