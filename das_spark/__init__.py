@@ -85,18 +85,20 @@ def load_sweep(
     *,
     epsilon: Sequence[str | int | Fraction] = (),
     rho: Sequence[str | int | Fraction] = (),
+    vary: Sequence[str] = (),
     runs: int = 4,
     samples: Sequence[str | int | Fraction] | None = None,
     overlays: Sequence[str | Path] = (),
     settings: Sequence[str] = (),
 ) -> SweepPlan:
-    """Read a run file and lay a grid of budgets over it, checked before Spark starts.
+    """Read a run file and lay a grid of budgets and settings over it, checked before Spark starts.
 
     Args:
-        path: The TOML file; its own total is not used.
+        path: The TOML file; its own total is used only where settings vary and no budgets are named.
         epsilon: The budgets, exact: texts such as "0.25", whole numbers or fractions.
         rho: The same, where the strategy is one of zero-concentrated differential privacy.
-        runs: Runs at each budget.
+        vary: Texts `key.path=value,value`: each value with each of the others and with every budget.
+        runs: Runs at each point of the grid.
         samples: Shares of simple random samples to compare with; 5 % to 95 % where None.
         overlays: Further TOML files, each laid over what came before.
         settings: Texts `key.path=value`, applied last.
@@ -110,6 +112,7 @@ def load_sweep(
         path,
         epsilon=epsilon,
         rho=rho,
+        vary=vary,
         runs=runs,
         samples=samples,
         overlays=overlays,
@@ -180,7 +183,7 @@ def sweep(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> SweepSummary:
-    """Carry out a grid of budgets, or go on where it stopped, and compare it with simple random samples. RESTRICTED.
+    """Carry out a grid of runs, or go on where it stopped, and compare it with simple random samples. RESTRICTED.
 
     Args:
         plan: The grid, such as `load_sweep("conf/quickstart.toml", epsilon=["0.25", "1"], runs=2)`.

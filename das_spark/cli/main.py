@@ -49,7 +49,7 @@ _OWN: Final = {
     "suggest-budget": ("suggest", "suggest_budget", "Divide a budget so that what shall be exact is."),
     "run": ("runs", "run", "Read, measure, estimate, write, verify and report."),
     "estimate": ("runs", "estimate", "Estimate from measurements that exist, into a new run."),
-    "sweep": ("runs", "sweep", "Run a grid of budgets, and compare accuracy and privacy."),
+    "sweep": ("runs", "sweep", "Run a grid of budgets and settings, and compare accuracy and privacy."),
     "verify": ("results", "verify", "Check what a run has written, independently of how it was made."),
     "tabulate": ("runs", "tabulate", "Write the published tables of a finished run anew."),
     "measurements": ("runs", "measurements", "Publish the noisy measurements of a finished run."),

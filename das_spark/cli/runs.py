@@ -201,7 +201,16 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     rho: Annotated[
         str | None, typer.Option("--rho", metavar="LIST", help="The same, where the strategy is one of zCDP.")
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", metavar="NUMBER", help="Runs at each budget.")] = 4,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="KEY=LIST",
+            help="A key and its values, such as estimation.estimator=top_down,blue_down; each with every budget and "
+            "with every value of other keys. May be repeated.",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", metavar="NUMBER", help="Runs at each point of the grid.")] = 4,
     samples: Annotated[
         str | None,
         typer.Option(
@@ -215,9 +224,10 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     settings: Settings = None,
     test_key: TestKey = None,
 ) -> None:
-    """Run a grid of budgets, and compare accuracy and privacy with simple random samples. RESTRICTED results.
+    """Run a grid of budgets and settings; compare accuracy and privacy with simple random samples. RESTRICTED results.
 
-    Says what all runs cost together before it spends anything; finished runs are not run again.
+    Says what all runs cost together before it spends anything; finished runs are not run again. With --vary and without
+    budgets, each run has the total that its run file or strategy says.
 
     Example: das-spark sweep conf/quickstart.toml --epsilon 0.25,1,4 --runs 2 --out sweep
     """
@@ -227,6 +237,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         conf,
         epsilon=listed(epsilon),
         rho=listed(rho),
+        vary=vary or (),
         runs=runs,
         samples=None if samples is None else () if samples == NONE else listed(samples),
         overlays=overlay or (),

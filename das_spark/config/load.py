@@ -264,33 +264,34 @@ def merged(base: Mapping[str, Any], overlay: Mapping[str, Any], at: tuple[str, .
     return result
 
 
-def apply_setting(data: dict[str, Any], setting: str) -> None:
-    """Apply one `key.path=value` in place.
+def apply_setting(data: dict[str, Any], setting: str, option: str = "--set") -> list[str]:
+    """Apply one `key.path=value` in place, and give the parts of its key.
 
     The value is read as TOML, but decimals stay text, so that `budget.epsilon=0.25` is exactly 1/4; what is no TOML is
     text. A key with other signs than letters, digits, `_` and `-` is quoted: `budget.queries."hhgq * race"=1/2`.
     """
-    key_text, value_text = _split_setting(setting)
+    key_text, value_text = split_setting(setting, option)
     try:
         keys = _key_path(tomllib.loads(f"{key_text} = 0"))
     except tomllib.TOMLDecodeError as error:
         hint = "write key.path=value, with quotes around a key that has other signs than letters, digits, _ and -"
-        raise ConfigurationError(f"--set {setting}: {key_text!r} is not a key path", hint=hint) from error
+        raise ConfigurationError(f"{option} {setting}: {key_text!r} is not a key path", hint=hint) from error
     table = data
     for depth, key in enumerate(keys[:-1], 1):
         table = table.setdefault(key, {})
         if not isinstance(table, dict):
-            raise ConfigurationError(f"--set {setting}: {'.'.join(keys[:depth])} is not a table")
+            raise ConfigurationError(f"{option} {setting}: {'.'.join(keys[:depth])} is not a table")
     table[keys[-1]] = _setting_value(value_text)
+    return keys
 
 
-def _split_setting(setting: str) -> tuple[str, str]:
-    """Split at the first `=` that is not inside quotes."""
+def split_setting(setting: str, option: str = "--set") -> tuple[str, str]:
+    """Key and value of a `key.path=value`, split at the first `=` that is not inside quotes."""
     found = re.match(r"""((?:"[^"]*"|'[^']*'|[^="'])*)=(.*)\Z""", setting, re.DOTALL)
     key = "" if found is None else found.group(1).strip()
     if found is None or not key:
         wrong = "there is no '='" if found is None else "there is no key before the '='"
-        raise ConfigurationError(f"--set {setting}: {wrong}", hint="write key.path=value, with both quotes of a key")
+        raise ConfigurationError(f"{option} {setting}: {wrong}", hint="write key.path=value, with both quotes of a key")
     return key, found.group(2).strip()
 
 

@@ -150,21 +150,21 @@ def _part(
     tables = merged(read_tables(own), shared)
     if isinstance(tables.get("run"), dict):
         tables["run"].pop("name", None)  # the joint run has the name
-    source, acknowledged = f"{path}, part {name}", _shared_acknowledgement(data)
+    source, acknowledged = f"{path}, part {name}", shared_acknowledgement(data)
     if acknowledged is not None:
-        tables = _acknowledging(tables, acknowledged, source)
+        tables = acknowledging(tables, acknowledged, source)
     return plan_of(tables, source, files=files, named=named, earlier=earlier)
 
 
-def _shared_acknowledgement(data: dict[str, Any]) -> list[str] | None:
-    """What the joint file acknowledges for all its parts; None where each says it itself."""
+def shared_acknowledgement(data: dict[str, Any]) -> list[str] | None:
+    """What a run file acknowledges for all the runs made of it; None where nothing can be read of it."""
     section = data.get("privacy")
     names = section.get("acknowledge") if isinstance(section, dict) else None
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
 
-def _acknowledging(tables: dict[str, Any], shared: Sequence[str], source: str) -> dict[str, Any]:
-    """The tables of a part with those names of the joint file's acknowledgement that this part needs."""
+def acknowledging(tables: dict[str, Any], shared: Sequence[str], source: str) -> dict[str, Any]:
+    """The tables of a run with those names of a shared acknowledgement that this run needs."""
     run_file, _ = run_file_of(deepcopy(tables), source)
     if run_file is None:
         return tables  # is refused with all that is wrong
@@ -183,7 +183,7 @@ def _joined(data: dict[str, Any], path: Path, *, files: bool, named: bool = Fals
         earlier = {plan.product.name: str(plan.product.record) for plan in plans}
         plans.append(_part(name, data, path, earlier, files=files, named=named))
     known = {name for plan in plans for name in plan.acknowledged}
-    for name in _shared_acknowledgement(data) or ():
+    for name in shared_acknowledgement(data) or ():
         if name not in known:
             raise ConfigurationError(
                 f"{path}: {KEY}: '{name}' is acknowledged, and no part gives up anything of that name",

@@ -112,6 +112,7 @@ from das_spark.evaluation.study_figures import (
     loss_figure,
 )
 from das_spark.evaluation.sweep import (
+    GridPoint,
     SweepReport,
     present_sweep,
     sweep_report,
@@ -169,6 +170,7 @@ __all__ = [
     "FamilyRow",
     "Frequencies",
     "GeounitErrors",
+    "GridPoint",
     "HomogeneityRow",
     "Interval",
     "LogEntry",

@@ -516,6 +516,7 @@ class ClosestRow:
     samples: tuple[SamplePoint, ...]  # the same of the samples, by share
     closest: ClosestSample  # shares of the closest ones, by each rule
     total: Fraction | None = None  # budget of the release, where there are several; None for one release
+    variant: str = ""  # what else tells the release from others of a sweep
 
 
 def closest_row(
@@ -524,18 +525,20 @@ def closest_row(
     loss: float | None,
     samples: Sequence[SamplePoint],
     total: Fraction | None = None,
+    variant: str = "",
 ) -> ClosestRow | None:
     """The row of a release; None where it has no residuals, is exact (no sample is close to that), or has no sample."""
     beside = tuple(point for point in samples if not isnan(point.median_absolute))
     if not (beside and figures.n and figures.largest):
         return None
     release = (figures.median_absolute, loss)
-    return ClosestRow(*of, release, beside, closest_sample(beside, release), total)
+    return ClosestRow(*of, release, beside, closest_sample(beside, release), total, variant)
 
 
-def closest_table(lines: Iterable[ClosestRow], budget: str = "") -> ReportTable:
-    """Lines on one release, or on one at several budgets."""
+def closest_table(lines: Iterable[ClosestRow], budget: str = "", *, varied: bool = False) -> ReportTable:
+    """Lines on one release, or on one at several budgets, and where more varies under several settings."""
     columns = (
+        *(("variant",) if varied else ()),
         *(((budget, "", "exact"),) if budget else ()),
         *("place", "measure", ("median_absolute", "median abs."), ("empirical_privacy_loss", "privacy loss")),
         *((rule, heading, "percent") for rule, heading in _HEADINGS.items()),
@@ -543,6 +546,7 @@ def closest_table(lines: Iterable[ClosestRow], budget: str = "") -> ReportTable:
     )
     rows = (
         {
+            "variant": one.variant,
             budget: one.total,
             "place": one.place,
             "measure": one.measure,

@@ -162,6 +162,7 @@ class TradeOffPoint:
     loss: float  # empirical privacy loss
     error: float  # median absolute residual
     n: int  # residuals that it is computed from
+    variant: str = ""  # settings of a release, where several are compared: each has a curve of its own
 
 
 def trade_off(
@@ -170,18 +171,26 @@ def trade_off(
     """Figure 2: error against privacy loss, for a release at several budgets and for simple random samples."""
     series = []
     # Names of the samples stand below their curve, those of the release above.
-    for points, color, name in ((release, 0, "protected release"), (samples, 1, "simple random sample")):
+    curves = [(samples, 1, "simple random sample")]
+    for at, variant in enumerate(dict.fromkeys(point.variant for point in release)):
+        # The second color is that of the samples.
+        color = at if at == 0 else at + 1
+        curves.append(([each for each in release if each.variant == variant], color, variant or "protected release"))
+    for points, color, name in sorted(curves, key=lambda curve: curve[1]):
         if points:
             losses, errors = [point.loss for point in points], [point.error for point in points]
             texts = tuple(point.label for point in points)
-            series.append(Curve(losses, errors, name, color, STROKES[color], color, texts=texts, below=color == 1))
+            stroke = STROKES[color % len(STROKES)]
+            series.append(Curve(losses, errors, name, color, stroke, color, texts=texts, below=color == 1))
     # From 0 on both axes, with room for what is written below the lowest squares.
     highest = 1.05 * max((point.error for point in (*release, *samples)), default=1.0) or 1.0
     y_axis = Axis(f"median absolute residual ({counted})", low=-0.06 * highest, high=highest)
     released, sampled = (_between([point.n for point in points]) for points in (release, samples))
+    several = len({point.variant for point in release}) > 1
+    marks = "Other marks, one kind for each of the settings compared" if several else "Circles"
     caption = (
         f"Median absolute residual in {counted} against the empirical privacy loss, the largest absolute value of "
-        f"ln f(x) - ln f(x + 1); {settings_in_words(settings, counted)}. Circles, joined: the protected release at the "
+        f"ln f(x) - ln f(x + 1); {settings_in_words(settings, counted)}. {marks}, joined: the protected release at the "
         f"budgets named ({released} residuals a point). Squares, dashed: simple random samples of the "
         f"shares named, weighted by 1 / share ({sampled}). {_MAXIMUM}"
     )

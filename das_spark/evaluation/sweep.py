@@ -1,4 +1,4 @@
-"""Accuracy and privacy of one release at several budgets, beside simple random samples of the same population, as data.
+"""Accuracy and privacy of a release at several budgets and settings, beside simple random samples, as data.
 
 The comparison is that of Petti and Flaxman (2020, Gates Open Research 3:1722), figure 2 and table 1, for any release:
 median absolute residual and empirical privacy loss of the pooled residuals of all runs at a budget, in every geolevel,
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from itertools import product
+from types import MappingProxyType
 from typing import Final, Literal
 
 from das_spark.errors import InputError
@@ -53,6 +55,16 @@ from das_spark.report import (
 )
 
 _TWO: Final = 2
+#: The variants of a sweep of nothing but budgets.
+NOTHING_VARIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class GridPoint:
+    """What the runs have in common that a sweep pools: their budget, and what else varies."""
+
+    total: Fraction  # the budget, exact
+    variant: str = ""  # such as "strategy us, spine census"; empty where nothing but the budget varies
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,7 @@ class CurvePoint:
     # Mean over the runs of the median absolute residual of each, with its interval, people; None for one run and for
     # samples.
     over_runs: Interval | None = None
+    variant: str = ""  # of the release, as in `GridPoint`
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +89,28 @@ class SweepReport:
 
     product: str
     budget: str  #: what the budgets are called: epsilon or rho
-    runs: Mapping[Fraction, tuple[str, ...]]  #: budget -> names of its runs
+    runs: Mapping[GridPoint, tuple[str, ...]]  #: point of the grid -> names of its runs; by variant, budgets ascending
     points: tuple[CurvePoint, ...]  #: by kind, budget or share, then as in the accuracy report
     closest: tuple[ClosestRow, ...] = ()  #: by budget; none where there are no samples, or the release is exact
     seeds: tuple[int, ...] = ()  #: seeds of the samples
     settings: LossSettings = AS_CODED  #: how empirical privacy losses were computed
     notes: tuple[str, ...] = ()  #: sentences that a reader must know
     counted: str = "people"  #: what is counted, in the plural
-    #: Budget -> all of its runs as one, ascending.
-    pooled: Mapping[Fraction, AccuracyReport] = field(default_factory=dict)
+    #: Point of the grid -> all of its runs as one, in the order of `runs`.
+    pooled: Mapping[GridPoint, AccuracyReport] = field(default_factory=dict)
+    #: Label of each variant -> its settings in full; empty where nothing but the budget varies.
+    variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def cost(self) -> Fraction:
         """What all runs cost together, exactly."""
-        return sum((total * len(names) for total, names in self.runs.items()), Fraction(0))
+        return sum((point.total * len(names) for point, names in self.runs.items()), Fraction(0))
+
+    def label(self, point: GridPoint) -> str:
+        """What tells a point of the grid from the others: what varies, and the budget where there are several."""
+        one_budget = len({each.total for each in self.runs}) == 1
+        budget = "" if point.variant and one_budget else f"{self.budget} {point.total}"
+        return ", ".join(filter(None, (point.variant, budget)))
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
@@ -106,57 +127,66 @@ class SweepReport:
         key = (kind, place, measure)
         return tuple(point for point in self.points if (point.kind, point.place, point.measure) == key)
 
-    def closest_to(self, total: Fraction, place: str, measure: str) -> ClosestSample | None:
-        """The closest samples of a budget, place and measure; None where there are none."""
-        key = (total, place, measure)
-        return next((each.closest for each in self.closest if (each.total, each.place, each.measure) == key), None)
+    def closest_to(self, total: Fraction, place: str, measure: str, variant: str = "") -> ClosestSample | None:
+        """The closest samples of a budget, place, measure and variant; None where there are none."""
+        key = (total, place, measure, variant)
+        found = ((each.closest, (each.total, each.place, each.measure, each.variant)) for each in self.closest)
+        return next((closest for closest, of in found if of == key), None)
 
 
 def sweep_report(
-    runs: Mapping[Fraction, Sequence[AccuracyReport]],
+    runs: Mapping[Fraction, Sequence[AccuracyReport]] | Mapping[GridPoint, Sequence[AccuracyReport]],
     samples: SampleReport | None,
     budget: str,
     settings: LossSettings = AS_CODED,
+    variants: Mapping[str, tuple[str, ...]] = NOTHING_VARIES,
 ) -> SweepReport:
     """Put the runs of a sweep and the samples beside each other.
 
     Args:
-        runs: Budget -> accuracy of each of its runs, one at least.
+        runs: Budget, or point of the grid where more than the budget varies -> accuracy of each of its runs, one at
+            least.
         samples: Samples of the same population; None where nothing is to be compared with.
         budget: What the budgets are called: epsilon or rho.
         settings: How empirical privacy losses are computed.
+        variants: Label of each variant -> its settings in full, in the order of reports.
 
     Raises:
         InputError: There is no run, or reports are not about the same places and measures.
     """
     if not runs:
         raise InputError("a sweep without runs has no curve")
-    pooled = {total: pool(reports) for total, reports in runs.items()}
+    order = list(variants)
+    found = {each if isinstance(each, GridPoint) else GridPoint(each): reports for each, reports in runs.items()}
+    points = sorted(found, key=lambda each: (order.index(each.variant) if each.variant else -1, each.total))
+    pooled = {point: pool(found[point]) for point in points}
     first = next(iter(pooled.values()))
     release = [
-        _release_point(total, entry, [report.entries[row] for report in runs[total]], settings)
-        for total, report in sorted(pooled.items())
+        _release_point(point, entry, [report.entries[row] for report in found[point]], settings)
+        for point, report in pooled.items()
         for row, entry in enumerate(report.entries)
     ]
     drawn = [] if samples is None else [_sample_point(entry, settings) for entry in samples.pooled().entries]
     return SweepReport(
         product=first.product,
         budget=budget,
-        runs={total: report.runs for total, report in sorted(pooled.items())},
+        runs={point: report.runs for point, report in pooled.items()},
         points=(*release, *drawn),
         closest=tuple(_closest(release, drawn)),
         seeds=() if samples is None else samples.seeds,
         settings=settings,
         notes=tuple(dict.fromkeys(note for report in pooled.values() for note in report.notes)),
         counted=first.counted,
-        pooled=dict(sorted(pooled.items())),
+        pooled=pooled,
+        variants=variants,
     )
 
 
-def _release_point(total: Fraction, pooled: Entry, each: Sequence[Entry], settings: LossSettings) -> CurvePoint:
+def _release_point(point: GridPoint, pooled: Entry, each: Sequence[Entry], settings: LossSettings) -> CurvePoint:
     loss = empirical_privacy_loss(pooled.frequencies, settings)
     interval = interval_over_runs([entry.figures.median_absolute for entry in each], LEVEL)
-    return CurvePoint("release", total, pooled.place, pooled.measure, pooled.figures, loss, interval)
+    of = (point.total, pooled.place, pooled.measure)
+    return CurvePoint("release", *of, pooled.figures, loss, interval, point.variant)
 
 
 def _sample_point(entry: SampleEntry, settings: LossSettings) -> CurvePoint:
@@ -172,7 +202,7 @@ def _closest(release: Iterable[CurvePoint], drawn: Iterable[CurvePoint]) -> Iter
         points.setdefault((each.place, each.measure), []).append(found)
     for point in release:
         of = (point.place, point.measure)
-        line = closest_row(of, point.figures, point.loss.value, points.get(of, ()), point.size)
+        line = closest_row(of, point.figures, point.loss.value, points.get(of, ()), point.size, point.variant)
         if line is not None:
             yield line
 
@@ -191,10 +221,17 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
     """
     terms = definitions(sweep.counted)
     made = sum(map(len, sweep.runs.values()))
-    budgets = ((total, ", ".join(names)) for total, names in sweep.runs.items())
-    runs = ReportTable.of("runs", "Runs", (_budget(sweep), "runs"), budgets, media=PAGE, folded=True)
+    budgets = len({point.total for point in sweep.runs})
+    variants = f", {len(sweep.variants)} settings" if sweep.variants else ""
+    rows = (
+        {"variant": point.variant, "size": point.total, "runs": ", ".join(names)}
+        | {"settings": "; ".join(sweep.variants.get(point.variant, ()))}
+        for point, names in sweep.runs.items()
+    )
+    columns = (*_grid(sweep), "runs", *(("settings",) if sweep.variants else ()))
+    runs = ReportTable.of("runs", "Runs", columns, rows, media=PAGE, folded=True)
     return Report(
-        f"Accuracy and privacy of {sweep.product} ({len(sweep.runs)} budgets)",
+        f"Accuracy and privacy of {sweep.product} ({budgets} budget{'s' if budgets != 1 else ''}{variants})",
         (
             *_closest_section(sweep),
             *(ReportSection(each.title, (replace(each, title=""),), media=PAGE) for each in tables),
@@ -209,7 +246,7 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
         notices=("INSECURE: the runs were made under test keys; nothing protects their outputs.",) if insecure else (),
         lead=(
             f"{made} runs on one input, which cost {sweep.budget} = {sweep.cost} together. Residuals of the runs at "
-            "a budget are pooled.",
+            f"a budget{' under the same settings' if sweep.variants else ''} are pooled.",
         ),
         notes=sweep.notes,
         definitions={name: terms[name] for name in _TERMS}
@@ -238,7 +275,7 @@ def _verdict(sweep: SweepReport) -> str:
         first, last = points[0], points[-1]
         if len(points) < _TWO or not last.figures.mean_absolute:
             continue
-        small, large = (f"{sweep.budget} {each.size}" for each in (first, last))
+        small, large = (sweep.label(GridPoint(each.size, each.variant)) for each in (first, last))
         before, after = first.figures.mean_absolute, last.figures.mean_absolute
         text = f"from {number(round(before, 1))} to {number(round(after, 1))} {sweep.counted}"
         parts.append(f"{_line_name(sweep, place, measure)} {text} ({percent(float(f'{after / before:.2g}'))} of it)")
@@ -247,13 +284,14 @@ def _verdict(sweep: SweepReport) -> str:
         return ""
     found = [f"{ends}: {'; '.join(parts)}."]
     nearest = [
-        (each.size, closest.by_median_absolute)
+        (sweep.label(GridPoint(each.size, each.variant)), closest.by_median_absolute)
         for each in sweep.curve("release", *sweep.lines[-1])
-        if (closest := sweep.closest_to(each.size, *sweep.lines[-1])) and closest.by_median_absolute is not None
+        if (closest := sweep.closest_to(each.size, *sweep.lines[-1], each.variant))
+        and closest.by_median_absolute is not None
     ]
     if nearest:
         alike = " and ".join(
-            f"one of {percent(share)} at {sweep.budget} {size}" for size, share in nearest[:: len(nearest) - 1 or 1]
+            f"one of {percent(share)} at {label}" for label, share in nearest[:: len(nearest) - 1 or 1]
         )
         found.append(f"{_line_name(sweep, *sweep.lines[-1])} errs as a simple random sample does: {alike}.")
     return " ".join(found)
@@ -264,20 +302,27 @@ def _line_name(sweep: SweepReport, place: str, measure: str) -> str:
 
 
 def _error_by_budget(sweep: SweepReport) -> Figure | None:
-    """Mean absolute error against the budget, a line a place: totals, and strata; None where nothing can be drawn."""
+    """Mean absolute error against the budget, a line a place and what else varies: totals, and strata.
+
+    None where nothing can be drawn.
+    """
     panels = []
     places = list(dict.fromkeys(place for place, _ in sweep.lines))
+    variants = list(dict.fromkeys(point.variant for point in sweep.runs))
     for totals, title in ((True, "totals"), (False, "strata")):
         curves = []
-        for place, measure in sweep.lines:
-            points = [each for each in sweep.curve("release", place, measure) if each.figures.mean_absolute > 0]
+        for (place, measure), variant in product(sweep.lines, variants):
+            of = [each for each in sweep.curve("release", place, measure) if each.variant == variant]
+            points = [each for each in of if each.figures.mean_absolute > 0]
             if (measure == TOTAL) is totals and points:
                 at = places.index(place)
                 sizes, errors = zip(*((float(each.size), each.figures.mean_absolute) for each in points), strict=True)
-                stroke = STROKES[at % len(STROKES)]
-                curves.append(Curve(sizes, errors, sweep.said(place), at, stroke, at, size=7))
+                # the colour is of the place, the stroke of what varies; of the place, too, where nothing does
+                stroke = STROKES[(variants.index(variant) if variant else at) % len(STROKES)]
+                name = ", ".join(filter(None, (sweep.said(place), variant)))
+                curves.append(Curve(sizes, errors, name, at, stroke, at, size=7))
         if curves:
-            ticks = tuple((float(total), str(total)) for total in sweep.runs)
+            ticks = tuple((float(total), str(total)) for total in dict.fromkeys(point.total for point in sweep.runs))
             x_axis = Axis(sweep.budget, "log", ticks=ticks)
             panels.append(Panel(tuple(curves), x_axis, Axis(f"mean error ({sweep.counted})", "log"), title))
     if not panels:
@@ -292,7 +337,7 @@ def _error_by_budget(sweep: SweepReport) -> Figure | None:
 
 
 def _closest_section(sweep: SweepReport) -> Iterator[ReportSection]:
-    table = closest_table(sweep.closest, sweep.budget)
+    table = closest_table(sweep.closest, sweep.budget, varied=bool(sweep.variants))
     if not sweep.closest:
         yield ReportSection("", (replace(table, media=CSV),), media=CSV)
         return
@@ -318,7 +363,8 @@ def _said_table(sweep: SweepReport, table: ReportTable) -> ReportTable:
 def _curve_table(sweep: SweepReport) -> ReportTable:
     """All points, for programs."""
     columns = (
-        *("kind", "size", "place", "measure", "n", "double_zero", "median_absolute", "mean_absolute", "p95_absolute"),
+        *("kind", *(("variant",) if sweep.variants else ()), "size", "place", "measure"),
+        *("n", "double_zero", "median_absolute", "mean_absolute", "p95_absolute"),
         *("rmse", "bias", "largest", "privacy_loss", "privacy_loss_plateau", "why_undefined"),
         ReportColumn("run_median", fields=("run_median_low", "run_median_high")),
     )
@@ -328,16 +374,17 @@ def _curve_table(sweep: SweepReport) -> ReportTable:
 def _point_row(point: CurvePoint) -> dict[str, Cell]:
     """All that is known of a point, by the names of columns."""
     return {
-        **{"kind": point.kind, "size": point.size, "place": point.place, "measure": point.measure},
+        **{"kind": point.kind, "variant": point.variant, "size": point.size},
+        **{"place": point.place, "measure": point.measure},
         **asdict(point.figures),
         **{"privacy_loss": point.loss.value, "privacy_loss_plateau": point.loss.plateau},
         **{"why_undefined": point.loss.why_undefined, "run_median": span_of(point.over_runs)},
     }
 
 
-def _budget(sweep: SweepReport) -> tuple[str, str, str]:
-    """The column of budgets, exact."""
-    return ("size", sweep.budget, "exact")
+def _grid(sweep: SweepReport) -> tuple[str | tuple[str, str, str], ...]:
+    """The columns of what varies: settings, where they do, and budgets, exact."""
+    return (*(("variant",) if sweep.variants else ()), ("size", sweep.budget, "exact"))
 
 
 def _printed_table(sweep: SweepReport) -> ReportTable:
@@ -345,11 +392,11 @@ def _printed_table(sweep: SweepReport) -> ReportTable:
     rows = []
     for place, measure in sweep.lines:
         for point in sweep.curve("release", place, measure):
-            closest = sweep.closest_to(point.size, place, measure)
+            closest = sweep.closest_to(point.size, place, measure, point.variant)
             shares = dict.fromkeys(CLOSEST) if closest is None else asdict(closest)
             rows.append(_point_row(point) | shares | {"place": sweep.said(place), "measure": sweep.said(measure)})
     columns = (
-        *("place", "measure", _budget(sweep), ("n", "counts"), ("median_absolute", "median |error|")),
+        *("place", "measure", *_grid(sweep), ("n", "counts"), ("median_absolute", "median |error|")),
         *(("p95_absolute", "95th percentile"), ("rmse", "RMSE"), ("privacy_loss", "privacy loss")),
         *(("by_median_absolute", "closest by error", "percent"), ("by_loss", "by loss", "percent")),
         ("by_both", "by both", "percent"),
@@ -363,24 +410,27 @@ def _printed_table(sweep: SweepReport) -> ReportTable:
 def _panel(sweep: SweepReport, place: str, measure: str) -> Iterator[Block]:
     """A place and measure: figures where something can be drawn, and tables."""
     release, samples = (sweep.curve(kind, place, measure) for kind in ("release", "sample"))
-    circles = list(_marks(release, lambda size: f"{sweep.budget} {size}"))
+    circles = list(_marks(release, lambda point: f"{sweep.budget} {point.size}"))
     if circles:
-        yield trade_off(circles, list(_marks(samples, percent)), sweep.settings, sweep.counted)
+        squares = list(_marks(samples, lambda point: percent(point.size)))
+        yield trade_off(circles, squares, sweep.settings, sweep.counted)
     yield from _first_and_third(sweep, place, measure)
     reasons = [point.loss.why_undefined for point in (*release, *samples) if point.loss.value is None]
     for reason in dict.fromkeys(reasons):
         times = reasons.count(reason)
         yield f"Without a point in the figure: {times} (the empirical privacy loss is undefined: {reason})."
     name = f"{place}_{measure}".replace(" ", "_")
-    yield _point_table(f"release_{name}", "", _budget(sweep), release)
+    yield _point_table(f"release_{name}", "", _grid(sweep), release)
     if samples:
         title = f"Simple random samples ({len(sweep.seeds)} a share)"
-        yield _point_table(f"samples_{name}", title, ("size", "share", "percent"), samples)
+        yield _point_table(f"samples_{name}", title, (("size", "share", "percent"),), samples)
 
 
-def _point_table(name: str, title: str, size: tuple[str, str, str], points: Iterable[CurvePoint]) -> ReportTable:
+def _point_table(
+    name: str, title: str, grid: tuple[str | tuple[str, str, str], ...], points: Iterable[CurvePoint]
+) -> ReportTable:
     columns = (
-        *(size, ("n", "counts"), ("median_absolute", "median abs.", ",.1f")),
+        *(*grid, ("n", "counts"), ("median_absolute", "median abs.", ",.1f")),
         *(() if title else (("run_median", "over runs", ",.2f"),)),
         *(("mean_absolute", "mean abs.", ",.2f"), ("p95_absolute", "95th pct. abs.", ",.1f"), ("rmse", "RMSE", ",.2f")),
         *(("bias", "", "+,.2f"), ("privacy_loss", "privacy loss", ".4g")),
@@ -391,7 +441,7 @@ def _point_table(name: str, title: str, size: tuple[str, str, str], points: Iter
 
 def _first_and_third(sweep: SweepReport, place: str, measure: str) -> Iterator[Figure]:
     """Figure 1 of strata, figure 3 of totals: all budgets side by side."""
-    labelled = {f"{sweep.budget} {total}": pooled for total, pooled in sweep.pooled.items()}
+    labelled = {sweep.label(point): pooled for point, pooled in sweep.pooled.items()}
     if measure == TOTAL:
         if all(not entry.frequencies.absolute_sum for entry in _entries(sweep, place, measure)):
             return  # exact: nothing to see
@@ -405,8 +455,9 @@ def _entries(sweep: SweepReport, place: str, measure: str) -> list[Entry]:
     return [report.entry(place, measure) for report in sweep.pooled.values()]
 
 
-def _marks(points: Sequence[CurvePoint], named: Callable[[Fraction], str]) -> Iterator[TradeOffPoint]:
+def _marks(points: Sequence[CurvePoint], named: Callable[[CurvePoint], str]) -> Iterator[TradeOffPoint]:
     """Every point that has a loss."""
     for point in points:
         if point.loss.value is not None:
-            yield TradeOffPoint(named(point.size), point.loss.value, point.figures.median_absolute, point.figures.n)
+            figures = point.figures
+            yield TradeOffPoint(named(point), point.loss.value, figures.median_absolute, figures.n, point.variant)

@@ -1,7 +1,8 @@
-"""Sweeps: a grid of budgets, each several times, in one Spark application; what is finished is not run again.
+"""Sweeps: a grid of budgets and settings, in one Spark application; what is finished is not run again.
 
 Every run of the grid is a run like any other, with its own folder, journal and ledger entry, and resumes like any
-other. The input is ingested by the first of them and reused by the rest (`das_spark.pipeline.reused_input`).
+other. Where nothing but the budget differs, the input is ingested by the first run and reused by the rest
+(`das_spark.pipeline.reused_input`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from das_spark.config import difference, plan_to_config, require_dataset, stages
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.evaluation import (
     AccuracyReport,
+    GridPoint,
     SampleReport,
     SweepReport,
     present_sweep,
@@ -39,8 +41,6 @@ from das_spark.spark.session import session
 from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, finished, is_complete, now
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from pyspark.sql import SparkSession
 
     from das_spark.config import GridRun, SweepPlan
@@ -122,8 +122,8 @@ def carry_out(
     if test_key is None:
         require_dataset(plan.base.input)
     layouts = tuple(_run_layout(run) for run in plan)
-    # The runs of one total have one plan: one of them that is not charged yet stands for all.
-    left = {run.total: (run.plan, where) for run, where in zip(plan, layouts, strict=True) if not is_charged(where)}
+    # The runs of one point have one plan: one of them that is not charged yet stands for all.
+    left = {run.point: (run.plan, where) for run, where in zip(plan, layouts, strict=True) if not is_charged(where)}
     for each, where in left.values():
         try_stages(each, where, stages_of(each))
     identity, files = fingerprint(plan.base.input)
@@ -138,7 +138,12 @@ def carry_out(
         if not done[place]:
             record = _noted(layout, record, run, RunState.BEGUN)
             progress(f"run {place + 1} of {len(layouts)}: {run.run_id}")
-            source = next((each for each in layouts[:place] if holds_input(each, plan.base)), None)
+            alike = (
+                where
+                for each, where in zip(plan, layouts[:place], strict=False)
+                if each.point.variant == run.point.variant
+            )
+            source = next((where for where in alike if holds_input(where, run.plan)), None)
             _carry_out_run(run, source, _key_of(test_key, plan, run), record.created, session(), progress)
         record = _noted(layout, record, run, RunState.FINISHED)
     return layouts
@@ -182,6 +187,7 @@ def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity
         config=sweep_config(plan.base),
         created=created,
         states=dict.fromkeys((run.run_id for run in plan), RunState.WAITING),
+        variants={label: list(settings) for label, settings in plan.varied.items()},
     )
     found = layout.open()
     if found is None:
@@ -233,6 +239,7 @@ def _announcement(plan: SweepPlan, finished: int) -> Sequence[str]:
     key, totals = plan.total_key, ", ".join(map(str, plan.totals))
     number = plan.runs * len(plan.plans)
     lines = [f"sweep {plan.base.name}: {number} runs on one input, {plan.runs} each at {key} {totals}"]
+    lines += [f"  under {label}" for label in plan.varied]
     lines.append(f"all of them together cost {key} = {plan.cost}, exactly; each is charged to the ledger of the input")
     if finished:
         lines.append(f"{finished} of {number} are finished and are not run again")
@@ -246,7 +253,10 @@ def _run_layout(run: GridRun) -> RunLayout:
 
 def _key_of(test_key: str | None, plan: SweepPlan, run: GridRun) -> str | None:
     """A test key of its own for every run, so that no two of them share noise."""
-    return None if test_key is None else f"{test_key}/{plan.total_key}={run.total}/run={run.number}"
+    if test_key is None:
+        return None
+    variant = f"/{run.point.variant}" if run.point.variant else ""
+    return f"{test_key}{variant}/{plan.total_key}={run.total}/run={run.number}"
 
 
 def evaluate_sweep(
@@ -256,12 +266,12 @@ def evaluate_sweep(
     session: Callable[[], SparkSession],
     progress: Callable[[str], None] = lambda line: None,
 ) -> SweepReport:
-    """Pool the runs at each budget, and compare them with samples of the same population."""
-    reports: dict[Fraction, list[AccuracyReport]] = {}
+    """Pool the runs at each point of the grid, and compare them with samples of the same population."""
+    reports: dict[GridPoint, list[AccuracyReport]] = {}
     for run, where in zip(plan, runs, strict=True):
-        reports.setdefault(run.total, []).append(_accuracy(where, plan.base.evaluation.areas))
+        reports.setdefault(run.point, []).append(_accuracy(where, plan.base.evaluation.areas))
     samples = _samples(plan, runs, layout, session, progress) if plan.shares else None
-    return sweep_report(reports, samples, plan.total_key)
+    return sweep_report(reports, samples, plan.total_key, variants=plan.varied)
 
 
 def write_results(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +45,7 @@ class SweepRecord:
         input: Identity of the confidential input.
         config: The resolved configuration without the total of the budget.
         states: Run id -> how far it is.
+        variants: Label -> settings of each variant; empty where nothing but the budget varies.
     """
 
     product: str
@@ -57,6 +58,7 @@ class SweepRecord:
     input: str
     config: Mapping[str, Any]
     states: Mapping[str, RunState]
+    variants: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def root(self) -> Path:
@@ -87,6 +89,7 @@ class SweepRecord:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["schema_version"] != SWEEP_VERSION:
                 raise OutputError(f"{path}: version {content['schema_version']}, expected {SWEEP_VERSION}")
+            content.setdefault("variants", {})  # nothing but budgets varied when there was none
             values = {each.name: content[each.name] for each in fields(cls)}
             values["totals"] = tuple(values["totals"])
             values["states"] = {name: RunState(state) for name, state in values["states"].items()}

@@ -513,6 +513,11 @@ def replicate(sweep_folder: Path) -> Replication:
             f"{sweep_folder}: a sweep of {record.product}; the published study is one of {_PRODUCT}",
             hint="make a sweep of conf/e2e_1940.toml or conf/e2e_1940_simulated.toml",
         )
+    if record.variants:
+        raise InputError(
+            f"{sweep_folder}: a sweep of several settings, {', '.join(record.variants)}; the published study has one",
+            hint="make a sweep of budgets alone",
+        )
     runs = _reports(record)
     if not runs:
         raise InputError(f"{sweep_folder}: no budget of it is finished", hint="call das-spark sweep again")

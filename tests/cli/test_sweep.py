@@ -51,6 +51,14 @@ def test_the_command_asks_for_the_grid(asked, tmp_path):
     assert (folder, more["test_key"]) == (tmp_path, "k")
 
 
+def test_the_command_asks_for_settings_that_vary(asked, tmp_path):
+    vary = ["--vary", "estimation.rounding=nearest,released", "--vary", "measurement.rows=all,support"]
+    assert main(["sweep", QUICKSTART, *vary, "--runs", "1", "--out", str(tmp_path)]) == 0
+    ((plan, _, _),) = asked
+    assert (plan.totals, len(plan.plans)) == ((Fraction(2),), 4), "the total of the run file"
+    assert list(plan.varied)[1] == "rounding nearest, rows support"
+
+
 @pytest.mark.parametrize(("option", "number"), [([], 19), (["--samples", "none"], 0)])
 def test_samples_are_those_of_the_study_or_none(asked, tmp_path, option, number):
     assert main(["sweep", QUICKSTART, "--epsilon", "1", "--out", str(tmp_path), *option]) == 0

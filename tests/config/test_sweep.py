@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,104 @@ def test_a_run_file_of_several_runs_is_refused():
 
 def test_no_samples_may_be_asked_for():
     assert load_sweep(QUICKSTART, epsilon=["1"], samples=()).shares == ()
+
+
+def test_what_varies_is_laid_over_the_run_file_each_with_each():
+    vary = ["estimation.rounding=nearest,released", "measurement.rows=all,support"]
+    plan = load_sweep(QUICKSTART, epsilon=["1", "1/2"], vary=vary, runs=2)
+    rounded = [(run.plan.estimation.rounding, run.plan.measurement_rows) for run in plan if run.number == 1]
+    assert rounded == [pair for pair in product(("nearest", "released"), ("all", "support")) for _ in "ab"]
+    assert plan.varied == {
+        f"rounding {a}, rows {b}": (f"estimation.rounding={a}", f"measurement.rows={b}")
+        for a in ("nearest", "released")
+        for b in ("all", "support")
+    }
+    names = [run.run_id for run in plan]
+    assert names[:3] == [
+        "quickstart-rounding-nearest-rows-all-epsilon-1-run-1",
+        "quickstart-rounding-nearest-rows-all-epsilon-1-run-2",
+        "quickstart-rounding-nearest-rows-all-epsilon-1_2-run-1",
+    ]
+    assert len(set(names)) == 2 * 2 * 2 * 2
+    assert plan.cost == 2 * 4 * Fraction(3, 2)
+    one = next(iter(plan)).plan
+    alone = load_plan(QUICKSTART, settings=["estimation.rounding=nearest", "measurement.rows=all", "budget.epsilon=1"])
+    assert one.config_hash == alone.config_hash
+
+
+def test_without_budgets_each_run_has_the_total_of_its_strategy():
+    vary = ["budget.strategy=us,state"]
+    plan = load_sweep(ZCDP, vary=vary, runs=1, files=False)
+    alone = [load_plan(ZCDP, settings=[f"budget.strategy={name}"], files=False).budget for name in ("us", "state")]
+    assert [run.plan.budget for run in plan] == alone
+    assert plan.total_key == "rho"
+    assert plan.cost == sum(each.total for each in alone)
+
+
+def test_shares_vary_and_long_values_are_numbered():
+    even = dict.fromkeys(("County", "Tract", "Block_Group", "Block"), "1/4")
+    other = {**even, "County": "1/8", "Block": "3/8"}
+    spelled = ["{" + ", ".join(f'{name} = "{share}"' for name, share in each.items()) + "}" for each in (even, other)]
+    plan = load_sweep(QUICKSTART, epsilon=["1"], vary=[f"budget.geolevels={', '.join(spelled)}"], runs=1)
+    found = [{level.geolevel: str(level.share) for level in each.budget.levels} for each in plan.plans]
+    assert found == [even, other]
+    assert plan.varied == {f"geolevels {at}": (f"budget.geolevels={text}",) for at, text in enumerate(spelled, 1)}
+    assert [run.run_id for run in plan][1] == "quickstart-geolevels-2-epsilon-1-run-1"
+    wrong = spelled[1].replace("3/8", "1/8")
+    with pytest.raises(ConfigurationError, match=r"\(geolevels 2\)"):
+        load_sweep(QUICKSTART, epsilon=["1"], vary=[f"budget.geolevels={spelled[0]},{wrong}"])
+
+
+def test_keys_of_one_name_are_told_apart():
+    vary = ["output.intervals.level=0.9,0.95", "output.replicates.level=0.9,0.95"]
+    settings = ["output.replicates.runs=2", "measurement.rows=all"]
+    plan = load_sweep(QUICKSTART, epsilon=["1"], vary=vary, settings=settings, runs=1)
+    assert next(iter(plan.varied)) == "intervals.level 0.9, replicates.level 0.9"
+
+
+@pytest.mark.parametrize(
+    ("vary", "said"),
+    [
+        (["budget.epsilon=1,2"], "the budgets of a sweep are given by --epsilon"),
+        (["input.path=a,b"], "all runs of a sweep have the same input.path"),
+        (["run.product=e2e_2018,e2e_1940"], "all runs of a sweep have the same run.product"),
+        (["output.root=a,b"], "all runs of a sweep have the same output.root"),
+        (["estimation.rounding=nearest"], "names one value"),
+        (["estimation.rounding=nearest,nearest"], "nearest stands twice"),
+        (["estimation.rounding=nearest,"], "a value is empty"),
+        (["estimation.rounding"], "there is no '='"),
+        (["measurement.rows=all,support"], "--set gives measurement.rows, too"),
+        (["estimation.rounding=a,b", "estimation.rounding=c,d"], "estimation.rounding varies twice"),
+        (["estimation.rounding=nearest,releasd"], "did you mean 'released'?"),
+        (["estimation.roundings=nearest,released"], "unknown key"),
+        (["estimation.estimator=top_down,'top_down'"], "are the same run, which would be paid for twice"),
+    ],
+)
+def test_what_cannot_vary_is_refused(vary, said):
+    with pytest.raises(ConfigurationError) as caught:
+        load_sweep(QUICKSTART, epsilon=["1"], vary=vary, settings=["measurement.rows=all"])
+    assert said in str(caught.value)
+
+
+def test_what_is_wrong_with_one_variant_names_it():
+    with pytest.raises(ConfigurationError) as caught:
+        load_sweep(QUICKSTART, epsilon=["1"], vary=["estimation.rounding=nearest,wrong"])
+    assert "(rounding wrong)" in str(caught.value)
+
+
+def test_of_what_is_acknowledged_every_variant_gets_what_it_needs():
+    base = CONF / "e2e_2018.toml"
+    plan = load_sweep(base, vary=["invariants.units=true,false"], runs=1, files=False)
+    with_units, without = plan.plans
+    assert with_units.acknowledged == load_plan(base, files=False).acknowledged != ()
+    assert without.acknowledged == ()
+    with pytest.raises(ConfigurationError, match="no run of the sweep gives up anything"):
+        load_sweep(
+            base,
+            vary=["estimation.rounding=nearest,released"],
+            settings=["invariants.units=false"],
+            files=False,
+        )
 
 
 def test_a_difference_is_the_first_key_in_which_trees_differ():

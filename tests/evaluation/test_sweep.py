@@ -13,7 +13,7 @@ from made_sweep import BUDGETS, PLACES, SHARES, made_run, made_runs, made_sample
 from scipy import stats
 
 from das_spark.errors import InputError
-from das_spark.evaluation import SampleReport, frequencies_of, present_sweep, report_from_json, sweep_report
+from das_spark.evaluation import GridPoint, SampleReport, frequencies_of, present_sweep, report_from_json, sweep_report
 from das_spark.evaluation.samples import SampleEntry
 from das_spark.report import ReportTable, csv_files, page, percent
 
@@ -194,3 +194,51 @@ def test_one_run_without_samples_makes_a_page():
     assert "cost rho = 1/2 together" in text
     assert "Closest simple random samples" not in text
     assert "Simple random samples (" not in text
+
+
+VARIANTS = {"estimator top_down": ("estimation.estimator=top_down",), "estimator blue_down": ("b=2",)}
+
+
+@pytest.fixture(scope="module")
+def varied():
+    """The second variant has the residuals that the first one has with twice the budget."""
+    runs = {
+        GridPoint(total, variant): [made_run(total * factor, number) for number in (1, 2)]
+        for variant, factor in zip(VARIANTS, (1, 2), strict=True)
+        for total in (Fraction(4), Fraction(1, 2))
+    }
+    return sweep_report(runs, made_samples(), "epsilon", variants=VARIANTS)
+
+
+def test_settings_that_vary_are_pooled_apart_and_named_everywhere(varied):
+    budgets = (Fraction(1, 2), Fraction(4))
+    assert list(varied.runs) == [GridPoint(total, variant) for variant in VARIANTS for total in budgets]
+    errors = {(point.variant, point.size): point.figures.median_absolute for point in varied.curve("release", *STRATA)}
+    alone = sweep_report({Fraction(1): [made_run(Fraction(1), number) for number in (1, 2)]}, None, "epsilon")
+    assert errors["estimator blue_down", Fraction(1, 2)] == alone.curve("release", *STRATA)[0].figures.median_absolute
+    rows = rows_of(curve_of(varied))
+    released = [(row["variant"], row["size"]) for row in rows if row["kind"] == "release"]
+    assert set(released) == {(variant, str(total)) for variant in VARIANTS for total in budgets}
+    assert {row["variant"] for row in rows if row["kind"] == "sample"} == {""}
+    closest = rows_of(csv_files(present_sweep(varied))["closest_samples.restricted.csv"])
+    for row in closest:
+        found = varied.closest_to(Fraction(row["epsilon"]), row["place"], row["measure"], row["variant"])
+        assert row["by_median_absolute"] == str(found.by_median_absolute)
+    assert len(closest) == 2 * 2 * 2
+    assert varied.cost == 2 * 2 * sum(budgets)
+
+
+def test_the_page_of_settings_says_what_varied(varied):
+    text = shown(varied)
+    assert "(2 budgets, 2 settings)" in text
+    assert "estimation.estimator=top_down" in text, "the settings stand in full beside the runs"
+    for variant in VARIANTS:
+        assert f"{variant}, epsilon 1/2: n =" in text, "curves of residuals are named by what varied"
+        assert text.count(f"<td>{variant}</td>") + text.count(f">{variant}</th>") >= 2
+
+
+def test_one_budget_is_left_out_of_labels_of_settings():
+    runs = {GridPoint(Fraction(1), variant): [made_run(Fraction(1), 1)] for variant in VARIANTS}
+    report = sweep_report(runs, None, "rho", variants=VARIANTS)
+    assert [report.label(point) for point in report.runs] == list(VARIANTS)
+    assert [report.label(GridPoint(Fraction(1)))] == ["rho 1"]
