@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from das_spark.config import AREA_READERS, is_address
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, OutputError
 
 if TYPE_CHECKING:
     from das_spark.report import Report
@@ -85,6 +85,21 @@ def require_name(run_id: str | None) -> None:
     """Refuse an empty name of a run: an empty variable of a script would begin a run of another name each time."""
     if run_id is not None and not run_id.strip():
         raise ConfigurationError("--run-id: is empty", hint="name the run, or leave the option out")
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that was not there.
+
+    Raises:
+        OutputError: It exists, or cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise OutputError(f"{path}: is there already", hint="choose another name; nothing is overwritten") from error
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def print_found(to_json: Callable[[], str], present: Callable[[], Report], written: str = "", *, as_json: bool) -> None:

@@ -9,9 +9,9 @@ from typing import Annotated
 import tomli_w
 import typer
 
-from das_spark.cli.options import Json, console
+from das_spark.cli.options import Json, console, write_new
 from das_spark.config import PRODUCT_FILE, find_product
-from das_spark.errors import ConfigurationError, OutputError
+from das_spark.errors import ConfigurationError
 from das_spark.privacy import l1_sensitivity, squared_l2_sensitivity
 from das_spark.products import Product, product_data
 from das_spark.report import number, table
@@ -49,13 +49,7 @@ def new(
         raise ConfigurationError(f"{out}: a product file is called .toml", hint=f"write {out.stem}.toml")
     copied = {} if like is None else {**product_data(find_product(like)), "name": out.stem}
     text = tomli_w.dumps(copied) if copied else _TEMPLATE % {"name": out.stem}
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise OutputError(f"{out}: is there already", hint="choose another name; nothing is overwritten") from error
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written ({error.strerror})") from error
+    write_new(out, text)
     console().print(f"{out}: a product to begin with. Next: das-spark product check {out}", markup=False)
 
 

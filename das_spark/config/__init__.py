@@ -17,6 +17,7 @@ from das_spark.config.acknowledgements import (
     stays_within,
 )
 from das_spark.config.addresses import AddressParts, is_address, parse_address
+from das_spark.config.draft import Draft, acknowledgement_sentences, draft_run_file, levels_of, readers_of
 from das_spark.config.expected import ExpectedErrors, expected_errors
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, geounit_sentences, require_dataset
@@ -29,8 +30,8 @@ from das_spark.config.levels import (
     noise_streams,
     steps_of,
 )
-from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, near, shipped_run_files
-from das_spark.config.model import EvaluationSettings, InputSettings, SimulateSettings
+from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, near, nearest, shipped_run_files
+from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings
 from das_spark.config.plan import (
     IntervalSettings,
     JointPlan,
@@ -89,9 +90,11 @@ __all__ = [
     "PREPARING",
     "PRODUCT_FILE",
     "READER_NEEDS",
+    "SIMULATED",
     "USUAL_KEPT",
     "USUAL_LEVEL",
     "AddressParts",
+    "Draft",
     "EvaluationSettings",
     "ExpectedErrors",
     "GridRun",
@@ -111,11 +114,13 @@ __all__ = [
     "SweepPlan",
     "Target",
     "absolute",
+    "acknowledgement_sentences",
     "choose_spine",
     "config_hash",
     "difference",
     "differences",
     "differing_settings",
+    "draft_run_file",
     "estimation_plan",
     "expected_errors",
     "extent_of_loss",
@@ -130,6 +135,7 @@ __all__ = [
     "known_levels",
     "lazy_levels",
     "level_plan",
+    "levels_of",
     "levels_together",
     "load_parts",
     "load_plan",
@@ -138,6 +144,7 @@ __all__ = [
     "measurement_plan",
     "names_until",
     "near",
+    "nearest",
     "needs_of",
     "noise_streams",
     "notice_of_people",
@@ -148,6 +155,7 @@ __all__ = [
     "plan_to_config",
     "published_from_people",
     "read_targets",
+    "readers_of",
     "require_dataset",
     "rules_from_people",
     "same_estimation",
