@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from das_spark.cli.options import console
+from das_spark.cli.options import Json, console, print_json
 from das_spark.errors import DasError
 from das_spark.report import table
 from das_spark.spark.java import usable_java
@@ -32,12 +33,17 @@ class Registry(StrEnum):
     CONFIGURATIONS = "configurations"
 
 
-def list_registry(what: Annotated[Registry, typer.Argument(metavar="WHAT", help=" | ".join(Registry))]) -> None:
+def list_registry(
+    what: Annotated[Registry, typer.Argument(metavar="WHAT", help=" | ".join(Registry))], as_json: Json = False
+) -> None:
     """List products, strategies, readers, writers, solvers, or the run files that come with das_spark.
 
     Example: das-spark list products
     """
     columns, rows = _LISTS[what]()
+    if as_json:
+        print_json({what.value: [dict(zip(columns, row, strict=True)) for row in rows]})
+        return
     console().print(table(what.value, columns, rows, left=len(columns)))
 
 
@@ -118,7 +124,7 @@ class FileLayout(StrEnum):
     CEF = "cef"
 
 
-def simulate(
+def simulate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     like: Annotated[
         str,
         typer.Option(
@@ -150,6 +156,7 @@ def simulate(
     ] = "Block",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Change it to get a different population.")] = 0,
     compress: Annotated[bool, typer.Option("--gzip", help="Compress the files of ipums and cef.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a synthetic population.
 
@@ -159,7 +166,7 @@ def simulate(
     from das_spark.io import population_files  # noqa: PLC0415
 
     exact_share = simulation.share_of(share, "--share")
-    screen = console()
+    screen = console(err=as_json)
     with screen.status("simulating") as status:
         summary = population_files.simulate(
             out,
@@ -172,6 +179,9 @@ def simulate(
             compress=compress,
             progress=lambda done, total: status.update(f"simulating: {done} of {total} parts"),
         )
+    if as_json:
+        print_json({"folder": out, **asdict(summary)})
+        return
     rows = [
         ("geounits", f"{summary.geounits:,}"),
         ("persons", f"{summary.persons:,}"),
@@ -199,7 +209,7 @@ PACKAGES = (
 _TOY_ROWS = 1000
 
 
-def doctor() -> None:
+def doctor(as_json: Json = False) -> None:
     """Print the versions that matter, and send a toy through Spark. Exits with 2 where something is missing.
 
     Example: das-spark doctor
@@ -207,8 +217,13 @@ def doctor() -> None:
     rows = [("python", platform.python_version(), "ok"), _java(), *(_package(name) for name in PACKAGES)]
     if all(row[2] == "ok" for row in rows):
         rows += [_solver_packages(), _toy(), _sail()]
-    console().print(table("das-spark doctor", ("what", "found", "result"), rows, left=3))
-    if any(row[2] != "ok" for row in rows):
+    passed = all(row[2] == "ok" for row in rows)
+    if as_json:
+        findings = [dict(zip(("what", "found", "result"), row, strict=True)) for row in rows]
+        print_json({"passed": passed, "findings": findings})
+    else:
+        console().print(table("das-spark doctor", ("what", "found", "result"), rows, left=3))
+    if not passed:
         raise typer.Exit(2)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import console, listed
+from das_spark.cli.options import Json, console, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +73,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Compare estimates with the confidential histograms. RESTRICTED: the figures are not protected by noise.
 
@@ -93,13 +94,16 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
     from das_spark.pipeline import compare_runs, map_runs, study_runs  # noqa: PLC0415
     from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison  # noqa: PLC0415
-    from das_spark.report import print_report  # noqa: PLC0415
+    from das_spark.report import print_report, table_records  # noqa: PLC0415
 
     terminal = console()
     written: Sequence[str] = ()
     if compare:
         comparison = compare_runs(runs, truth, None if over is None else over.value, paired=paired)
-        print_report(present_comparison(comparison), terminal)
+        if as_json:
+            typer.echo(comparison.to_json(), nl=False)
+        else:
+            print_report(present_comparison(comparison), terminal)
         if out is not None:
             written = write_comparison(comparison, out)
     else:
@@ -107,8 +111,12 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
         reports, study = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
         spreads = spread(reports) if len(reports) > 1 else ()
-        print_report(present_accuracy(study.report, spreads, study), terminal)
+        found = present_accuracy(study.report, spreads, study)
+        if as_json:
+            typer.echo(study.report.to_json(table_records(found.tables("json"))), nl=False)
+        else:
+            print_report(found, terminal)
         if out is not None:
             written = write_accuracy(reports, study, out, map_runs(runs, truth, areas_of_map))
-    if out is not None:
+    if out is not None and not as_json:
         terminal.print(f"\nwritten to {out} (restricted): {', '.join(written)}")

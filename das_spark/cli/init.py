@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Json, Settings, console, listed, write_new
+from das_spark.cli.options import Json, Settings, console, listed, print_json, write_new
 from das_spark.config import (
     READER_NEEDS,
     SIMULATED,
@@ -101,7 +100,7 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if as_json:
         facts = {"run": plan.name, "product": plan.product.name, "reader": plan.input.reader}
         total_of = {"framework": str(plan.budget.framework), "total": str(plan.budget.total)}
-        typer.echo(json.dumps({"path": str(out), **facts, **total_of, "geolevels": list(plan.spine.names)}, indent=2))
+        print_json({"path": out, **facts, **total_of, "geolevels": plan.spine.names})
         return
     screen = console()
     screen.print(f"{out}: a run of {plan.product.name} by {plan.input.reader}, {spent}, {', '.join(plan.spine.names)}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import External, Overlays, Settings, console
+from das_spark.cli.options import External, Json, Overlays, Settings, console, print_json, warn
 from das_spark.config import load_plan
 from das_spark.report import table
 
@@ -47,6 +47,7 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     conf: External = None,
     overlay: Overlays = None,
     settings: Settings = None,
+    as_json: Json = False,
 ) -> None:
     """Estimates, standard errors and intervals of the truth, from the noisy measurements alone.
 
@@ -66,16 +67,26 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
     measured = open_intervals(path, level, tables or (), geolevels or (), external)
     screen = console()
-    for notice in measured.notices:
-        typer.secho(notice, fg=typer.colors.RED, bold=True, err=True)
+    warn(*measured.notices)
+    facts = {"level": level, "notices": measured.notices}
     if areas is None and out is not None:
         summary = geounit_intervals(measured, out)
+        if as_json:
+            print_json({**facts, "folder": summary.folder, "rows": summary.rows})
+            return
         rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
         screen.print(table(f"Intervals in {summary.folder}", ("table", "rows"), rows))
     elif areas is not None and out is not None:
-        screen.print(f"{_write(area_intervals(measured, areas, out), out):,} intervals in {out}")
+        number = _write(area_intervals(measured, areas, out), out)
+        if as_json:
+            print_json({**facts, "file": out, "rows": number})
+        else:
+            screen.print(f"{number:,} intervals in {out}")
     elif areas is not None:
         found = area_intervals(measured, areas)
+        if as_json:
+            print_json({**facts, "intervals": [asdict(each) for each in found]})
+            return
         shown = [_line(each) for each in found if each.depth <= _PRINTED_DEPTH]
         names = ("area", "column", "what", "estimate", "standard error", "low", "high")
         screen.print(table(f"Intervals of {level} of the truth", names, shown, left=3))

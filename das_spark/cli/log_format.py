@@ -7,7 +7,7 @@ the line for people holds, and no others.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
@@ -36,13 +36,6 @@ def wanted(arguments: Sequence[str]) -> LogFormat:
     values = [value for name, value in pairwise(arguments) if name == _OPTION]
     values += [text.partition("=")[2] for text in arguments if text.startswith(f"{_OPTION}=")]
     return LogFormat.JSON if LogFormat.JSON in values else LogFormat.TEXT
-
-
-def progress_lines(log_format: LogFormat, text: Callable[[str], None]) -> Callable[[str], None]:
-    """Where lines of progress go: to `text` for people, or to standard output as JSON."""
-    from das_spark.telemetry import JsonLines  # noqa: PLC0415 - every command imports this module
-
-    return JsonLines() if log_format is LogFormat.JSON else text
 
 
 def print_event(event: Event, run_id: str = "", *, err: bool = False, **fields: object) -> None:

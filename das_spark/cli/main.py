@@ -44,7 +44,7 @@ COMMANDS: Final = "das_spark.commands"
 #: Name of a command, in the order of the help -> the module of `das_spark.cli` that has it, the function (or the Typer
 #: application of further commands) in it, and what it does, in a line.
 _OWN: Final = {
-    "init": ("init", "init", "Write a run file, from questions or options."),
+    "init": ("init", "init", "Write a run file with a comment on each key."),
     "check": ("plans", "check", "Try all that a run will need."),
     "plan": ("plans", "plan", "Show what a run would measure, how exactly, and at what expense of privacy."),
     "suggest-budget": ("suggest", "suggest_budget", "Divide a budget so that what shall be exact is."),

@@ -87,6 +87,11 @@ def require_name(run_id: str | None) -> None:
         raise ConfigurationError("--run-id: is empty", hint="name the run, or leave the option out")
 
 
+def print_json(value: object) -> None:
+    """Print one JSON document: places as text, exact numbers as fractions."""
+    typer.echo(json.dumps(value, indent=2, default=str))
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file that was not there.
 
@@ -120,13 +125,21 @@ def listed(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",")]
 
 
+def warn(*texts: str) -> None:
+    """Say on standard error what nobody may overlook: red in a terminal, plain in a log file."""
+    screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    for text in texts:
+        screen.print(text, style="bold red")
+
+
 #: Width of tables where no terminal says one: log files and pipes.
 PLAIN_WIDTH = 160
 
 
-def console() -> Console:
-    """Where results are printed: standard output."""
-    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False)
+def console(*, err: bool = False) -> Console:
+    """Where results are printed: standard output; or standard error, where that has something else."""
+    stream = sys.stderr if err else sys.stdout
+    return Console(width=None if stream.isatty() else PLAIN_WIDTH, highlight=False, markup=False, stderr=err)
 
 
 def shown_paths(places: Mapping[str, Path | str]) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey, console
+from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey, console, print_json
 from das_spark.config import (
     ANSWERS_ALONE,
     BANNER,
@@ -355,6 +354,7 @@ def check(
     settings: Settings = None,
     without_files: Annotated[bool, typer.Option("--without-files", help="Do not look for the input files.")] = False,
     test_key: TestKey = None,
+    as_json: Json = False,
 ) -> None:
     """Try all that a run will need: keys, how files begin, layouts, tables, solvers, disks. Starts no Spark.
 
@@ -369,6 +369,9 @@ def check(
 
     for each in _plans(loaded):
         try_stages(each, layout_of(each.output, _NEW_RUN), stages_of(each), files=not without_files)
+    if as_json:
+        print_json({"run_file": conf, "problems": [], "runs": [_checked(each) for each in _plans(loaded)]})
+        return
     typer.echo(f"{conf}: no problem found")
     for each in _plans(loaded):
         spent = f"{each.budget.framework.symbol} {each.budget.total}"
@@ -377,6 +380,20 @@ def check(
         if each.acknowledged:
             published = published_from_people(each.acknowledged, each.spine.leaf.name)
             typer.echo(f"{BANNER}: {'; '.join(published)}")
+
+
+def _checked(plan: RunPlan) -> dict[str, Any]:
+    """What `check` says of a run, as JSON values."""
+    return {
+        "run": plan.name,
+        "product": plan.product.name,
+        "reader": plan.input.reader,
+        "framework": str(plan.budget.framework),
+        "total": str(plan.budget.total),
+        "geolevels": plan.spine.names,
+        "config_hash": plan.config_hash,
+        "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
+    }
 
 
 def _plans(loaded: RunPlan | JointPlan) -> list[RunPlan]:
@@ -402,13 +419,16 @@ def plan(
     loaded = load_run(conf, overlay or (), settings or (), files=False, named=test_key is None and not stages)
     if stages:
         names = stage_names(loaded)
-        typer.echo(json.dumps(names) if as_json else "\n".join(names))
+        if as_json:
+            print_json(names)
+        else:
+            typer.echo("\n".join(names))
         return
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
     if as_json:
         whole = records[0] if together is None else {"run": together["run"], "parts": records, "together": together}
-        typer.echo(json.dumps(whole, indent=2))
+        print_json(whole)
         return
     out = console()
     for record in records:

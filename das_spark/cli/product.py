@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import tomli_w
 import typer
 
-from das_spark.cli.options import Json, console, write_new
+from das_spark.cli.options import Json, console, print_json, write_new
 from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import l1_sensitivity, squared_l2_sensitivity
@@ -40,6 +39,7 @@ def new(
     like: Annotated[
         str | None, typer.Option("--like", metavar="PRODUCT", help="Begin with a copy of this product.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write a product file to begin with.
 
@@ -50,16 +50,23 @@ def new(
     copied = {} if like is None else {**product_data(find_product(like)), "name": out.stem}
     text = tomli_w.dumps(copied) if copied else _TEMPLATE % {"name": out.stem}
     write_new(out, text)
+    if as_json:
+        print_json({"path": out})
+        return
     console().print(f"{out}: a product to begin with. Next: das-spark product check {out}", markup=False)
 
 
 @app.command("check")
-def check(product: _Named) -> None:
+def check(product: _Named, as_json: Json = False) -> None:
     """Find everything that is wrong with a product, all at once, by the path of the key.
 
     Example: das-spark product check my_census.toml
     """
     found = find_product(product)
+    if as_json:
+        facts = {"name": found.name, "title": found.title, "cells": found.schema.size}
+        print_json({"product": product, "problems": [], **facts, "strategies": list(found.strategies)})
+        return
     size, strategies = number(found.schema.size), number(len(found.strategies))
     print_ = console().print
     print_(f"{product}: fine. {found.name}: {size} cells, strategies: {strategies}.", markup=False, highlight=False)
@@ -78,7 +85,10 @@ def show(
     found = find_product(product)
     if toml or as_json:
         data = product_data(found)
-        typer.echo(tomli_w.dumps(data) if toml else json.dumps(data, indent=2), nl=as_json)
+        if toml:
+            typer.echo(tomli_w.dumps(data), nl=False)
+        else:
+            print_json(data)
         return
     print_ = console().print
     print_(f"{found.name}: {found.title}", markup=False, highlight=False)

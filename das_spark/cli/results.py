@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import RunPlace, console, place_of_run
+from das_spark.cli.options import Json, RunPlace, console, place_of_run, print_json
 from das_spark.errors import OutputError
 from das_spark.privacy import LedgerEntry
 from das_spark.report import size, table
@@ -32,6 +33,7 @@ def verify(
             help="Of a run with an address: where a copy lies meanwhile; a folder that all workers can read.",
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Check what a run has written, independently of how it was made. Exits with 1 on any failure.
 
@@ -40,6 +42,9 @@ def verify(
     from das_spark.pipeline import verify_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
     report = verify_run(place_of_run(run), work=work)
+    if as_json:
+        typer.echo(report.to_json(), nl=False)
+        raise typer.Exit(0 if report.passed else 1)
     out = console()
     rows = [
         (check.name, check.geolevel, "ok" if check.passed else "FAILED", _found(check), f"{check.checked:,}")
@@ -78,6 +83,7 @@ def show(
     statement: Annotated[
         Path | None, typer.Option("--statement", metavar="FILE", help="Write the privacy statement as one HTML page.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Show what a run did, or what of it is confidential.
 
@@ -90,17 +96,23 @@ def show(
     if remove and not retention:
         raise typer.BadParameter("--remove goes with --retention")
     out, place = console(), place_of_run(run)
+    if statement is not None and page is not None:
+        raise typer.BadParameter("--statement and --page are written one at a time")
     if statement is not None:
-        _write_statement(place, statement, out)
+        _write_statement(place, statement, out, as_json=as_json)
     if page is not None:
-        _write_page(place, page, out)
+        _write_page(place, page, out, as_json=as_json)
     if page is not None or statement is not None:
         return
     if restricted:
-        _show_restricted(place, out)
+        _show_restricted(place, out, as_json=as_json)
         return
     if not retention:
-        _show_manifest(PublicManifest.load(open_public(place).manifest), out)
+        manifest = PublicManifest.load(open_public(place).manifest)
+        if as_json:
+            typer.echo(manifest.to_json(), nl=False)
+        else:
+            _show_manifest(manifest, out)
         return
     if not isinstance(place, Path):
         raise OutputError(
@@ -111,23 +123,32 @@ def show(
     layout = find_run(place)
     found = _confidential(layout)
     root = layout.restricted.path
-    rows = [(str(path.relative_to(root)), size(number)) for path, number in found]
-    out.print(table(f"Confidential in {root}", ("what", "bytes"), rows))
+    kept = [path.name for path in layout.restricted.kept]
+    if not as_json:
+        rows = [(str(path.relative_to(root)), size(number)) for path, number in found]
+        out.print(table(f"Confidential in {root}", ("what", "bytes"), rows))
     if remove:
         _remove(layout, [path for path, _ in found])
-        kept = ", ".join(path.name for path in layout.restricted.kept)
-        out.print(f"removed {len(found)}; kept {kept}, which hold no counts, and keep a level from being drawn twice")
+        if not as_json:
+            why = "which hold no counts, and keep a level from being drawn twice"
+            out.print(f"removed {len(found)}; kept {', '.join(kept)}, {why}")
+    if as_json:
+        confidential = [{"what": path.relative_to(root), "bytes": number} for path, number in found]
+        print_json({"folder": root, "confidential": confidential, "kept": kept, "removed": remove})
 
 
-def _write_page(run: AnyPlace, page: Path, out: Console) -> None:
+def _write_page(run: AnyPlace, page: Path, out: Console, *, as_json: bool) -> None:
     """Write the page of a run, and say where it is and who may see it."""
     from das_spark.pipeline.run_record import page_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
     record = page_of(run, page)
+    if as_json:
+        print_json({"page": page, "run_id": record.run_id, "state": record.state, "restricted": record.restricted})
+        return
     out.print(f"{page}: run {record.run_id}, {record.state}{' (RESTRICTED)' if record.restricted else ''}")
 
 
-def _write_statement(run: AnyPlace, page: Path, out: Console) -> None:
+def _write_statement(run: AnyPlace, page: Path, out: Console, *, as_json: bool) -> None:
     """Write the privacy statement as a page, and say where it is."""
     from das_spark.report import markdown_page  # noqa: PLC0415
     from das_spark.store import open_public, write_durably  # noqa: PLC0415
@@ -136,10 +157,13 @@ def _write_statement(run: AnyPlace, page: Path, out: Console) -> None:
     if not text.is_file():
         raise OutputError(f"{text}: is not there", hint="finish the run first")
     write_durably(page, markdown_page(text.read_text(encoding="utf-8")), mode=0o666)
+    if as_json:
+        print_json({"statement": page})
+        return
     out.print(f"{page}: privacy statement of {run}")
 
 
-def _show_restricted(run: AnyPlace, out: Console) -> None:
+def _show_restricted(run: AnyPlace, out: Console, *, as_json: bool) -> None:
     """Print what the restricted root says of a run, finished or not."""
     from das_spark.evaluation import present_run  # noqa: PLC0415
     from das_spark.pipeline.run_record import known_run  # noqa: PLC0415
@@ -151,6 +175,9 @@ def _show_restricted(run: AnyPlace, out: Console) -> None:
             f"{run}: its restricted root cannot be read",
             hint="name the run's restricted root, or leave --restricted out",
         )
+    if as_json:
+        print_json(asdict(record))
+        return
     print_report(present_run(record), out)
 
 

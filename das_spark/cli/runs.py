@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from das_spark.cli.interruption import resumable
-from das_spark.cli.log_format import Format, LogFormat, print_event, progress_lines
+from das_spark.cli.log_format import Format, LogFormat, print_event
 from das_spark.cli.options import (
     Conf,
     External,
+    Json,
     Output,
     Overlays,
     Resume,
@@ -22,10 +24,13 @@ from das_spark.cli.options import (
     Until,
     console,
     listed,
+    print_json,
     require_name,
     shown_paths,
+    warn,
     with_output,
 )
+from das_spark.cli.progress import followed
 from das_spark.config import JointPlan, load_plan, load_run, names_until
 from das_spark.errors import ConfigurationError
 from das_spark.report import table
@@ -51,6 +56,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     until: Until = None,
     resume: Resume = False,
     log_format: Format = LogFormat.TEXT,
+    as_json: Json = False,
 ) -> None:
     """Read, measure, estimate, write, verify and report. Spends the budget of the run file, once.
 
@@ -66,7 +72,8 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     for option, given in (("--until", until is not None), ("--resume", resume)):
         if given and run_id is None:
             raise ConfigurationError(f"{option} needs --run-id", hint="a run is found, and goes on, by its id")
-    names_until(plan, until)
+    stages = names_until(plan, until)
+    refuse_both(log_format, as_json=as_json)
     warn_of_test_key(test_key, log_format)
     # A wrong run file, option or stage is refused before Spark is imported.
     from das_spark.pipeline import require_begun, run_parts, run_stages  # noqa: PLC0415
@@ -75,18 +82,37 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if resume and run_id is not None:
         require_begun(plan, run_id, until)
     out = console()
-    progress = progress_lines(log_format, out.print)
     name = run_id or usual_run_id(plan.name)
-    with resumable(name):
+    result: RunSummary | JointSummary
+    with resumable(name), followed(log_format, stages, as_json=as_json) as progress:
         if isinstance(plan, JointPlan):
-            joint = run_parts(plan, run_id=name, test_key=test_key, progress=progress, until=until)
-            for summary in joint.parts.values():
-                print_result(out, log_format, summary)
-            print_result(out, log_format, joint)
+            result = run_parts(plan, run_id=name, test_key=test_key, progress=progress, until=until)
         else:
-            summary = run_stages(plan, run_id=name, test_key=test_key, progress=progress, until=until)
+            result = run_stages(plan, run_id=name, test_key=test_key, progress=progress, until=until)
+    if as_json:
+        print_json(result_record(result))
+    else:
+        for summary in (*getattr(result, "parts", {}).values(), result):
             print_result(out, log_format, summary)
     warn_of_test_key(test_key, log_format)
+
+
+def refuse_both(log_format: LogFormat, *, as_json: bool) -> None:
+    """Refuse to print one document and events at once on standard output."""
+    if as_json and log_format is LogFormat.JSON:
+        raise typer.BadParameter("--json prints one document at the end, --log-format json an event a line; take one")
+
+
+def result_record(summary: RunSummary | JointSummary) -> dict[str, Any]:
+    """What a run says of itself, as JSON values: nothing restricted, since standard output may be kept by others."""
+    parts = getattr(summary, "parts", None)
+    return {
+        "run_id": summary.run_id,
+        "finished": summary.finished,
+        "figures": dict(summary.figures),
+        "paths": {name: str(path) for name, path in summary.paths.items()},
+        **({} if parts is None else {"parts": {name: result_record(part) for name, part in parts.items()}}),
+    }
 
 
 def warn_of_test_key(test_key: str | None, log_format: LogFormat = LogFormat.TEXT) -> None:
@@ -99,7 +125,7 @@ def _warn(text: str, log_format: LogFormat) -> None:
     if log_format is LogFormat.JSON:
         print_event(Event.COMMAND_WARNED, err=True, text=text)
     else:
-        typer.secho(text, fg=typer.colors.RED, bold=True, err=True)
+        warn(text)
 
 
 def print_result(out: Console, log_format: LogFormat, summary: RunSummary | JointSummary) -> None:
@@ -122,6 +148,7 @@ NOT_PROTECTED = "WARNING: the measurements were made under a test key. They prot
 def measurements(
     run: Run,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to make; it must not exist, or be empty.")],
+    as_json: Json = False,
 ) -> None:
     """Publish the noisy measurements of a finished run, with all that estimation needs, as one folder with checksums.
 
@@ -132,6 +159,9 @@ def measurements(
     from das_spark.pipeline import publish_measurements  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
     summary = publish_measurements(run, out)
+    if as_json:
+        print_json(asdict(summary))
+        return
     printer = console()
     rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
     printer.print(table(f"Measurements in {summary.folder}", ("folder", "rows"), rows))
@@ -140,7 +170,7 @@ def measurements(
         printer.print(notice, style="bold red")
 
 
-def estimate(
+def estimate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     run: Annotated[
         Path | None, typer.Argument(metavar="[RUN]", help="Finished run to estimate again, from its public folder.")
     ] = None,
@@ -159,6 +189,7 @@ def estimate(
     run_id: RunId = None,
     output: Output = None,
     log_format: Format = LogFormat.TEXT,
+    as_json: Json = False,
 ) -> None:
     """Estimate from measurements that exist, into a new run: no confidential input, no key, no budget.
 
@@ -172,6 +203,7 @@ def estimate(
     if overlay and conf is None:
         raise typer.BadParameter("--overlay goes with --conf")
     require_name(run_id)
+    refuse_both(log_format, as_json=as_json)
     external = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
     from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
@@ -179,9 +211,12 @@ def estimate(
     source = open_source(run, from_measurements, chosen, external)
     out = console()
     name = run_id or usual_run_id(f"{source.plan.name}-estimate")
-    with resumable(name):
-        summary = estimate_from(source, run_id=name, progress=progress_lines(log_format, out.print))
-    print_result(out, log_format, summary)
+    with resumable(name), followed(log_format, (), as_json=as_json) as progress:
+        summary = estimate_from(source, run_id=name, progress=progress)
+    if as_json:
+        print_json(result_record(summary) | {"insecure": summary.insecure})
+    else:
+        print_result(out, log_format, summary)
     if summary.insecure:
         _warn(NOT_PROTECTED, log_format)
 
@@ -223,9 +258,11 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     overlay: Overlays = None,
     settings: Settings = None,
     test_key: TestKey = None,
+    as_json: Json = False,
 ) -> None:
-    """Run a grid of budgets and settings; compare accuracy and privacy with simple random samples. RESTRICTED results.
+    """Run a grid of budgets and settings, and compare accuracy and privacy. RESTRICTED results.
 
+    Simple random samples of the same population stand beside the runs.
     Says what all runs cost together before it spends anything; finished runs are not run again. With --vary and without
     budgets, each run has the total that its run file or strategy says.
 
@@ -245,15 +282,19 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     )
     warn_of_test_key(test_key)
     # A wrong grid is refused before Spark is imported.
-    from das_spark.evaluation import present_sweep  # noqa: PLC0415
+    from das_spark.evaluation import present_sweep, sweep_record  # noqa: PLC0415
     from das_spark.pipeline import run_sweep  # noqa: PLC0415
     from das_spark.report import print_report  # noqa: PLC0415
 
     screen = console()
-    with resumable():
-        summary = run_sweep(plan, out, test_key=test_key, progress=screen.print)
-    print_report(present_sweep(summary.report), screen)
-    screen.print(table("\nWritten", ("what", "where"), shown_paths(summary.paths), left=2))
+    stages = [f"{run.run_id}: {name}" for run in plan for name in names_until(run.plan, None)]
+    with resumable(), followed(LogFormat.TEXT, stages, as_json=as_json) as progress:
+        summary = run_sweep(plan, out, test_key=test_key, progress=progress)
+    if as_json:
+        print_json({**sweep_record(summary.report), "insecure": summary.insecure, "paths": summary.paths})
+    else:
+        print_report(present_sweep(summary.report), screen)
+        screen.print(table("\nWritten", ("what", "where"), shown_paths(summary.paths), left=2))
     warn_of_test_key(test_key)
 
 
@@ -263,6 +304,7 @@ def tabulate(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder for the tables; by default those of the run are replaced."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write the published tables of a finished run anew, as Parquet and CSV, from its public files alone.
 
@@ -271,6 +313,9 @@ def tabulate(
     from das_spark.pipeline import tabulate_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
     summary = tabulate_run(run, out)
+    if as_json:
+        print_json(asdict(summary))
+        return
     rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
     printer = console()
     printer.print(table(f"Tables in {summary.folder}", ("table", "rows"), rows))

@@ -115,6 +115,7 @@ from das_spark.evaluation.sweep import (
     GridPoint,
     SweepReport,
     present_sweep,
+    sweep_record,
     sweep_report,
 )
 from das_spark.evaluation.tallies import (
@@ -232,6 +233,7 @@ __all__ = [
     "spread",
     "statistics_of",
     "study_of",
+    "sweep_record",
     "sweep_report",
     "tally",
     "tally_coverage",

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from das_spark.errors import InputError
 from das_spark.evaluation.accuracy import TOTAL, AccuracyReport, Entry, definitions, facts_together, pool
@@ -52,6 +52,7 @@ from das_spark.report import (
     ReportTable,
     number,
     percent,
+    records,
 )
 
 _TWO: Final = 2
@@ -334,6 +335,23 @@ def _error_by_budget(sweep: SweepReport) -> Figure | None:
         "left out."
     )
     return Figure(caption, tuple(panels), legend="above", title=f"What {sweep.budget} buys")
+
+
+def sweep_record(sweep: SweepReport) -> dict[str, Any]:
+    """A sweep for programs: runs, points of the curve and closest samples. RESTRICTED."""
+    return {
+        "classification": RESTRICTED,
+        "product": sweep.product,
+        "budget": sweep.budget,
+        "cost": str(sweep.cost),
+        "variants": sweep.variants,
+        "runs": [
+            {"variant": point.variant, "total": str(point.total), "runs": names} for point, names in sweep.runs.items()
+        ],
+        "curve": records(_curve_table(sweep)),
+        "closest_samples": records(closest_table(sweep.closest, sweep.budget, varied=bool(sweep.variants))),
+        "notes": sweep.notes,
+    }
 
 
 def _closest_section(sweep: SweepReport) -> Iterator[ReportSection]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from das_spark import __version__
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from das_spark.store import RunLayout
 
 
+#: Seconds between two looks of somebody who watches.
+_LIVE: Final = 0.5
+
+
 @dataclass(slots=True)
 class Progress(Reporter):
     """What a run logs with, and the wall time of each stage (restricted: times tell of the input)."""
@@ -40,6 +44,7 @@ class Progress(Reporter):
         if context is not None:
             context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
         self.log(Event.STAGE_STARTED, stage=name, families=families)
+        self.follow(Event.STAGE_STARTED, {"stage": name, "families": families})
         meter = None if context is None or self.run_log is None else StageMeter.started(context, group)
         wait = ExecutorWait.of(context, group)
         start = time.monotonic()
@@ -80,14 +85,19 @@ class Progress(Reporter):
 
     def _watch(self, wait: ExecutorWait, name: str, families: int | None, ended: threading.Event) -> None:
         start = time.monotonic()
-        watched = _Watched()
-        while not ended.wait(self.every):
+        watched, due = _Watched(), self.every
+        while not ended.wait(min(_LIVE, self.every) if self.is_live else self.every):
             # Of a full disk or a JVM that died the stage itself will tell; a thread could only print a traceback.
             with suppress(Exception):
                 # A stage of many small jobs has no known extent: its share done would jump to and fro.
                 known = None if families is None else wait.context
                 step = None if known is None else running_stage(known, wait.group)
-                self._report_extent(name, families, time.monotonic() - start, watched, step)
+                spent = time.monotonic() - start
+                self._follow_extent(name, families, spent, step)
+                if self.is_live and spent < due:
+                    continue
+                due = spent + self.every
+                self._report_extent(name, families, spent, watched, step)
             with suppress(Exception):
                 if waited := wait.seconds():
                     self._report_no_executor(name, waited)
@@ -96,6 +106,10 @@ class Progress(Reporter):
         facts: dict[str, object] = {"stage": name, "seconds": float(round(waited))}
         self.report(f"{name}: no executor for {waited:.0f} s", Event.EXECUTORS_MISSING, facts)
         self.log(Event.EXECUTORS_MISSING, **facts)
+
+    def _follow_extent(self, name: str, families: int | None, spent: float, step: RunningStage | None) -> None:
+        tasks = {} if step is None else {"tasks_done": step.done, "tasks": step.tasks}
+        self.follow(Event.STAGE_PROGRESS, {"stage": name, "families": families, "seconds": spent, **tasks})
 
     def _report_extent(
         self, name: str, families: int | None, spent: float, watched: _Watched, step: RunningStage | None

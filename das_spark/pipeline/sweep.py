@@ -39,6 +39,7 @@ from das_spark.pipeline.samples import sample_run
 from das_spark.report import csv_files, page
 from das_spark.spark.session import session
 from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, finished, is_complete, now
+from das_spark.telemetry import LiveHandler
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -163,7 +164,7 @@ def _carry_out_run(
             run_id=run.run_id,
             test_key=key,
             spark=spark,
-            progress=lambda line: progress(f"  {line}"),
+            progress=progress if isinstance(progress, LiveHandler) else lambda line: progress(f"  {line}"),
             options=RunOptions(created, ingested_by=source, tried=True),
         )
     except DasError as error:

@@ -2,7 +2,8 @@
 
 `Event` is the registry: an interface, whose codes never change their meaning. An event becomes a record of Python's
 `logging` by `log_record`. Handlers of `logging` take such records: `RunLog` appends them to the log of a run, which is
-restricted; `JsonLines` prints them as JSON, `TextLines` hands their text to a function. `Reporter` is what a run logs
+restricted; `JsonLines` prints them as JSON, `TextLines` hands their text to a function, a `LiveHandler` shows stages
+as they go on. `Reporter` is what a run logs
 with: `log` writes to the restricted log alone, `report` to whoever follows the run as well, with the figures that the
 text for people holds and no others. `read_log` reads a log back; `history` says what its lines say together: stages and
 their cost, drivers and how they ended, warnings and errors.
@@ -18,7 +19,7 @@ from das_spark.telemetry.history import (
     slowest_families,
     warnings_of,
 )
-from das_spark.telemetry.logs import COMMON, JsonLines, Reporter, RunLog, log_record, read_log
+from das_spark.telemetry.logs import COMMON, JsonLines, LiveHandler, Reporter, RunLog, log_record, read_log
 
 __all__ = [
     "COMMON",
@@ -26,6 +27,7 @@ __all__ = [
     "LEFT",
     "Event",
     "JsonLines",
+    "LiveHandler",
     "Reporter",
     "RunLog",
     "driver_attempts",

@@ -84,6 +84,17 @@ class JsonLines(logging.StreamHandler[TextIO]):
         raise  # noqa: PLE0704 - the error that is being handled
 
 
+class LiveHandler(logging.Handler):
+    """Shows people how a stage goes on: it is given the beginning of each, and its progress several times a second.
+
+    Logs and collectors of logs are not: they hear of a stage every ten seconds, and of its end.
+    """
+
+    def __call__(self, text: str) -> None:
+        """Show a line of progress that is about no stage."""
+        self.handle(log_record(Event.COMMAND_SAID, {"text": text.strip()}, text))
+
+
 class RunLog(logging.Handler):
     """The log of a run, open for one driver.
 
@@ -150,6 +161,16 @@ class Reporter:
         """Append an event to the log of the run, if there is one."""
         if self.run_log is not None:
             self.run_log.log(event, **fields)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody watches how stages go on."""
+        return isinstance(self.to, LiveHandler)
+
+    def follow(self, event: Event, fields: Mapping[str, object]) -> None:
+        """Give an event to whoever watches, and to no log."""
+        if isinstance(self.to, LiveHandler):
+            self.to.handle(log_record(event, fields, run_id=self.run_id))
 
     def report(self, text: str, event: Event = Event.COMMAND_SAID, fields: Mapping[str, object] | None = None) -> None:
         """Give a line to whoever follows the run.
