@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.options import Json, console, print_json
 from das_spark.errors import DasError
 from das_spark.report import table
@@ -128,7 +129,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     like: Annotated[
         str,
         typer.Option(
-            "--like", metavar="NAME", help="quickstart, 1940, 2020, 2020-state, 2010-state, or a product file."
+            "--like",
+            metavar="NAME",
+            help="quickstart, 1940, 2020, 2020-state, 2010-state, or a product file.",
+            autocompletion=completion.populations,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write; must not exist, or be empty.")],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.options import Json, console, listed
 
 if TYPE_CHECKING:
@@ -26,10 +27,22 @@ class OverChoice(StrEnum):
 
 
 def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of one configuration, which are pooled.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs of one configuration, which are pooled.",
+            autocompletion=completion.runs,
+        ),
+    ],
     truth: Annotated[
         Path | None,
-        typer.Option("--truth", metavar="RUN", help="Take the confidential histograms of this run for all."),
+        typer.Option(
+            "--truth",
+            metavar="RUN",
+            help="Take the confidential histograms of this run for all.",
+            autocompletion=completion.runs,
+        ),
     ] = None,
     areas: Annotated[
         Path | None, typer.Option("--areas", metavar="FILE", help="CSV of leaf geocode and area, such as a precinct.")

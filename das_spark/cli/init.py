@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.options import Json, Settings, console, listed, print_json, write_new
 from das_spark.config import (
     READER_NEEDS,
@@ -34,10 +35,21 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     out: Annotated[Path, typer.Argument(metavar="[OUT.toml]", help="Run file to write.")] = Path("run.toml"),
     product: Annotated[
         str | None,
-        typer.Option("--product", metavar="PRODUCT", help="Name of a product, or file such as my_census.toml."),
+        typer.Option(
+            "--product",
+            metavar="PRODUCT",
+            help="Name of a product, or file such as my_census.toml.",
+            autocompletion=completion.products,
+        ),
     ] = None,
     reader: Annotated[
-        str | None, typer.Option("--reader", metavar="NAME", help=f"Who reads the input: {', '.join(READER_NEEDS)}.")
+        str | None,
+        typer.Option(
+            "--reader",
+            metavar="NAME",
+            help=f"Who reads the input: {', '.join(READER_NEEDS)}.",
+            autocompletion=completion.readers,
+        ),
     ] = None,
     source: Annotated[
         str | None, typer.Option("--input", metavar="PATH", help="File or folder of the input, for the reader.")
@@ -47,14 +59,26 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         typer.Option("--dataset", metavar="NAME", help="Name of the people in the input, such as census-2020."),
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option("--strategy", metavar="NAME", help="One of the product's; by default its first.")
+        str | None,
+        typer.Option(
+            "--strategy",
+            metavar="NAME",
+            help="One of the product's; by default its first.",
+            autocompletion=completion.strategies,
+        ),
     ] = None,
     epsilon: Annotated[str | None, typer.Option("--epsilon", metavar="NUMBER", help="The total, exact: 1/4.")] = None,
     rho: Annotated[
         str | None, typer.Option("--rho", metavar="NUMBER", help="The total, where the strategy is one of zCDP.")
     ] = None,
     levels: Annotated[
-        str | None, typer.Option("--levels", metavar="LIST", help="Geolevels, root first: State,County,Tract.")
+        str | None,
+        typer.Option(
+            "--levels",
+            metavar="LIST",
+            help="Geolevels, root first: State,County,Tract.",
+            autocompletion=completion.level_lists,
+        ),
     ] = None,
     acknowledge: Annotated[
         list[str] | None,

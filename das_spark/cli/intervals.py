@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.options import External, Json, Overlays, Settings, console, print_json, warn
 from das_spark.config import load_plan
 from das_spark.report import table
@@ -24,10 +25,21 @@ _PRINTED_DEPTH = 2
 
 def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     path: Annotated[
-        Path, typer.Argument(metavar="RUN|MEASUREMENTS", help="Finished run, or folder of published measurements.")
+        Path,
+        typer.Argument(
+            metavar="RUN|MEASUREMENTS",
+            help="Finished run, or folder of published measurements.",
+            autocompletion=completion.runs,
+        ),
     ],
     tables: Annotated[
-        list[str] | None, typer.Option("--table", metavar="NAME", help="Published table, such as P1; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--table",
+            metavar="NAME",
+            help="Published table, such as P1; may be repeated.",
+            autocompletion=completion.tables,
+        ),
     ] = None,
     areas: Annotated[
         Path | None,
@@ -35,7 +47,12 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     ] = None,
     geolevels: Annotated[
         list[str] | None,
-        typer.Option("--geolevel", metavar="NAME", help="Level of the geounits, without --areas; may be repeated."),
+        typer.Option(
+            "--geolevel",
+            metavar="NAME",
+            help="Level of the geounits, without --areas; may be repeated.",
+            autocompletion=completion.geolevels,
+        ),
     ] = None,
     level: Annotated[
         str, typer.Option("--level", metavar="LEVEL", help="Probability that an interval covers the truth.")

@@ -119,7 +119,7 @@ app = typer.Typer(
     help="The disclosure avoidance system of a national census, as open software. Wherever a command takes RUN, "
     "runs/latest serves.",
     no_args_is_help=True,
-    **_SETTINGS,
+    **{**_SETTINGS, "add_completion": True},
 )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from das_spark.cli import completion
 from das_spark.config import AREA_READERS, is_address
 from das_spark.errors import ConfigurationError, OutputError
 
@@ -21,21 +22,39 @@ if TYPE_CHECKING:
 Conf = Annotated[
     Path,
     typer.Argument(
-        metavar="CONF", help="Run file, such as conf/quickstart.toml, or the name of one that comes with das_spark."
+        metavar="CONF",
+        help="Run file, such as conf/quickstart.toml, or the name of one that comes with das_spark.",
+        autocompletion=completion.run_files,
     ),
 ]
 Overlays = Annotated[
-    list[Path] | None, typer.Option("--overlay", metavar="FILE", help="Run file laid over CONF; may be repeated.")
+    list[Path] | None,
+    typer.Option(
+        "--overlay",
+        metavar="FILE",
+        help="Run file laid over CONF; may be repeated.",
+        autocompletion=completion.run_files,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One key, such as budget.epsilon=0.5; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="One key, such as budget.epsilon=0.5; may be repeated.",
+        autocompletion=completion.keys,
+    ),
 ]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, such as runs/latest.")]
+Run = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="Run folder, such as runs/latest.", autocompletion=completion.runs),
+]
 RunPlace = Annotated[
     str,  # a path would make one slash of two
     typer.Argument(
-        metavar="RUN", help="Run folder, such as runs/latest, or its address, such as hdfs://cluster/runs/x."
+        metavar="RUN",
+        help="Run folder, such as runs/latest, or its address, such as hdfs://cluster/runs/x.",
+        autocompletion=completion.runs,
     ),
 ]
 RunId = Annotated[
@@ -52,7 +71,10 @@ TestKey = Annotated[
 Until = Annotated[
     str | None,
     typer.Option(
-        "--until", metavar="STAGE", help='Stop after a stage, such as "measure County" (plan --stages lists them).'
+        "--until",
+        metavar="STAGE",
+        help='Stop after a stage, such as "measure County" (plan --stages lists them).',
+        autocompletion=completion.stages,
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Fail (exit code 3) if the run does not exist yet.")]
@@ -61,7 +83,12 @@ AreaReader = Annotated[
 ]
 External = Annotated[
     Path | None,
-    typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
+    typer.Option(
+        "--conf",
+        metavar="CONF",
+        help="Run file that says what measurements of others are.",
+        autocompletion=completion.run_files,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey, console, print_json
 from das_spark.config import (
     ANSWERS_ALONE,
@@ -344,7 +345,12 @@ _NEW_RUN: Final = "check"
 
 Said = Annotated[
     list[str] | None,
-    typer.Option("--geounits", metavar="LEVEL=NUMBER", help="How many geounits a level has, for expected sizes."),
+    typer.Option(
+        "--geounits",
+        metavar="LEVEL=NUMBER",
+        help="How many geounits a level has, for expected sizes.",
+        autocompletion=completion.sized_levels,
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import tomli_w
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.options import Json, console, print_json, write_new
 from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError
@@ -24,7 +25,12 @@ app = typer.Typer(
 )
 
 _Named = Annotated[
-    str, typer.Argument(metavar="PRODUCT", help="File such as my_census.toml, or the name of a product.")
+    str,
+    typer.Argument(
+        metavar="PRODUCT",
+        help="File such as my_census.toml, or the name of a product.",
+        autocompletion=completion.products,
+    ),
 ]
 
 
@@ -37,7 +43,13 @@ def _commands() -> None:
 def new(
     out: Annotated[Path, typer.Argument(metavar="FILE", help="File to write, such as my_census.toml.")],
     like: Annotated[
-        str | None, typer.Option("--like", metavar="PRODUCT", help="Begin with a copy of this product.")
+        str | None,
+        typer.Option(
+            "--like",
+            metavar="PRODUCT",
+            help="Begin with a copy of this product.",
+            autocompletion=completion.products,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat, print_event
 from das_spark.cli.options import (
@@ -172,7 +173,12 @@ def measurements(
 
 def estimate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="Finished run to estimate again, from its public folder.")
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="Finished run to estimate again, from its public folder.",
+            autocompletion=completion.runs,
+        ),
     ] = None,
     from_measurements: Annotated[
         Path | None,
@@ -243,6 +249,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             metavar="KEY=LIST",
             help="A key and its values, such as estimation.estimator=top_down,blue_down; each with every budget and "
             "with every value of other keys. May be repeated.",
+            autocompletion=completion.keys,
         ),
     ] = None,
     runs: Annotated[int, typer.Option("--runs", metavar="NUMBER", help="Runs at each point of the grid.")] = 4,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from das_spark.cli import completion
 from das_spark.cli.options import AreaReader, Json, Settings, console, print_found
 from das_spark.config import absolute
 from das_spark.report import number, table
@@ -44,10 +45,22 @@ def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         typer.Option("--shares", metavar="CONF", help="Run file, TOML of budget.geolevels, or dhc_person_us and such."),
     ] = None,
     product: Annotated[
-        str | None, typer.Option("--product", metavar="NAME", help="Product whose strategy gives the level shares.")
+        str | None,
+        typer.Option(
+            "--product",
+            metavar="NAME",
+            help="Product whose strategy gives the level shares.",
+            autocompletion=completion.products,
+        ),
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option("--strategy", metavar="NAME", help="Strategy of the product; by default its first.")
+        str | None,
+        typer.Option(
+            "--strategy",
+            metavar="NAME",
+            help="Strategy of the product; by default its first.",
+            autocompletion=completion.strategies,
+        ),
     ] = None,
     units: Annotated[
         str | None,

@@ -31,7 +31,7 @@ from das_spark.config.levels import (
     steps_of,
 )
 from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, near, nearest, shipped_run_files
-from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings
+from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings, run_file_keys
 from das_spark.config.plan import (
     IntervalSettings,
     JointPlan,
@@ -158,6 +158,7 @@ __all__ = [
     "readers_of",
     "require_dataset",
     "rules_from_people",
+    "run_file_keys",
     "same_estimation",
     "sample_shares",
     "shipped_run_files",

@@ -15,12 +15,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import tomli_w
-from pydantic import BaseModel
 
 from das_spark.config.acknowledgements import GIVEN_UP, given_up
 from das_spark.config.inputs import DATASET, READER_NEEDS
 from das_spark.config.load import FOLDER, PRODUCT_FILE, PYTHON_FILE, apply_setting, run_file_of
-from das_spark.config.model import CONFIG_VERSION, SIMULATED, RunFile
+from das_spark.config.model import CONFIG_VERSION, SIMULATED, RunFile, run_file_keys
 from das_spark.config.product_files import find_product
 from das_spark.config.run_files import plan_of
 from das_spark.products import PRODUCTS, Product
@@ -251,14 +250,14 @@ _TABLE: Final = re.compile(r"(?:# )?\[+(?P<table>[A-Za-z_.]+)\]+")
 @cache
 def _reference() -> _Reference:
     """Read comments and the keys below them: a block of comments belongs to the key or table that follows it."""
-    found, block, section = _Reference(), list[str](), ""
+    found, block, section, known = _Reference(), list[str](), "", set(run_file_keys())
     for line in (FOLDER / "reference.toml").read_text(encoding="utf-8").splitlines():
         table, key = _TABLE.fullmatch(line), _KEY.fullmatch(line)
         if table is not None:
             section = table["table"]
             found.comments.setdefault(section, tuple(block))
             block = []
-        elif key is not None and (not line.startswith("#") or _is_key(section, key["key"])):
+        elif key is not None and (not line.startswith("#") or f"{section}.{key['key']}" in known):
             path = f"{section}.{key['key']}".lstrip(".")
             found.comments.setdefault(path, tuple(block))
             found.examples.setdefault(path, key["value"])
@@ -268,22 +267,3 @@ def _reference() -> _Reference:
         else:
             block = []
     return found
-
-
-def _is_key(section: str, key: str) -> bool:
-    """Whether a run file has such a key."""
-    model: Any = RunFile
-    for part in filter(None, section.split(".")):
-        kinds = model.model_fields[part].annotation if part in model.model_fields else None
-        model = next((each for each in _models(kinds)), None)
-        if model is None:
-            return False
-    return key in model.model_fields
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - any type
-    """The models in a type: itself, or in what it may be."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for each in getattr(annotation, "__args__", ()):
-        yield from _models(each)

@@ -7,6 +7,7 @@ decided. `conf/reference.toml` explains every key to users; a test keeps it comp
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
@@ -330,3 +331,12 @@ class RunFile(Section):
     measurement: MeasurementSection = MeasurementSection()
     estimation: EstimationSection = EstimationSection()
     evaluation: EvaluationSettings = EvaluationSettings()
+
+
+def run_file_keys(model: type[BaseModel] = RunFile, before: str = "") -> Iterator[str]:
+    """Every key of a run file by its path, tables among them."""
+    for name, field in model.model_fields.items():
+        yield f"{before}{name}"
+        for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from run_file_keys(kind, f"{before}{name}.")
