@@ -4,12 +4,23 @@ From Python as from the command line:
 
     import das_spark
 
+    run = das_spark.protect("conf/quickstart.toml", settings=["budget.epsilon=1/2"])
+    counts = run.table("P1", "Tract").pandas()
+
+or step by step:
+
     plan = das_spark.load_plan("conf/quickstart.toml", settings=["budget.epsilon=1/2"])
     summary = das_spark.run(plan)
     report = das_spark.verify("runs/latest")
     counts = das_spark.open_run("runs/latest").table("P1", "Tract").pandas()
 
-Importing the package imports neither Spark nor a solver; the functions do, when they are called.
+Importing the package imports neither Spark nor a solver; the functions do, when they are called. How far they are they
+say to the logger `das_spark` of Python's `logging`, a record a stage, unless they are given a function for that.
+
+A session of Spark that is active, or that is given as `spark`, is used. Spark must have been started with
+`spark.io.encryption.enabled` (on a cluster also `spark.authenticate` and `spark.network.crypto.enabled`) where real
+people are drawn for under a real key, or compared with: spill files would hold them in the clear. Synthetic people,
+test keys, verification, tables and intervals need none of that.
 """
 
 from __future__ import annotations
@@ -19,7 +30,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.errors import DasError
+from das_spark.errors import ConfigurationError, DasError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +59,7 @@ __all__ = [
     "load_plan",
     "load_sweep",
     "open_run",
+    "protect",
     "publish_measurements",
     "run",
     "run_parts",
@@ -120,13 +132,63 @@ def load_sweep(
     )
 
 
+def _followed_by(progress: Callable[[str], None] | None) -> Callable[[str], None]:
+    """What a caller follows a run with: a function, or else logging."""
+    from das_spark.telemetry import ToLogger  # noqa: PLC0415
+
+    return progress or ToLogger()
+
+
+def protect(
+    conf: RunPlan | str | Path,
+    *,
+    overlays: Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+    run_id: str | None = None,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> OpenedRun:
+    """Carry out a run, or resume it, and open what it published. Spends the budget of the run file, once.
+
+    Where no logging is set up and no function is given, a line a stage goes to standard error.
+
+    Args:
+        conf: A run file, the name of one that comes with das_spark, or a plan.
+        overlays: Further TOML files, each laid over what came before.
+        settings: Texts `key.path=value`, applied last.
+        run_id: Name of the run folder; made up where None.
+        test_key: INSECURE: a text from which all noise follows; marks every output.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time; the logger `das_spark` where None.
+
+    Returns:
+        The run: its tables, estimates and measurements as Arrow, pandas or Spark.
+
+    Raises:
+        DasError: See `das_spark.errors`.
+    """
+    from das_spark.pipeline import run_stages  # noqa: PLC0415
+    from das_spark.results import OpenedRun as Opened  # noqa: PLC0415
+    from das_spark.telemetry import said_somewhere  # noqa: PLC0415
+
+    if isinstance(conf, str | Path):
+        conf = load_plan(conf, overlays=overlays, settings=settings)
+    elif overlays or settings:
+        raise ConfigurationError("a plan is resolved already", hint="give overlays and settings with the run file")
+    with said_somewhere():
+        done = run_stages(conf, run_id=run_id, test_key=test_key, spark=spark, progress=_followed_by(progress))
+    # Where the two roots lie apart there is no folder of both.
+    return Opened.at(done.layout.folder if done.layout.folder.is_dir() else done.layout.public.path)
+
+
 def run(
     plan: RunPlan | str | Path,
     *,
     run_id: str | None = None,
     test_key: str | None = None,
     spark: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] | None = None,
 ) -> RunSummary:
     """Carry out a run, or resume it.
 
@@ -135,7 +197,7 @@ def run(
         run_id: Name of the run folder; made up where None.
         test_key: INSECURE: a text from which all noise follows; marks every output.
         spark: The session; found or started where None.
-        progress: Is given a line at a time.
+        progress: Is given a line at a time; the logger `das_spark` where None.
 
     Raises:
         DasError: See `das_spark.errors`.
@@ -144,7 +206,7 @@ def run(
 
     if isinstance(plan, str | Path):
         plan = load_plan(plan)
-    return run_stages(plan, run_id=run_id, test_key=test_key, spark=spark, progress=progress)
+    return run_stages(plan, run_id=run_id, test_key=test_key, spark=spark, progress=_followed_by(progress))
 
 
 def run_parts(
@@ -153,7 +215,7 @@ def run_parts(
     run_id: str | None = None,
     test_key: str | None = None,
     spark: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] | None = None,
 ) -> JointSummary:
     """Carry out a joint run, such as conf/pl94_2020.toml, or resume it: one ledger and one statement for all parts.
 
@@ -162,7 +224,7 @@ def run_parts(
         run_id: Name of the joint run; made up where None.
         test_key: INSECURE: a text from which all noise follows; marks every output.
         spark: The session; found or started where None.
-        progress: Is given a line at a time.
+        progress: Is given a line at a time; the logger `das_spark` where None.
 
     Raises:
         DasError: See `das_spark.errors`.
@@ -172,7 +234,7 @@ def run_parts(
 
     if isinstance(plan, str | Path):
         plan = load_parts(plan)
-    return run_together(plan, run_id=run_id, test_key=test_key, spark=spark, progress=progress)
+    return run_together(plan, run_id=run_id, test_key=test_key, spark=spark, progress=_followed_by(progress))
 
 
 def sweep(
@@ -181,7 +243,7 @@ def sweep(
     *,
     test_key: str | None = None,
     spark: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] | None = None,
 ) -> SweepSummary:
     """Carry out a grid of runs, or go on where it stopped, and compare it with simple random samples. RESTRICTED.
 
@@ -190,14 +252,14 @@ def sweep(
         out: Folder of the sweep; made, or that of an earlier call for the same sweep.
         test_key: INSECURE: a text from which all noise follows; marks every output.
         spark: The session; found or started where None.
-        progress: Is given a line at a time; the first ones say what all runs cost together.
+        progress: Is given a line at a time, first what all runs cost together; the logger `das_spark` where None.
 
     Raises:
         DasError: See `das_spark.errors`.
     """
     from das_spark.pipeline import run_sweep  # noqa: PLC0415
 
-    return run_sweep(plan, Path(out), test_key=test_key, spark=spark, progress=progress)
+    return run_sweep(plan, Path(out), test_key=test_key, spark=spark, progress=_followed_by(progress))
 
 
 def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> VerificationReport:
@@ -259,7 +321,7 @@ def estimate(
     settings: Sequence[str] = (),
     run_id: str | None = None,
     spark: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] | None = None,
 ) -> RunSummary:
     """Estimate from measurements that exist, into a new run: no confidential input, no key, no budget.
 
@@ -270,7 +332,7 @@ def estimate(
         settings: Texts `key.path=value`, of estimation and output.
         run_id: Name of the run folder; an unfinished run of that name is resumed.
         spark: The session; found or started where None.
-        progress: Is given a line at a time.
+        progress: Is given a line at a time; the logger `das_spark` where None.
 
     Raises:
         DasError: See `das_spark.errors`.
@@ -279,7 +341,7 @@ def estimate(
 
     run, measurements = (None if each is None else Path(each) for each in (run_folder, from_measurements))
     source = open_source(run, measurements, settings, plan)
-    return estimate_from(source, run_id=run_id, spark=spark, progress=progress)
+    return estimate_from(source, run_id=run_id, spark=spark, progress=_followed_by(progress))
 
 
 def tabulate(

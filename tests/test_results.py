@@ -159,3 +159,24 @@ def test_accuracy_is_asked_of_the_restricted_folder(run, folder, tmp_path):
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(OutputError):
         das_spark.open_run(tmp_path)
+
+
+def test_a_run_file_goes_in_and_an_opened_run_comes_out(spark, tmp_path, caplog):
+    settings = [f"output.root={tmp_path}", "budget.epsilon=1/2"]
+    with caplog.at_level("INFO", "das_spark"):
+        opened = das_spark.protect("quickstart", settings=settings, test_key="k", run_id="one", spark=spark)
+    assert isinstance(opened, OpenedRun)
+    assert (opened.name, str(opened.plan.budget.total)) == ("one", "1/2")
+    assert opened.table("P1", "Tract").pandas()["P0010001"].sum() > 0
+    assert opened.accuracy() is not None, "the restricted side is found, too"
+    lines = [record.getMessage() for record in caplog.records if record.name == "das_spark"]
+    assert any(line.startswith("ingest: ") for line in lines)
+    assert any(line.startswith("verify: ") for line in lines)
+    heard: list[str] = []
+    again = das_spark.protect(
+        load_plan("quickstart", settings=settings), test_key="k", run_id="one", spark=spark, progress=heard.append
+    )
+    assert again.manifest == opened.manifest
+    assert heard
+    with pytest.raises(ConfigurationError, match="resolved already"):
+        das_spark.protect(load_plan("quickstart"), settings=settings)

@@ -86,7 +86,7 @@ def driver_attempt(
         )
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
-            require_safe_session(started, insecure=insecure)
+            require_safe_session(started, insecure=insecure, synthetic=plan.input.is_simulated)
             journal = Journal.of(layout)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)

@@ -122,7 +122,8 @@ def measure(context: RunContext, geolevel: str) -> None:
     if decision.step is Step.DRAW:
         if decision.number > 1:
             log(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
-        require_safe_session(context.spark, insecure=context.is_insecure)
+        synthetic = context.plan.input.is_simulated
+        require_safe_session(context.spark, insecure=context.is_insecure, synthetic=synthetic)
         require_held(context.layout)
         _require_whole_input(context, geolevel)
         _require_own_addresses(context, geolevel)

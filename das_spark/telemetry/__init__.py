@@ -19,7 +19,17 @@ from das_spark.telemetry.history import (
     slowest_families,
     warnings_of,
 )
-from das_spark.telemetry.logs import COMMON, JsonLines, LiveHandler, Reporter, RunLog, log_record, read_log
+from das_spark.telemetry.logs import (
+    COMMON,
+    JsonLines,
+    LiveHandler,
+    Reporter,
+    RunLog,
+    ToLogger,
+    log_record,
+    read_log,
+    said_somewhere,
+)
 
 __all__ = [
     "COMMON",
@@ -30,11 +40,13 @@ __all__ = [
     "LiveHandler",
     "Reporter",
     "RunLog",
+    "ToLogger",
     "driver_attempts",
     "has_ended",
     "log_record",
     "logged_stages",
     "read_log",
+    "said_somewhere",
     "slowest_families",
     "warnings_of",
 ]

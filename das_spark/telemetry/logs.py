@@ -13,7 +13,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -36,7 +37,7 @@ def log_record(event: Event, fields: Mapping[str, object], text: str = "", run_i
     given = {name: value for name, value in fields.items() if value is not None}
     extra = {"event": event, "fields": given, "run_id": run_id}
     return logging.makeLogRecord(
-        {"name": "das_spark", "levelno": level, "levelname": logging.getLevelName(level), "msg": text, **extra}
+        {"name": LOGGER, "levelno": level, "levelname": logging.getLevelName(level), "msg": text, **extra}
     )
 
 
@@ -82,6 +83,41 @@ class JsonLines(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:
         """Let the command end: nobody reads what it prints."""
         raise  # noqa: PLE0704 - the error that is being handled
+
+
+#: Name of the logger that callers of the package hear of runs by.
+LOGGER: Final = "das_spark"
+
+
+class ToLogger(logging.Handler):
+    """Hands each record to the logger `das_spark`, whose level and handlers are the caller's."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand over one record."""
+        logger = logging.getLogger(LOGGER)
+        if logger.isEnabledFor(record.levelno):
+            logger.handle(record)
+
+    def __call__(self, text: str) -> None:
+        """Hand over a line of progress that is about no stage."""
+        self.handle(log_record(Event.COMMAND_SAID, {"text": text.strip()}, text))
+
+
+@contextmanager
+def said_somewhere() -> Iterator[None]:
+    """Let the logger `das_spark` print to standard error for a while, where nobody has set up any logging."""
+    logger = logging.getLogger(LOGGER)
+    if logger.hasHandlers():
+        yield
+        return
+    handler, before = logging.StreamHandler(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 class LiveHandler(logging.Handler):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from made_runs import SPARK
 
+from das_spark.config import load_plan
 from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import driver, estimate_from, run_stages, runner
 from das_spark.pipeline.driver import driver_attempt
@@ -82,6 +83,13 @@ def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry
         pytest.fail("at work")
     with driver_attempt(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK) as context:
         assert context.is_insecure
+
+
+def test_a_session_of_the_callers_own_serves_for_synthetic_people(tmp_path):
+    plan = load_plan("quickstart", settings=[f"output.root={tmp_path}"])
+    layout, progress = RunLayout.of(plan.output, "mine"), Progress(lambda _: None, "mine")
+    with driver_attempt(plan, layout, progress, key=RunKey.from_system(), spark=SPARK) as context:
+        assert not context.is_insecure
 
 
 @pytest.mark.parametrize("broken", ["ledger", "cap", "path", "input"])

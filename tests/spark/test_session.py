@@ -40,6 +40,23 @@ def test_a_test_key_needs_no_encryption():
     require_safe_session(fake(), insecure=True)
 
 
+def test_people_whom_nobody_counted_need_no_encryption():
+    require_safe_session(fake(), insecure=False, synthetic=True)
+    require_safe_session(fake("yarn"), insecure=False, synthetic=True)
+
+
+@pytest.mark.parametrize("master", ["local[2]", "yarn"])
+def test_the_refusal_says_the_lines_to_set(master):
+    with pytest.raises(PrivacyGuardError) as caught:
+        require_safe_session(fake(master), insecure=False)
+    lines = re.findall(r'\.config\("([\w.]+)", "(\w+)"\)', caught.value.hint)
+    options = re.findall(r"--conf ([\w.]+)=(\w+)", caught.value.hint)
+    assert lines == options
+    assert len(lines) == (1 if master == "local[2]" else 3)
+    settings = {name.replace(".", "_"): value for name, value in lines}
+    require_safe_session(fake(master, **settings), insecure=False)
+
+
 @pytest.mark.parametrize("value", ["false", "", None])
 def test_a_real_key_needs_encrypted_local_files(value):
     settings = {} if value is None else {"spark_io_encryption_enabled": value}
