@@ -6,7 +6,8 @@ Exact confidence limits on the probability of an event that was seen s times in 
     high(s, n, a) = the p at which s or fewer are seen with probability a; 1 where s = n                   (V-2)
 
 Each is wrong with probability a at most, whatever the true p. Source: Clopper and Pearson (1934); both are quantiles of
-beta distributions, Beta(s, n - s + 1) and Beta(s + 1, n - s).
+beta distributions, Beta(s, n - s + 1) and Beta(s + 1, n - s), which scipy.special has as functions of arrays, where
+scipy.stats.binomtest takes one count at a time.
 
 Let an event have probability at least p under one input and at most q under its neighbour, p > q. Then
 

@@ -1,9 +1,12 @@
 """Intervals: against brute force, and by how often they cover.
 
-- Differences between configurations, against scipy's tests, and by how often they raise an alarm.
+- Differences between configurations, against the textbook's formulas, and by how often they raise an alarm.
 """
 
 from __future__ import annotations
+
+from math import sqrt
+from statistics import fmean, stdev, variance
 
 import numpy as np
 import pytest
@@ -180,9 +183,12 @@ def test_impossible_resampling_is_refused():
 def test_intervals_over_runs_are_those_of_student(level):
     runs = [3.0, 4.5, 2.0, 7.0]
     interval = over_runs(runs, level)
-    expected = stats.t.interval(level, 3, np.mean(runs), stats.sem(runs))
-    assert (interval.low, interval.high) == pytest.approx(expected)
+    reach = stats.t.ppf((1 + level) / 2, 3) * stdev(runs) / sqrt(4)
+    assert (interval.low, interval.high) == pytest.approx((fmean(runs) - reach, fmean(runs) + reach))
     assert (interval.level, interval.over) == (level, "runs")
+    assert over_runs(runs[::-1], level) == interval, "whatever the order of runs"
+    equal = fmean([0.1] * 3)
+    assert over_runs([0.1] * 3, level) == Interval(equal, equal, level, "runs")
 
 
 @pytest.mark.parametrize("over", ["residuals", "geounits"])
@@ -219,10 +225,11 @@ runs = st.lists(figures, min_size=2, max_size=8)
 pairs = st.lists(st.tuples(figures, figures), min_size=2, max_size=8)
 
 
-def matches(found, expected, level):
-    interval = expected.confidence_interval(level)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.interval.low, found.interval.high) == pytest.approx((interval.low, interval.high))
+def matches(found, mean, error, freedom, level):
+    """Student's t written out: mean +- t x standard error, and the probability of both tails beyond mean / error."""
+    reach = stats.t.ppf((1 + level) / 2, freedom) * error
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(mean) / error, freedom), abs=1e-12)
+    assert (found.interval.low, found.interval.high) == pytest.approx((mean - reach, mean + reach), abs=1e-9)
     assert (found.interval.level, found.interval.over) == (level, "runs")
 
 
@@ -233,18 +240,24 @@ def test_paired_differences_are_those_of_the_paired_t_test(both, level):
     found = paired_difference(first, second, level)
     assert found.mean == pytest.approx(np.mean(first) - np.mean(second))
     assert found.runs == (len(first), len(first))
-    matches(found, stats.ttest_rel(first, second), level)
+    differences = [one - other for one, other in both]
+    pairs_of = len(both)
+    matches(found, fmean(differences), stdev(differences) / sqrt(pairs_of), pairs_of - 1, level)
 
 
-# scipy warns where the runs of one side are all equal.
-@pytest.mark.filterwarnings("ignore:Precision loss:RuntimeWarning")
+@pytest.mark.filterwarnings("error")
 @given(runs, runs, st.sampled_from([0.8, 0.95, 0.99]))
 def test_unpaired_differences_are_those_of_welch(first, second, level):
     assume(np.ptp(first) > 0 or np.ptp(second) > 0)
     found = unpaired_difference(first, second, level)
     assert found.mean == pytest.approx(np.mean(first) - np.mean(second))
     assert found.runs == (len(first), len(second))
-    matches(found, stats.ttest_ind(first, second, equal_var=False), level)
+    # Welch and Satterthwaite.
+    parts = [(variance(side) / len(side), len(side) - 1) for side in (first, second)]
+    squared = sum(part for part, _ in parts)
+    freedom = 1 / sum((part / squared) ** 2 / free for part, free in parts)
+    matches(found, fmean(first) - fmean(second), sqrt(squared), freedom, level)
+    assert unpaired_difference(first[::-1], second[::-1], level) == found, "whatever the order of runs"
 
 
 @pytest.mark.parametrize("compare", [paired_difference, unpaired_difference])
