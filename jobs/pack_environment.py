@@ -4,7 +4,11 @@
 
 The archive is a virtual environment without pyspark, which every machine of a cluster has already, and with das_spark
 as a package, also where the environment only holds a link to a checkout. Machines need the same processor architecture
-and the same Python at the same path: its `bin/python` is a link to that.
+and the same Python at the same path: its `bin/python` is a link to that. The same environment gives the same bytes.
+
+Why not venv-pack (0.2.0 was tried): it refuses an environment with an editable installation, as every checkout has; it
+packs all that lies in an environment but for patterns of file names, where machines need what das_spark requires, and
+neither pyspark nor development tools; and two archives of one environment differ.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import sys
 import sysconfig
 import tarfile
 from collections.abc import Iterator
+from gzip import GzipFile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import cache_from_source
 from io import BytesIO
@@ -110,7 +115,12 @@ def pack(target: Path, package: Path) -> int:
     others = [each for each in requirements("das_spark") if canonical(each.name) != "das-spark"]
     temporary = target.with_name(f".{os.getpid()}.{target.name}")
     try:
-        with tarfile.open(temporary, "w:gz", compresslevel=COMPRESSION) as archive:
+        # Without name and time in its head, which would tell two archives of the same files apart.
+        with (
+            temporary.open("wb") as file,
+            GzipFile("", "wb", COMPRESSION, file, mtime=0) as packed,
+            tarfile.open(mode="w", fileobj=packed) as archive,
+        ):
             _add_bytes(
                 archive, "pyvenv.cfg", f"home = {python.parent}\ninclude-system-site-packages = false\n".encode()
             )
