@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +10,9 @@ import tomli_w
 import typer
 
 from das_spark import config
-from das_spark.cli.options import Conf, Json, Overlays, Settings, console
+from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_json, write_new
 from das_spark.cli.plans import Said, known_geounits
 from das_spark.config import USUAL_KEPT, USUAL_LEVEL, expected_errors, load_plan
-from das_spark.errors import OutputError
 from das_spark.privacy import PUBLISHED_DELTA, epsilon_cks, exact
 from das_spark.report import number, table
 
@@ -81,7 +79,7 @@ def suggest_budget(  # noqa: PLR0913, PLR0917 - options of a command are paramet
         _write(out, conf, found, total)
     tables = _table_errors(plan, found, counts)
     if as_json:
-        typer.echo(json.dumps(_record(plan, found, total, tables), indent=2))
+        print_json(_record(plan, found, total, tables))
         return
     _print(plan, found, total, tables, console())
     if out is not None:
@@ -93,13 +91,7 @@ def _write(out: Path, conf: Path, found: SuggestedBudget, total: Fraction) -> No
     text = (
         f"# A budget that das-spark suggests, to be laid over {conf.name} (--overlay), for these targets:\n{targets}\n"
     )
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text + tomli_w.dumps({"budget": {**found.tables, "rho": str(total)}}))
-    except FileExistsError as error:
-        raise OutputError(f"{out}: is there already", hint="choose another name; nothing is overwritten") from error
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written ({error.strerror})") from error
+    write_new(out, text + tomli_w.dumps({"budget": {**found.tables, "rho": str(total)}}))
 
 
 def _table_errors(plan: RunPlan, found: SuggestedBudget, counts: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -75,6 +75,8 @@ def test_before_a_run(printed, place):
     assert checked["runs"][0]["total"] == "2"
     assert printed("plan", QUICKSTART)["total"] == "2"
     assert printed("plan", QUICKSTART, "--stages")[0] == "ingest"
+    suggested = printed("suggest-budget", CONF / "england_and_wales_like.toml", "--target", "total@Output_Area:sd<=5")
+    assert suggested["targets"][0]["geolevel"] == "Output_Area"
     for kind in ("products", "strategies", "readers", "writers", "solvers", "configurations"):
         (rows,) = printed("list", kind).values()
         assert rows[0].keys() >= {"name"} or kind == "strategies"
