@@ -14,6 +14,8 @@ from das_spark.cli.options import Json, console, listed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from das_spark.evaluation import AccuracyReport, Boundaries, Study
+    from das_spark.evaluation.comparison import Over
 
 #: What `--samples` says for the shares of the study of the 1940 runs.
 EVERY = "every"
@@ -102,34 +104,59 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         raise typer.BadParameter("--boundary-key goes with --boundaries")
     if not compare and (over is not None or paired):
         raise typer.BadParameter("--over and --paired go with --compare")
-    from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
-    from das_spark.evaluation import present_accuracy, present_comparison, spread  # noqa: PLC0415
-    from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
-    from das_spark.pipeline import compare_runs, map_runs, study_runs  # noqa: PLC0415
-    from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison  # noqa: PLC0415
-    from das_spark.report import print_report, table_records  # noqa: PLC0415
-
-    terminal = console()
-    written: Sequence[str] = ()
     if compare:
-        comparison = compare_runs(runs, truth, None if over is None else over.value, paired=paired)
-        if as_json:
-            typer.echo(comparison.to_json(), nl=False)
-        else:
-            print_report(present_comparison(comparison), terminal)
-        if out is not None:
-            written = write_comparison(comparison, out)
+        written = _compare(runs, truth, None if over is None else over.value, out, paired=paired, as_json=as_json)
     else:
+        from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
+        from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
+        from das_spark.pipeline import study_runs  # noqa: PLC0415
+
         areas_of_map = None if boundaries is None else read_boundaries(boundaries, boundary_key)
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
         reports, study = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
-        spreads = spread(reports) if len(reports) > 1 else ()
-        found = present_accuracy(study.report, spreads, study)
-        if as_json:
-            typer.echo(study.report.to_json(table_records(found.tables("json"))), nl=False)
-        else:
-            print_report(found, terminal)
-        if out is not None:
-            written = write_accuracy(reports, study, out, map_runs(runs, truth, areas_of_map))
+        _print_study(reports, study, as_json=as_json)
+        written = () if out is None else _write_study(runs, truth, reports, study, areas_of_map, out)
     if out is not None and not as_json:
-        terminal.print(f"\nwritten to {out} (restricted): {', '.join(written)}")
+        console().print(f"\nwritten to {out} (restricted): {', '.join(written)}")
+
+
+def _compare(
+    runs: list[Path], truth: Path | None, over: Over | None, out: Path | None, *, paired: bool, as_json: bool
+) -> Sequence[str]:
+    """Print two configurations side by side, and write them where that is asked for; the names of the files."""
+    from das_spark.evaluation import present_comparison  # noqa: PLC0415
+    from das_spark.pipeline import compare_runs  # noqa: PLC0415
+    from das_spark.pipeline.evaluation_files import write_comparison  # noqa: PLC0415
+    from das_spark.report import print_report  # noqa: PLC0415
+
+    comparison = compare_runs(runs, truth, over, paired=paired)
+    if as_json:
+        typer.echo(comparison.to_json(), nl=False)
+    else:
+        print_report(present_comparison(comparison), console())
+    return () if out is None else write_comparison(comparison, out)
+
+
+def _print_study(reports: Sequence[AccuracyReport], study: Study, *, as_json: bool) -> None:
+    from das_spark.evaluation import present_accuracy, spread  # noqa: PLC0415
+    from das_spark.report import print_report, table_records  # noqa: PLC0415
+
+    found = present_accuracy(study.report, spread(reports) if len(reports) > 1 else (), study)
+    if as_json:
+        typer.echo(study.report.to_json(table_records(found.tables("json"))), nl=False)
+    else:
+        print_report(found, console())
+
+
+def _write_study(
+    runs: list[Path],
+    truth: Path | None,
+    reports: Sequence[AccuracyReport],
+    study: Study,
+    areas_of_map: Boundaries | None,
+    out: Path,
+) -> Sequence[str]:
+    from das_spark.pipeline import map_runs  # noqa: PLC0415
+    from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
+
+    return write_accuracy(reports, study, out, map_runs(runs, truth, areas_of_map))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from das_spark.pipeline import Check
-    from das_spark.store import AnyPlace, PublicManifest, RunLayout
+    from das_spark.store import AnyPlace, RunLayout
 
 
 def verify(
@@ -91,33 +91,31 @@ def show(
 
     Example: das-spark show runs/latest --restricted
     """
-    from das_spark.store import PublicManifest, find_run, open_public  # noqa: PLC0415
-
     if remove and not retention:
         raise typer.BadParameter("--remove goes with --retention")
+    if sum((retention, restricted, page is not None, statement is not None)) > 1:
+        raise typer.BadParameter("one of --retention, --restricted, --page and --statement, or none of them")
     out, place = console(), place_of_run(run)
-    if statement is not None and page is not None:
-        raise typer.BadParameter("--statement and --page are written one at a time")
     if statement is not None:
         _write_statement(place, statement, out, as_json=as_json)
-    if page is not None:
+    elif page is not None:
         _write_page(place, page, out, as_json=as_json)
-    if page is not None or statement is not None:
-        return
-    if restricted:
+    elif restricted:
         _show_restricted(place, out, as_json=as_json)
-        return
-    if not retention:
-        manifest = PublicManifest.load(open_public(place).manifest)
-        if as_json:
-            typer.echo(manifest.to_json(), nl=False)
-        else:
-            _show_manifest(manifest, out)
-        return
+    elif retention:
+        _show_retention(place, out, remove=remove, as_json=as_json)
+    else:
+        _show_manifest(place, out, as_json=as_json)
+
+
+def _show_retention(place: AnyPlace, out: Console, *, remove: bool, as_json: bool) -> None:
+    """List what is confidential of a run, and remove it where that is asked for."""
+    from das_spark.store import find_run  # noqa: PLC0415
+
     if not isinstance(place, Path):
         raise OutputError(
-            f"{run}: what is confidential of a run is listed and removed in folders of a disk alone",
-            hint=f"of a finished run all below {run}/restricted can be removed there but journal, ledger_entry.json, "
+            f"{place}: what is confidential of a run is listed and removed in folders of a disk alone",
+            hint=f"of a finished run all below {place}/restricted can be removed there but journal, ledger_entry.json, "
             "instance.json, run.json and inventory.json",
         )
     layout = find_run(place)
@@ -129,12 +127,12 @@ def show(
         out.print(table(f"Confidential in {root}", ("what", "bytes"), rows))
     if remove:
         _remove(layout, [path for path, _ in found])
-        if not as_json:
-            why = "which hold no counts, and keep a level from being drawn twice"
-            out.print(f"removed {len(found)}; kept {', '.join(kept)}, {why}")
     if as_json:
         confidential = [{"what": path.relative_to(root), "bytes": number} for path, number in found]
         print_json({"folder": root, "confidential": confidential, "kept": kept, "removed": remove})
+    elif remove:
+        why = "which hold no counts, and keep a level from being drawn twice"
+        out.print(f"removed {len(found)}; kept {', '.join(kept)}, {why}")
 
 
 def _write_page(run: AnyPlace, page: Path, out: Console, *, as_json: bool) -> None:
@@ -181,7 +179,13 @@ def _show_restricted(run: AnyPlace, out: Console, *, as_json: bool) -> None:
     print_report(present_run(record), out)
 
 
-def _show_manifest(manifest: PublicManifest, out: Console) -> None:
+def _show_manifest(place: AnyPlace, out: Console, *, as_json: bool) -> None:
+    from das_spark.store import PublicManifest, open_public  # noqa: PLC0415
+
+    manifest = PublicManifest.load(open_public(place).manifest)
+    if as_json:
+        typer.echo(manifest.to_json(), nl=False)
+        return
     for notice in manifest.notices:
         out.print(f"NOTICE: {notice}", style="bold red")
     out.print(f"run {manifest.run_id} of {manifest.created}, product {manifest.product}")
