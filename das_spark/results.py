@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from das_spark.config import near, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
+from das_spark.geography import PADDING
 from das_spark.store import AnyPlace, PublicManifest, find_run, finished, open_public, part_files, system_of
-from das_spark.store.parquet import read_batches, read_metadata
+from das_spark.store.parquet import own_codes, read_batches, read_metadata
 from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = 10
 
 _Change = Callable[[pa.RecordBatch], pa.RecordBatch]
+_InSpark = Callable[["DataFrame"], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +237,7 @@ class OpenedRun:
             f"estimates of {self.name} at {geolevel}: an occupied cell of a geounit",
             {"count": f"protected number of {self.plan.product.counted}"},
             {"": self._level(published_estimates(self.plan.spine), geolevel)},
-            _Cells(schema, labels),
-            _CellsInSpark(schema, labels),
+            *self._by_codes(geolevel, _Cells(schema, labels), _CellsInSpark(schema, labels)),
         )
 
     def measurements(self, geolevel: str, query: str) -> Rows:
@@ -260,9 +261,27 @@ class OpenedRun:
             f"measurements of {self.name} at {geolevel}, {query}: a noisy answer of a geounit",
             {"value": f"noisy number of {self.plan.product.counted}; it may be negative", "variance": "of its noise"},
             {"": self._level("measurements", geolevel)},
-            _Answers(asked, _answers(asked, self.plan.product.schema)),
-            _AnswersInSpark(asked, _answers(asked, self.plan.product.schema)),
+            *self._by_codes(
+                geolevel,
+                _Answers(asked, _answers(asked, self.plan.product.schema)),
+                _AnswersInSpark(asked, _answers(asked, self.plan.product.schema)),
+            ),
         )
+
+    def _by_codes(self, geolevel: str, change: _Change, in_spark: _InSpark) -> tuple[_Change, _InSpark]:
+        """The same under the codes that geounits have by themselves, where these are no geocodes."""
+        span = self.plan.spine.own_codes.get(geolevel)
+        if span is None:
+            return change, in_spark
+
+        def by_spark(frame: DataFrame) -> DataFrame:
+            from pyspark.sql import functions as F  # noqa: PLC0415 - Spark alone needs it
+
+            made = in_spark(frame)
+            code = F.regexp_replace(F.substring("geocode", span[0] + 1, span[1] - span[0]), rf"[{PADDING}]+$", "")
+            return made.withColumn("geocode", code)
+
+        return lambda batch: own_codes(change(batch), span), by_spark
 
     def table(self, name: str, geolevel: str | None = None) -> Rows:
         """A published table.

@@ -33,6 +33,7 @@ Cells = NDArray[np.int64]
 _DEVIATIONS: Final = 4
 _FEWEST, _MOST = 12, 20_000
 _LONE: Final = 3
+_SIGNS: Final = 36  # digits and capital letters, of codes that geounits have by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,20 @@ def _spot(plan: RunPlan) -> _Spot:
             if depth > 0 and depth != divides_at:
                 leaves.add(_leaf(ends[side] + _digits(spine, depth, 2), spine, depth))
             ends[side] += _digits(spine, depth, 2 if away else 1)
-    return _Spot((ends[0], ends[1]), _cells(plan, divides_at), tuple(sorted(leaves | set(ends))))
+    every = _told_apart(leaves | set(ends), spine)
+    return _Spot((every[ends[0]], every[ends[1]]), _cells(plan, divides_at), tuple(sorted(every.values())))
+
+
+def _told_apart(leaves: set[str], spine: Spine) -> dict[str, str]:
+    """Leaves by geocodes whose codes are their own: numbered over all geounits of their level, in the same order."""
+    if not spine.own_codes:
+        return {leaf: leaf for leaf in leaves}
+    found = dict.fromkeys(leaves, "")
+    for begin, end in spine.own_codes.values():
+        above = sorted({leaf[:end] for leaf in leaves})
+        for leaf in leaves:
+            found[leaf] += np.base_repr(above.index(leaf[:end]) + 1, _SIGNS).zfill(end - begin)
+    return found
 
 
 def _divides_at(plan: RunPlan) -> int:

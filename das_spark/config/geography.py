@@ -111,12 +111,14 @@ def resolve_geography(
         problems.add("geography.crosswalk", 'would not be read; geography.spine is not "dhc"')
     elif files and section.crosswalk is not None and not Path(section.crosswalk).exists():
         problems.add("geography.crosswalk", f"{section.crosswalk}: no such file or folder")
+    _check_parents(section, spine, problems, files=files)
     if spine.is_census:
         for name in given:
             problems.add(f"geography.{name}", 'would not be read; geography.spine is "census"')
         if section.reader is None and section.path is None:
-            return GeographySettings(settings)
-        return GeographySettings(settings, *_areas(section, run_file.input, problems, files=files))
+            return GeographySettings(settings, parents=section.parents)
+        areas = _areas(section, run_file.input, problems, files=files)
+        return GeographySettings(settings, *areas, parents=section.parents)
     if not run_file.invariants.units:
         given.setdefault("consider_gq", False)  # which blocks have group quarters is not public then
     with problems.at("geography"):
@@ -128,6 +130,16 @@ def resolve_geography(
         problems.add("geography.consider_gq", sentence)
     reader, path = _areas(section, run_file.input, problems, files=files)
     return GeographySettings(settings, reader, path, section.crosswalk)
+
+
+def _check_parents(section: GeographySection, spine: Spine, problems: Problems, *, files: bool) -> None:
+    """A table of parents is there exactly where geounits have codes that say nothing of the geounit above."""
+    if spine.own_codes and section.parents is None:
+        problems.add("geography.parents", "is missing: a table (child, parent, perhaps level) says what lies in what")
+    elif section.parents is not None and not spine.own_codes:
+        problems.add("geography.parents", "would not be read: the geocodes of the product begin with those above them")
+    elif files and section.parents is not None and not Path(section.parents).is_file():
+        problems.add("geography.parents", f"{section.parents}: no such file")
 
 
 def _production(product: Product, kind: str) -> SpineSettings:

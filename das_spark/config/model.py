@@ -39,6 +39,7 @@ SOURCES: Final = (
     ("input", "published"),
     ("geography", "path"),
     ("geography", "crosswalk"),
+    ("geography", "parents"),
     ("evaluation", "areas"),
 )
 #: Every place of a machine that a run file names.
@@ -233,6 +234,7 @@ class GeographySection(Section):
     reader: str | None = None
     path: str | None = None
     crosswalk: str | None = None
+    parents: str | None = None
     fanout_cutoff: Annotated[int, Field(ge=0)] | None = None
     bypass_cutoff: Annotated[int, Field(ge=0)] | None = None
     entity_threshold: Annotated[int, Field(ge=0)] | None = None

@@ -53,6 +53,7 @@ class GeographySettings:
     path: str | None = None  # what it reads
     # table of primitive geounits by block, for a spine of kind "dhc"; None takes the built-in rule (S-9)
     crosswalk: str | None = None
+    parents: str | None = None  # table of geounits and those above them, where codes do not nest; None where they do
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +317,9 @@ def public_plan(plan: RunPlan) -> RunPlan:
     return replace(
         plan,
         input=_with_file_names(plan.input, "input"),
-        geography=replace(area, path=_file_name(area.path), crosswalk=_file_name(area.crosswalk)),
+        geography=replace(
+            area, path=_file_name(area.path), crosswalk=_file_name(area.crosswalk), parents=_file_name(area.parents)
+        ),
         output=OutputSettings(
             microdata=output.microdata,
             microdata_files=output.microdata_files,
@@ -430,6 +433,8 @@ def _geography_to_config(plan: RunPlan) -> dict[str, Any]:
     found: dict[str, Any] = {"levels": list(plan.spine.names), "spine": plan.spine.kind}
     if settings.reader is not None:
         found |= {"reader": settings.reader, "path": settings.path}
+    if settings.parents is not None:
+        found |= {"parents": settings.parents}
     if not plan.spine.is_census:
         shape = {key: value for key, value in asdict(settings.spine).items() if key != "kind"}
         shape["aian_categories"] = list(shape["aian_categories"])

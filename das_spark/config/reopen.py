@@ -253,7 +253,8 @@ def _geography(place: Mapping[str, Any]) -> GeographySettings:
     if shape:
         shape["aian_categories"] = tuple(shape["aian_categories"])
     settings = SpineSettings(place["spine"], **shape)
-    return GeographySettings(settings, place.get("reader"), place.get("path"), place.get("crosswalk"))
+    places = (place.get(key) for key in ("reader", "path", "crosswalk", "parents"))
+    return GeographySettings(settings, *places)
 
 
 def _budget(record: Mapping[str, Any], of: Product) -> tuple[Budget, dict[str, Query]]:

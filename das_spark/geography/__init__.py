@@ -28,6 +28,7 @@ from das_spark.geography.comparison import (
 )
 from das_spark.geography.county_spine import CountySpine, CountySummary, check_levels, county_spines
 from das_spark.geography.national import CountyPaths, NationalSpine, county_paths, join_counties
+from das_spark.geography.parents import paths_of
 from das_spark.geography.settings import (
     DHC,
     DHC_SHARES,
@@ -39,7 +40,7 @@ from das_spark.geography.settings import (
     LevelShares,
     SpineSettings,
 )
-from das_spark.geography.spine import BLOCK, CENSUS_BLOCK, ROOT_GEOCODE, Geolevel, Spine, block_geocode
+from das_spark.geography.spine import BLOCK, CENSUS_BLOCK, PADDING, ROOT_GEOCODE, Geolevel, Spine, block_geocode
 from das_spark.geography.tree import FanOut, bypass_rule
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "GQ_TYPES",
     "NO_AIAN_AREA",
     "NO_ENTITY",
+    "PADDING",
     "PL94_PERSON",
     "PL94_UNIT",
     "PRESETS",
@@ -84,4 +86,5 @@ __all__ = [
     "county_spines",
     "join_comparisons",
     "join_counties",
+    "paths_of",
 ]

@@ -22,7 +22,10 @@ CENSUS_BLOCK = 15
 BLOCK = CENSUS_BLOCK + 1
 
 #: Digits of the longest geocode: of a block on a spine whose levels are numbered anew (S-3), behind its path.
-LONGEST_GEOCODE = 48
+LONGEST_GEOCODE = 96
+
+#: What fills up the codes of a geolevel that have fewer characters than others, where geocodes are made of codes.
+PADDING: Final = "."
 
 
 #: Characters of a geocode, as a class of a regular expression: of one that has letters, and of others.
@@ -85,14 +88,18 @@ class Geolevel:
         name: How budgets, tables and reports call the level.
         length: Number of digits of its geocodes, a prefix of every geocode below; 0 for a root with geocode "0".
         letters: Whether its geocodes, and so those of all levels below, may have letters and `.`, `_`, `-` besides.
+        code: Characters of the codes that its geounits have by themselves, which say nothing of the geounit above: a
+            geocode then is the codes of all geounits above and that of the geounit, each filled up to its length; 0
+            where codes begin with that of the geounit above.
 
     Raises:
-        GeographyError: The name is empty or the length is out of range.
+        GeographyError: The name is empty, the length is out of range, or there is no room for the code.
     """
 
     name: str
     length: int
     letters: bool = False
+    code: int = 0
 
     def __post_init__(self) -> None:
         """Check name and length."""
@@ -102,6 +109,19 @@ class Geolevel:
             raise GeographyError(
                 f"geolevel {self.name!r} has geocodes of {self.length} digits, expected 0 to {LONGEST_GEOCODE}"
             )
+        if not 0 <= self.code <= self.length or (self.code and not self.letters):
+            raise GeographyError(
+                f"geolevel {self.name!r} has codes of {self.code} characters in geocodes of {self.length}",
+                hint="give the geolevels of a table of parents a code each, and neither length nor letters",
+            )
+
+    def own_code(self, geocode: str) -> str:
+        """The code that a geounit has by itself; its geocode where that is the same.
+
+        Args:
+            geocode: Of a geounit of this level or of one below.
+        """
+        return geocode[self.length - self.code : self.length].rstrip(PADDING) if self.code else geocode
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +176,14 @@ class Spine:
     def characters(self) -> str:
         """What a geocode consists of, as a class of a regular expression."""
         return _LETTERS if self.letters else _DIGITS
+
+    @property
+    def own_codes(self) -> dict[str, tuple[int, int]]:
+        """Where in a geocode the codes stand that geounits have by themselves, by level; none where they are geocodes.
+
+        First character (from 0) and the one behind the last; codes are filled up with `PADDING`.
+        """
+        return {level.name: (level.length - level.code, level.length) for level in self.levels if level.code}
 
     def total_key_at(self, name: str | None) -> tuple[int, int] | None:
         """The digits that geounits of a level share when only their sum has an invariant total.

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
+from das_spark.geography import PADDING
 from das_spark.products.base import WITHOUT_UNITS
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Column:
         scope: What its value depends on.
         begin: First digit of the geocode part.
         end: Digit after the last of the geocode part.
+        filled: What fills up a code that is shorter than its part of the geocode; empty where nothing does.
         values: The constant (one value), or the texts of the levels that cells, or kinds of units, have.
         axes: Number of levels, and cells in which the level stays the same, of every attribute that tells.
         listed: The code from which on units are listed, which have the last text; None where none are.
@@ -78,6 +80,7 @@ class Column:
     scope: Scope
     begin: int = 0
     end: int = 0
+    filled: str = ""
     values: tuple[str, ...] = ()
     axes: tuple[tuple[int, int], ...] = ()
     listed: int | None = None
@@ -107,6 +110,11 @@ class Column:
     def texts(self, codes: NDArray[np.int64]) -> list[str]:
         """The text of each cell or kind."""
         return [self.values[each] for each in self.level(codes).tolist()]
+
+    def part(self, geocode: str) -> str:
+        """The part of a geocode that stands in the column."""
+        text = geocode[self.begin : self.end]
+        return text.rstrip(self.filled) if self.filled else text
 
     @property
     def produced(self) -> bool:
@@ -153,7 +161,7 @@ def record_columns(product: Product, format: str = TEXT, *, units: bool) -> File
         elif column.source in WITHOUT_UNITS and not units:
             compiled.append(Column(column.name, Scope.CONSTANT, values=(WITHOUT_UNITS[column.source],)))
         else:
-            compiled.append(_common(column))
+            compiled.append(_common(column, product))
     return _file(product.kind, compiled, product.codes, layout)
 
 
@@ -163,7 +171,7 @@ def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
     compiled = []
     for column in layout.unit:
         values = _by_kind(column, product, _UNIT_TYPES)
-        compiled.append(Column(column.name, Scope.CODE, values=values) if values else _common(column))
+        compiled.append(Column(column.name, Scope.CODE, values=values) if values else _common(column, product))
     return _file("unit", compiled, len(product.unit_classes) + 1, layout)
 
 
@@ -204,10 +212,11 @@ def _file(kind: str, columns: Sequence[Column], codes: int, layout: MicrodataLay
     return FileColumns(kind, tuple(columns), codes, layout.delimiter, layout.header == "inside")
 
 
-def _common(column: MicrodataColumn) -> Column:
+def _common(column: MicrodataColumn, product: Product) -> Column:
     part = _GEOCODE.fullmatch(column.source)
     if part:
-        return Column(column.name, Scope.GEOCODE, int(part[1]), int(part[2]))
+        filled = PADDING if product.geolevels[-1].code else ""
+        return Column(column.name, Scope.GEOCODE, int(part[1]), int(part[2]), filled)
     if column.source.startswith("constant:"):
         return Column(column.name, Scope.CONSTANT, values=(column.source.removeprefix("constant:"),))
     if column.source in [str(scope) for scope in _NUMBERS]:
@@ -405,9 +414,7 @@ class _CodeTexts:
 
 
 def _place(geocode: str, columns: tuple[Column, ...], delimiter: str) -> str:
-    return delimiter.join(
-        geocode[column.begin : column.end] if column.produced else column.values[0] for column in columns
-    )
+    return delimiter.join(column.part(geocode) if column.produced else column.values[0] for column in columns)
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -459,7 +466,7 @@ class _ParquetSink:
             index, dictionary = self.coded[column.name]
             return pa.DictionaryArray.from_arrays(np.repeat(index[column.level(rows.code)], rows.lengths), dictionary)
         if column.scope is Scope.GEOCODE:
-            parts = pa.array([geocode[column.begin : column.end] for geocode in rows.geocodes]).dictionary_encode()
+            parts = pa.array([column.part(geocode) for geocode in rows.geocodes]).dictionary_encode()
             index = parts.indices.to_numpy()
             return pa.DictionaryArray.from_arrays(np.repeat(index[rows.owner], rows.lengths), parts.dictionary)
         return pa.array(rows.numbers[column.scope].astype(np.int32))

@@ -11,8 +11,9 @@ import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, cast
 
 import numpy as np
@@ -262,6 +263,11 @@ def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Popul
     with _tables(folder) as write_table:
 
         def write(population: Population) -> None:
+            if kind.own_codes:
+                write_table("parents", _parent_table(population.geocodes, kind.own_codes))
+                begin, end = kind.own_codes[-1][1]
+                own = np.array([geocode[begin:end] for geocode in population.geocodes.tolist()])
+                population = replace(population, geocodes=own)
             at = population.geocodes[population.geounit]
             counted = _cell_table(at, population.cell, population.count, kind.attributes)
             write_table("persons", _record_table(counted, kind) if kind.contributor else counted)
@@ -311,6 +317,15 @@ def _record_table(counted: pa.Table, kind: PopulationKind) -> pa.Table:
     rows = np.repeat(np.arange(len(counted)), counted.column("count").to_numpy())
     names = [f"C{number:08d}" for number in contributors(len(rows), kind.at_most).tolist()]
     return counted.drop_columns(["count"]).take(pa.array(rows)).append_column(kind.contributor, pa.array(names))
+
+
+def _parent_table(geocodes: NDArray[np.str_], spans: tuple[tuple[str, tuple[int, int]], ...]) -> pa.Table:
+    """A row for every geounit of every level but the top: which geounit it lies in."""
+    rows: dict[tuple[str, str, str], None] = {}
+    for geocode in geocodes.tolist():
+        for (_, above), (level, own) in pairwise(spans):
+            rows[geocode[slice(*own)], geocode[slice(*above)], level] = None
+    return pa.Table.from_pylist([dict(zip(("child", "parent", "level"), row, strict=True)) for row in rows])
 
 
 def _housing_table(population: Population) -> pa.Table:

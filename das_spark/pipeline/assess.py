@@ -34,6 +34,7 @@ from das_spark.spark.checks import (
 )
 from das_spark.spark.intervals import read_intervals
 from das_spark.spark.microdata import Digest, write_digest
+from das_spark.spark.own_codes import by_geocodes, under_parts
 from das_spark.spark.replicates import read_replicates, replicate_schema
 from das_spark.spark.session import adaptive, fitted, session
 from das_spark.spark.spine_report import share_paths
@@ -166,12 +167,17 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         published = published_tables(layout.tables, product.tables, formats_of_tables, census)
         medians = published_medians(layout.tables, product.medians, formats_of_tables, census)
         by_census = run.published(read)
+        in_microdata = under_parts(read, codes.spans) if codes.spans else by_census
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
         counted, of_replicates = _of_replicates(run, by_census, census)
         rules += [*column_rules(run, read, by_census), *table_rules([*published, *counted], by_census)]
-        rules += [*median_rules(medians, by_census), *_interval_rules(run, by_census, census), *of_replicates]
-        checks = judge([*rules, *microdata_rules(microdata, by_census)]) + part_checks(microdata)
+        rules += [
+            *median_rules(medians, by_census),
+            *_interval_rules(run, read if census.own_codes else by_census, census),
+            *of_replicates,
+        ]
+        checks = judge([*rules, *microdata_rules(microdata, in_microdata)]) + part_checks(microdata)
         checks += header_checks([*published, *medians, *counted], census.names)
     discard(run.scratch)
     root = layout.path.absolute()
@@ -184,7 +190,10 @@ def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[
     if settings is None:
         return []
     levels = settings.geolevels
-    published = read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), census, levels)
+    published = [
+        replace(each, frame=by_geocodes(each.frame, by_census.geounits, census))
+        for each in read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), census, levels)
+    ]
     return interval_rules(published, by_census.geounits, census, levels, float(settings.level))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import InfeasibleError, InputError
+from das_spark.io.parents_file import read_parents
 from das_spark.pipeline.charge import enter_invariants
 from das_spark.pipeline.input_record import (
     keep_problems,
@@ -28,6 +29,7 @@ from das_spark.spark.ingest import (
     some_uncounted,
     some_without_units,
 )
+from das_spark.spark.own_codes import under_geocodes
 from das_spark.spark.problems import Problem
 from das_spark.spark.readers import reader
 from das_spark.spark.run_tables import write_and_read
@@ -99,6 +101,9 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
     ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
+    if plan.geography.parents is not None:
+        known = read_parents(plan.geography.parents, plan.product.geolevels, plan.spine.leaf)
+        ingested = under_geocodes(ingested, known, plan.geography.parents)
     problems = ingested.problems
     if problems:
         # What and how much tells of the input: it stands in the restricted record.

@@ -21,6 +21,7 @@ from das_spark.config import StageKind, held_counts, steps_of
 from das_spark.core import Work
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.io.area_files import look_at_areas
+from das_spark.io.parents_file import read_parents
 from das_spark.pipeline import rehearsal
 from das_spark.pipeline.charge import is_charged
 from das_spark.pipeline.published import open_published_run
@@ -127,6 +128,10 @@ def _spine(ahead: Ahead) -> Iterator[Trial]:
     """The areas of blocks, and the crosswalk, unless the spine was made of them: they may be withdrawn by then."""
     if finished(ahead.layout.public.spine):
         return
+    plan = ahead.plan
+    if ahead.files and (parents := plan.geography.parents) is not None:
+        work = partial(read_parents, parents, plan.product.geolevels, plan.spine.leaf)
+        yield Trial("geography.parents", work, reads=True)
     yield from _geography(ahead)
     crosswalk = ahead.plan.geography.crosswalk
     if ahead.files and crosswalk is not None:

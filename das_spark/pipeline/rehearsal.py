@@ -146,7 +146,7 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
             cells = np.append(cells, product.schema.size + np.flatnonzero(listed))
             people = np.append(people, listed[listed > 0])
         for text, number in zip(codes.codes_of(cells), people.tolist(), strict=True):
-            expected[geocode, text] += number
+            expected[codes.place_of(geocode), text] += number
     if found != expected:
         faults.append("the codes that are read back are not those of the records")
     if faults:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark import __version__
@@ -115,6 +116,8 @@ def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
         for each in plan.added
     ]
     held = held_sentence(plan.product)
+    if plan.geography.parents is not None:
+        geounits = (*geounits, f"Which geounit lies in which: table {Path(plan.geography.parents).name}.")
     return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added, *([held] if held else []))
 
 

@@ -225,7 +225,7 @@ def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
     return replace(
         plan,
         input=InputSettings(reader="tidy_counts", persons=people_are, units=units, geography=geography),
-        geography=replace(plan.geography, reader="tidy", path=str(folder / "areas"), crosswalk=None),
+        geography=replace(plan.geography, reader="tidy", path=str(folder / "areas"), crosswalk=None, parents=None),
         output=replace(plan.output, root=str(folder.parent / "runs"), public=None, restricted=None),
         evaluation=EvaluationSettings(enabled=False),
     )

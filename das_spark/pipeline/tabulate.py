@@ -91,7 +91,8 @@ class TablesWriting:
     def writer(self, *tables: TableShell) -> ParquetTables:
         """What writes the staged Parquet files of tables, in tasks."""
         return ParquetTables(
-            {table.name: TableFolder(self._staged(PARQUET, table).absolute(), self.schema(table)) for table in tables}
+            {table.name: TableFolder(self._staged(PARQUET, table).absolute(), self.schema(table)) for table in tables},
+            self.census.own_codes,
         )
 
     def _staged(self, format: str, table: TableShell) -> Path:

@@ -14,6 +14,8 @@ from das_spark.products._microdata_codes import SOURCE_RULES, microdata_codes
 from das_spark.products.base import NO_TOTAL, OF_UNITS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from das_spark.errors import Problems
     from das_spark.products.base import MicrodataColumn, Product, Strategy
 
@@ -120,12 +122,39 @@ def _check_microdata(product: Product, problems: Problems) -> None:
     if problems.met == before:
         with problems.at("microdata"):
             microdata_codes(product)
-    places = sorted(tuple(map(int, at.groups())) for each in columns if (at := _PLACE.fullmatch(each.source)))
+    places = _places(columns)
+    if any(level.code for level in product.geolevels):
+        _check_own_codes(product, places, problems)
+    else:
+        _check_geocode(product, places, problems)
+
+
+def _places(columns: Sequence[MicrodataColumn]) -> list[tuple[int, ...]]:
+    """The parts of geocodes that columns hold, in order."""
+    return sorted(tuple(map(int, at.groups())) for each in columns if (at := _PLACE.fullmatch(each.source)))
+
+
+def _check_geocode(product: Product, places: Sequence[tuple[int, ...]], problems: Problems) -> None:
     leaf, end = product.geolevels[-1].length or 1, 0
     for first, last in places:
         end = last if first == end else -1
-    if columns and end != leaf:
+    if product.microdata.columns(product.record) and end != leaf:
         problems.add("microdata", f"the columns of source geocode do not make up the {leaf} characters of a geocode")
+
+
+def _check_own_codes(product: Product, places: Sequence[tuple[int, ...]], problems: Problems) -> None:
+    """Codes of their own are those of all geolevels, but for a root without a code; microdata have that of the last."""
+    levels, above, spans = product.geolevels, 0, list[tuple[int, ...]]()
+    for level in levels:
+        spans.append((level.length - level.code, level.length))
+        if level.length - above != level.code:
+            sentence = f"geolevel {level.name!r} has a code of {level.code} characters where there is room for"
+            problems.add("geolevels", f"{sentence} {level.length - above}; give every geolevel a code, and no length")
+        above = level.length
+    of_units = _places(product.microdata.unit) if len(product.files(units=True)) > 1 else places
+    if not set(places) <= set(spans) or spans[-1] not in places or of_units != places:
+        known = ", ".join(f"geocode[{begin}:{end}]" for begin, end in spans if end)
+        problems.add("microdata", f"columns of source geocode hold codes of geolevels, the last among them: {known}")
 
 
 def _column(product: Product, column: MicrodataColumn, *, counted: bool) -> str:

@@ -75,6 +75,8 @@ class _Decoding:
     def product(self, data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a product, or what says that there is none
         """The product, or `_WRONG`."""
         rest = dict(data)
+        if "geolevels" in rest:
+            rest["geolevels"] = _with_lengths(rest["geolevels"])
         name = self.take(rest, "name", str, "")
         attributes = self.take(rest, "attributes", tuple[Attribute, ...], "")
         schema_name = self.decode(str, rest.pop("schema", name), "schema")
@@ -103,7 +105,8 @@ class _Decoding:
         named = isinstance(levels, Sequence) and all(isinstance(each, Mapping) for each in levels)
         names = tuple(str(each.get("name", "")) for each in levels) if named else ()
         leaf = (levels[-1].get("length") if named and levels else 0) or 1  # that of a root is "0"
-        columns = [MicrodataColumn("GEOCODE", f"geocode[0:{leaf}]", f"CHAR{leaf}")]
+        own = (levels[-1].get("code") if named and levels else 0) or leaf
+        columns = [MicrodataColumn("GEOCODE", f"geocode[{leaf - own}:{leaf}]", f"CHAR{own}")]
         for attribute in schema.attributes:
             codes = [str(level) for level in range(attribute.size)]
             kind = f"INT{len(codes[-1])}"
@@ -299,6 +302,22 @@ class _Decoding:
             return value
         self.problems.add(where, f"expected a {'table' if kind is Mapping else 'list'}")
         return _WRONG
+
+
+def _with_lengths(levels: Any) -> Any:  # noqa: ANN401 - what a file holds
+    """Geolevels of which codes alone are said, with the lengths of geocodes that are made of all codes above."""
+    if not isinstance(levels, Sequence) or not all(isinstance(each, Mapping) for each in levels):
+        return levels
+    made, length = [], 0
+    for each in levels:
+        code = each.get("code", 0)
+        if not isinstance(code, int) or "length" in each:
+            made.append(each)
+            length = each["length"] if isinstance(each.get("length"), int) else length
+        else:
+            length += code
+            made.append({**each, "length": length, "letters": True} if code else each)
+    return made
 
 
 def _below(where: str, key: str) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
+from das_spark.geography import PADDING
 from das_spark.histogram import Query, Schema
 from das_spark.products.base import PPMF, WITHOUT_UNITS, Header, MicrodataColumn, MicrodataLayout, Product
 
@@ -120,6 +121,7 @@ class MicrodataCodes:
         forms: Format -> its columns, and how text files hold them.
         person_place: Person columns that make up the geocode when joined.
         unit_place: Unit columns that do.
+        spans: Where in the geocode their codes stand, where these are codes of their own of geolevels; else none.
         person_columns: Person columns with codes that depend on the cell.
         unit_columns: Unit columns with codes that depend on the class of the unit.
         schema: Of what is counted.
@@ -151,11 +153,17 @@ class MicrodataCodes:
     unit_number: str
     person_number: str
     population: str
+    spans: tuple[tuple[int, int], ...] = ()
 
     @property
     def vacant(self) -> int:
         """What stands for vacant units: one more than the last class."""
         return max(self.kinds.values(), default=0)
+
+    def place_of(self, geocode: str) -> str:
+        """What the columns of a place hold of a geounit, joined."""
+        parts = [geocode[begin:end].rstrip(PADDING) for begin, end in self.spans]
+        return "".join(parts) if parts else geocode
 
     @property
     def assigned(self) -> bool:
@@ -235,6 +243,7 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
         listed=product.listed,
         vacant_kinds=product.vacant_kinds,
         first_divided=product.first_divided,
+        spans=_spans(counted) if product.geolevels[-1].code else (),
         unit_number=names.get("unit_number", ""),
         person_number=names.get("person_number", ""),
         population=names.get("population", ""),
@@ -283,8 +292,17 @@ def _class_query(product: Product) -> Query | None:
 def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
     """Names of the columns with parts of the geocode, from its first digits to its last."""
     parts = [column for column in columns if column.source.startswith("geocode[")]
-    parts.sort(key=lambda column: int(column.source.removeprefix("geocode[").split(":")[0]))
+    parts.sort(key=lambda column: _span(column)[0])
     return tuple(column.name for column in parts)
+
+
+def _spans(columns: Iterable[MicrodataColumn]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted(_span(column) for column in columns if column.source.startswith("geocode[")))
+
+
+def _span(column: MicrodataColumn) -> tuple[int, int]:
+    begin, end = column.source.removeprefix("geocode[").removesuffix("]").split(":")
+    return int(begin), int(end)
 
 
 def _person_codes(product: Product) -> tuple[CodedColumn, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
+from das_spark.geography import Spine
 from das_spark.simulation.population import Counts, Population, PopulationKind, generator
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def population_kind(product: Product, name: str) -> PopulationKind:
         make=partial(_population, product),
         contributor=product.records.contributor,
         at_most=product.records.at_most,
+        own_codes=tuple(Spine(product.geolevels).own_codes.items()),
     )
 
 
@@ -80,10 +82,14 @@ def _places(
     for level in levels:
         width, base = level.length - before, 36 if product.spine().letters else 10
         children = np.clip(numbers.poisson(wanted, len(codes)), 1, min(base**width, 10**6))
+        if level.code and children.sum() > base**width:
+            raise ConfigurationError(f"geolevel {level.name!r}: codes of {width} characters are too few for a trial")
         parent = np.repeat(np.arange(len(codes)), children)
         portion = np.exp(numbers.normal(0.0, _SPREAD, len(parent)))
         sizes = sizes[parent] * portion / np.bincount(parent, portion)[parent]
         own = np.arange(len(parent)) - (np.cumsum(children) - children)[parent]
+        if level.code:  # numbered over all geounits of the level, whatever lies above
+            own = np.arange(len(parent))
         own_codes = [np.base_repr(number, base).zfill(width) for number in own.tolist()]
         codes = [codes[above] + code for above, code in zip(parent.tolist(), own_codes, strict=True)]
         before = level.length

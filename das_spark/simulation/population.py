@@ -70,6 +70,8 @@ class PopulationKind:
     households: tuple[tuple[str, int], ...] = ()  #: attributes of households, likewise; none where it has none
     contributor: str = ""  #: column that says whose a record is; empty where records are nobody's in particular
     at_most: int = 1  #: most records of one contributor
+    #: Where the codes of each geolevel stand in geocodes that are made of them, root first; none where codes nest.
+    own_codes: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from das_spark.spark import bounds, tables
 from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.intervals import interval_schema
+from das_spark.spark.own_codes import under_own_codes
 from das_spark.spark.published_bounds import published_class_bounds
 from das_spark.spark.replicates import replicate_schema
 from das_spark.spark.run_tables import write_and_read
@@ -102,7 +103,7 @@ class Verified:
     def published(self, read: RunTables) -> RunTables:
         """The estimates by geounits of the census as they were published, with the invariants of blocks."""
         if self.spine.is_census:
-            return read
+            return under_own_codes(read, self.spine) if self.spine.own_codes else read
         levels = self.census.names
         estimates = self.read(published_estimates(self.spine), levels)
         declared = read.invariants

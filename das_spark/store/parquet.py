@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from das_spark.geography import PADDING
 from das_spark.store.commit import FileRecord, make_folder, part_files
 from das_spark.store.filesystem import Address, Place, system_of
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 #: What a task says of each file that it wrote; `written` is the name under which it lies there.
 REPORT: Final = "table string, file string, written string, rows long, size long, sha256 string"
 SUFFIX: Final = ".parquet"
+_LEVEL: Final = "level="
 #: A row group has at most so many rows, and so many values in its lists (or a single row): bounds the memory of a task.
 _GROUP_ROWS: Final = 1 << 16
 _GROUP_VALUES: Final = 1 << 22
@@ -64,9 +67,12 @@ class ParquetTables:
 
     Attributes:
         folders: Of each table, by name.
+        codes: Of each level that has codes of its own in its geocodes, the first character and the one behind the last:
+            files of this level hold these in the column geocode, without what fills them up.
     """
 
     folders: Mapping[str, TableFolder]
+    codes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __call__(self, rows: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Write what a task has, which may hold several tables; in the worker.
@@ -81,8 +87,12 @@ class ParquetTables:
                 current, writing = file, {}
             if table not in writing:
                 writing[table] = _File.begin(self.folders[table], table, file)
-            writing[table].append(batch)
+            writing[table].append(self._by_codes(file, batch) if self.codes else batch)
         yield from (each.close() for each in writing.values())
+
+    def _by_codes(self, file: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        level = next((part.removeprefix(_LEVEL) for part in file.split("/") if part.startswith(_LEVEL)), "")
+        return own_codes(batch, self.codes[level]) if level in self.codes else batch
 
     def place(self, report: Iterable[Mapping[str, Any]]) -> dict[str, tuple[FileRecord, ...]]:
         """Give the files of tasks that succeeded their names, and leave all others behind; on the driver.
@@ -110,6 +120,19 @@ class ParquetTables:
         with opened, _writer(opened, folder.schema):
             pass
         return opened.record(name)
+
+
+def own_codes(batch: pa.RecordBatch, span: tuple[int, int]) -> pa.RecordBatch:
+    """Rows whose column geocode holds the codes that geounits have by themselves.
+
+    Args:
+        batch: With geocodes.
+        span: First character of the codes in them, from 0, and the one behind the last.
+    """
+    place = batch.schema.get_field_index("geocode")
+    texts = batch.column(place).cast(pa.string())
+    codes = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, *span), PADDING)
+    return batch.set_column(place, "geocode", codes)
 
 
 def file_name(number: int) -> str:

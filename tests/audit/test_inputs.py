@@ -148,3 +148,13 @@ def test_all_records_of_a_contributor_differ_between_neighbours():
     second = SmallPopulation(pair.second.geocodes, one_less, pair.second.units)
     with pytest.raises(PrivacyGuardError, match="no neighbours"):
         _require_neighbours(plan, pair.first, second)
+
+
+def test_geounits_with_codes_of_their_own_are_told_apart_at_every_level():
+    plan = plan_of("own_codes_like")
+    for pair in neighbouring_inputs(plan):
+        assert list(pair.first.geocodes) == sorted(pair.first.geocodes)
+        for level in plan.spine.levels:
+            geounits = {geocode[: level.length] for geocode in pair.first.geocodes}
+            assert len({level.own_code(geocode) for geocode in geounits}) == len(geounits)
+        assert len(pair.first.geocodes) > 2

@@ -127,3 +127,18 @@ def test_areas_must_be_there(tmp_path):
 
 def test_every_reader_of_areas_can_be_named():
     assert set(AREA_READERS) == set(GEOGRAPHY_READERS)
+
+
+def test_a_table_of_parents_is_there_where_codes_do_not_nest_and_only_there(tmp_path):
+    conf = Path(__file__).parents[2] / "conf"
+    path = tmp_path / "run.toml"
+    text = (conf / "own_codes_like.toml").read_text().replace('"products/', f'"{conf}/products/')
+    path.write_text("\n".join(line for line in text.splitlines() if not line.startswith(("parents", "[geography]"))))
+    with pytest.raises(ConfigurationError, match=r"geography.parents: is missing: a table \(child, parent"):
+        load_plan(path, files=False)
+    known = load_plan(path, settings=["geography.parents=parents.csv"], files=False)
+    assert known.geography.parents.endswith("/parents.csv")
+    with pytest.raises(ConfigurationError, match=r"geography.parents: .*parents.csv: no such file"):
+        load_plan(path, settings=[f"geography.parents={tmp_path}/parents.csv"])
+    with pytest.raises(ConfigurationError, match=r"geography.parents: would not be read"):
+        load_plan(conf / "quickstart.toml", settings=["geography.parents=parents.csv"], files=False)

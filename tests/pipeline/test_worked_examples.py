@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 #: Run file -> a column of a table, and which lines of the text file it counts.
 EXAMPLES = {
     "england_and_wales_like": ("TS007", "Local_Authority", "TS0070003", lambda fields: fields[2] == "00"),
+    "own_codes_like": ("T1", "Department", "T0010003", lambda fields: fields[2] == "2"),
     "hospital_stays_like": ("S1", "Region", "S0010003", lambda fields: fields[3] in "34"),
     "establishments_like": ("E1", "NUTS1", "E0010002", lambda fields: fields[2] in "01"),
 }
@@ -29,6 +30,8 @@ def test_an_example_is_simulated_protected_and_published(name, tmp_path, spark, 
     table, level, column, counts = EXAMPLES[name]
     summary = simulate(tmp_path / "input", str(FOLDER / "products" / f"{name}.toml"), Fraction(1, 10))
     settings = [f"input.path={tmp_path / 'input'}", f"output.root={tmp_path / 'runs'}", 'output.microdata=["text"]']
+    if name == "own_codes_like":
+        settings.append(f"geography.parents={tmp_path / 'input' / 'parents.parquet'}")
     plan = load_plan(FOLDER / f"{name}.toml", settings=settings)
     public = run_stages(plan, run_id="example", test_key=tools.TEST_KEY, spark=spark).layout.public
     assert json.loads(public.verification.read_text())["passed"]

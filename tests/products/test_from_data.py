@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ import tomli_w
 from das_spark.errors import ConfigurationError
 from das_spark.products import _REGISTRY, PRODUCTS, Product, Strategy, product, product_data, product_from, register
 from das_spark.tabulation import TableShell
+
+ROOT = Path(__file__).parents[2]
 
 
 def plain(value: Any) -> Any:
@@ -241,3 +244,23 @@ def test_records_that_are_no_people_name_what_is_counted_and_its_files():
     assert "records" not in product_data(people)
     with pytest.raises(ConfigurationError, match="record is 'unit'"):
         product_from(product_data(PRODUCTS["pl94_2020_unit"]) | {"records": {"singular": "farm", "plural": "farms"}})
+
+
+def test_geolevels_with_codes_of_their_own_have_geocodes_of_all_codes_above():
+    data = tomllib.loads((ROOT / "conf" / "products" / "own_codes_like.toml").read_text())
+    made = product_from(data)
+    assert [(level.length, level.code, level.letters) for level in made.geolevels] == [
+        (3, 3, True),
+        (7, 4, True),
+        (13, 6, True),
+    ]
+    assert product_from(product_data(made)) == made
+    usual = product_from({key: value for key, value in data.items() if key != "microdata"})
+    assert (usual.microdata.person[0].source, usual.microdata.person[0].type) == ("geocode[7:13]", "CHAR6")
+    levels = data["geolevels"]
+    mixed = [levels[0], {"name": "Department", "length": 7, "letters": True}, levels[2]]
+    with pytest.raises(ConfigurationError, match="'Department' has a code of 0 characters where there is room for 4"):
+        product_from(data | {"geolevels": mixed})
+    columns = [{"name": "COM", "source": "geocode[0:13]"}, *data["microdata"]["person"][2:]]
+    with pytest.raises(ConfigurationError, match=r"the last among them: .*7:13"):
+        product_from(data | {"microdata": data["microdata"] | {"person": columns}})

@@ -198,6 +198,9 @@ class TidyTable(Names):
         """The geocode: text of as many digits as the lowest level has, or of a census block where that is the level."""
         length, kind = spine.leaf.length, "characters" if spine.letters else "digits"
         column = self.column(GEOCODE).cast("string")
+        if spine.leaf.code:  # what lies in what is said by a table of parents, and looked up behind the reader
+            self.check(GEOCODE, "the code of a geounit, in every row", is_not(column.rlike(f"^{spine.characters}+$")))
+            return column.alias(GEOCODE)
         of_blocks = self.by_block and length == BLOCK and not spine.letters
         digits = CENSUS_BLOCK if of_blocks else max(length, 1)  # the root's geocode is "0"
         expected = f"a geocode of {digits} {kind}, as text with its leading zeros"
