@@ -9,7 +9,7 @@ bound on the privacy loss (`Claim`), and must not be more telling than the decla
 
 from das_spark.audit.audits import AuditSettings, run_audit, write_audit
 from das_spark.audit.events import KINDS
-from das_spark.audit.inputs import allowed_cells, exact_at, units_for
+from das_spark.audit.inputs import allowed_cells, exact_at, told_apart, units_for
 from das_spark.audit.report import present_audit
 from das_spark.audit.system import SmallPopulation, geocode_at
 
@@ -22,6 +22,7 @@ __all__ = [
     "geocode_at",
     "present_audit",
     "run_audit",
+    "told_apart",
     "units_for",
     "write_audit",
 ]

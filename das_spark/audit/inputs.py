@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -103,12 +103,20 @@ def _spot(plan: RunPlan) -> _Spot:
             if depth > 0 and depth != divides_at:
                 leaves.add(_leaf(ends[side] + _digits(spine, depth, 2), spine, depth))
             ends[side] += _digits(spine, depth, 2 if away else 1)
-    every = _told_apart(leaves | set(ends), spine)
+    every = told_apart(leaves | set(ends), spine)
     return _Spot((every[ends[0]], every[ends[1]]), _cells(plan, divides_at), tuple(sorted(every.values())))
 
 
-def _told_apart(leaves: set[str], spine: Spine) -> dict[str, str]:
-    """Leaves by geocodes whose codes are their own: numbered over all geounits of their level, in the same order."""
+def told_apart(leaves: Collection[str], spine: Spine) -> dict[str, str]:
+    """Leaves by geocodes that can be, where geounits have codes of their own: numbered over all of their level.
+
+    Args:
+        leaves: Geocodes of the lowest level, nested by prefix.
+        spine: Of the run.
+
+    Returns:
+        Geocode -> geocode, in the same order; the same where codes nest.
+    """
     if not spine.own_codes:
         return {leaf: leaf for leaf in leaves}
     found = dict.fromkeys(leaves, "")

@@ -17,10 +17,16 @@ from das_spark.config.acknowledgements import (
     stays_within,
 )
 from das_spark.config.addresses import AddressParts, is_address, parse_address
+from das_spark.config.counted_cells import CountedCell, counted_cells
 from das_spark.config.draft import Draft, acknowledgement_sentences, draft_run_file, levels_of, readers_of
 from das_spark.config.expected import ExpectedErrors, expected_errors
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
-from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, geounit_sentences, require_dataset
+from das_spark.config.inputs import (
+    GEOUNITS_OF_UNITS,
+    READER_NEEDS,
+    geounit_sentences,
+    require_dataset,
+)
 from das_spark.config.levels import (
     lazy_levels,
     level_plan,
@@ -94,6 +100,7 @@ __all__ = [
     "USUAL_KEPT",
     "USUAL_LEVEL",
     "AddressParts",
+    "CountedCell",
     "Draft",
     "EvaluationSettings",
     "ExpectedErrors",
@@ -117,6 +124,7 @@ __all__ = [
     "acknowledgement_sentences",
     "choose_spine",
     "config_hash",
+    "counted_cells",
     "difference",
     "differences",
     "differing_settings",

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from das_spark.config.counted_cells import counted_cells
 from das_spark.config.load import nearest
 from das_spark.config.model import SIMULATED
 from das_spark.config.published import held_counts
@@ -27,6 +28,7 @@ UNITS_FROM_PEOPLE = "units_from_people"
 PUBLISHED = "published"
 DATASET = "dataset"
 OF_RECORDS = "tidy_records"
+PUBLISHED_TABLES = "published_tables"
 FILE_KEYS = ("path", "persons", "units", "geography")
 
 
@@ -77,6 +79,12 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
         OF_RECORDS: _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path")),
+        PUBLISHED_TABLES: ReaderNeeds(
+            "published counts, one row a geounit and one column a count; Parquet or CSV",
+            ("path", "persons"),
+            ("units", "geography", "columns", "delimiter", "encoding", "cells"),
+            unit_keys=("units", "path"),
+        ),
         SIMULATED: ReaderNeeds("a synthetic population, made while reading", (), ("simulate",)),
     }
 )
@@ -100,6 +108,8 @@ def check_input(
     if product is not None:
         attributes = [attribute.name for attribute in product.schema.attributes]
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]
+        if section.reader == PUBLISHED_TABLES:
+            counted_cells(section, product, problems)
         whose = [product.records.contributor] if product.records.contributor else []
         _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes, *whose], problems)
         if whose and section.reader in READER_NEEDS and section.reader != OF_RECORDS:

@@ -131,6 +131,20 @@ class SimulateSettings(Section):
         return self.model_dump(mode="json")
 
 
+class CellSection(Section):
+    """`[[input.cells]]`: which cell a column of published counts is of.
+
+    Attributes:
+        column: Column of the file.
+        minus: Columns that are taken from it: what is left of a total that others are parts of.
+        levels: Attribute -> its level, by label or by number from 0.
+    """
+
+    column: str
+    minus: Annotated[tuple[str, ...], Strict(False)] = ()
+    levels: dict[str, str | int] = {}
+
+
 class InputSettings(Section):
     """`[input]`: where the confidential records are and how their columns are called.
 
@@ -151,6 +165,7 @@ class InputSettings(Section):
         simulate: Arguments of the simulator; None where the run file has none.
         published: Folder of the finished run whose published counts every estimate is held to, or its public folder;
             for products that have `published`.
+        cells: Which cell each column is of, for the reader of published tables; one cell may have several columns.
     """
 
     reader: str
@@ -168,6 +183,7 @@ class InputSettings(Section):
     units_from_people: bool = False
     simulate: SimulateSettings | None = None
     published: str | None = None
+    cells: Annotated[tuple[CellSection, ...], Strict(False)] = ()
 
     @property
     def is_simulated(self) -> bool:

@@ -187,7 +187,7 @@ def _is_read(reader: str, folder: Path, file: Path) -> bool:
     """Whether a file of `input.path` holds what a reader takes for people or units, by its name."""
     if reader == "pl94_summary":
         return file.suffix == ".pl"
-    if reader in ("tidy_counts", "tidy_records", "cef_2020"):
+    if reader in ("tidy_counts", "tidy_records", "published_tables", "cef_2020"):
         return file.relative_to(folder).parts[0].partition(".")[0] in ("persons", "units")
     return True
 

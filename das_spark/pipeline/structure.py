@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at, units_for
+from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at, told_apart, units_for
 from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
@@ -279,7 +279,7 @@ def _leaves(spine: Spine) -> tuple[str, ...]:
             codes = [f"{code}{code[-1]}{number:0{width - 1}d}" for code in codes for number in range(1, children + 1)]
         elif width:
             codes = [f"{code}{number:0{width}d}" for code in codes for number in range(1, children + 1)]
-    return tuple(codes)
+    return tuple(told_apart(codes, spine).values())
 
 
 def _together(plan: RunPlan, spine: Spine, leaves: tuple[str, ...]) -> list[int]:

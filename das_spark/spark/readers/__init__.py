@@ -19,6 +19,7 @@ from das_spark.spark.readers.cef_2020 import Cef2020
 from das_spark.spark.readers.grfc import Grfc
 from das_spark.spark.readers.ipums_1940 import Ipums1940
 from das_spark.spark.readers.pl94 import Pl94Header, Pl94Summary
+from das_spark.spark.readers.published import PublishedTables
 from das_spark.spark.readers.simulated import Simulated
 from das_spark.spark.readers.tidy import Tidy, TidyCounts, TidyRecords, look_at_crosswalk, read_crosswalk, read_quarters
 
@@ -44,7 +45,15 @@ __all__ = [
     "reader",
 ]
 
-_READERS: tuple[Reader, ...] = (Ipums1940(), Cef2020(), Pl94Summary(), TidyCounts(), TidyRecords(), Simulated())
+_READERS: tuple[Reader, ...] = (
+    Ipums1940(),
+    Cef2020(),
+    Pl94Summary(),
+    TidyCounts(),
+    TidyRecords(),
+    PublishedTables(),
+    Simulated(),
+)
 _OF_GEOGRAPHY: tuple[GeographyReader, ...] = (Grfc(), Pl94Header(), BlockAssignment(), Tidy())
 
 READERS: Mapping[str, Reader] = MappingProxyType({each.name: each for each in _READERS})

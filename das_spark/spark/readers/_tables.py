@@ -310,10 +310,15 @@ def class_level(table: TidyTable, target: Target) -> Column:
     return table.level(target.unit_class, target.product.unit_classes, target.product.class_query)
 
 
+def without_units(geounits: DataFrame) -> DataFrame:
+    """Geounits of which no units are known."""
+    unknown = [F.lit(None).cast("array<bigint>").alias(UNITS), F.lit(None).cast("bigint").alias(VACANT)]
+    return geounits.select(GEOCODE, *unknown)
+
+
 def read_geography(table: TidyTable, target: Target) -> Found:
     """Read a table of the geounits that exist."""
-    unknown = [F.lit(None).cast("array<bigint>").alias(UNITS), F.lit(None).cast("bigint").alias(VACANT)]
-    frame = table.frame.select(table.geocode(target.spine), *unknown)
+    frame = without_units(table.frame.select(table.geocode(target.spine)))
     problems = table.problems() or table.repeated(frame, "each geounit in one row")
     if not problems:
         table.require_some()

@@ -87,7 +87,7 @@ class TidyCounts:
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = _locate(settings, self.name, product), _target(self.name, product, spine)
+        places, target = _locate(settings, self.name, product), tidy_target(self.name, product, spine)
         counted = (GEOCODE, *(coded.name for coded in target.recodes.attributes.values()), _COUNT)
         look_at(places.persons, settings, lambda _: counted, without_rows=_NO_RECORD)
         look_at(places.units, settings, lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
@@ -95,10 +95,10 @@ class TidyCounts:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = _locate(settings, self.name, product), _target(self.name, product, spine)
+        places, target = _locate(settings, self.name, product), tidy_target(self.name, product, spine)
         people = TidyTable.open(spark, places.persons, settings)
         counts, problems = _counts(people, target)
-        geounits, more = _geounits_of(spark, places, settings, target, read_units)
+        geounits, more = geounits_of(spark, places, settings, target, read_units)
         problems += more
         if not problems:
             problems = people.outside(counts, geounits, places.geography or places.units)
@@ -108,7 +108,7 @@ class TidyCounts:
         return IngestedTables(counts, geounits)
 
 
-def _target(reader: str, product: Product, spine: Spine) -> Target:
+def tidy_target(reader: str, product: Product, spine: Spine) -> Target:
     """What is read for: unless the product says else, columns are attributes and codes the numbers of their levels."""
     attributes = {each.name: CodedField.numbered(each.name, each.size) for each in product.schema.attributes}
     named = product.record == "person" and product.class_query
@@ -117,7 +117,7 @@ def _target(reader: str, product: Product, spine: Spine) -> Target:
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class Places:
     """Paths of the tables of a tidy population, empty where there is none."""
 
     persons: str
@@ -132,7 +132,7 @@ _RECORDS: Final[Mapping[Record, str]] = {"person": "persons", "household": "hous
 _LIVING_QUARTERS: Final = "living_quarters"
 
 
-def _locate(settings: InputSettings, reader: str, product: Product) -> _Places:
+def _locate(settings: InputSettings, reader: str, product: Product) -> Places:
     """Find the tables: by the paths of the settings, or by their names in the folder `input.path`."""
     name = _RECORDS[product.record]
     persons, units, geography = settings.persons, settings.units, settings.geography
@@ -158,12 +158,12 @@ def _locate(settings: InputSettings, reader: str, product: Product) -> _Places:
     for path in (units, geography):
         if path:
             require_path(path)
-    return _Places(persons, units or "", geography or "")
+    return Places(persons, units or "", geography or "")
 
 
-def _geounits_of(
+def geounits_of(
     spark: SparkSession,
-    places: _Places,
+    places: Places,
     settings: InputSettings,
     target: Target,
     units_of: Callable[[TidyTable, Target], Found],
@@ -209,7 +209,7 @@ class TidyRecords:
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = self._places(settings, product), _target(self.name, product, spine)
+        places, target = self._places(settings, product), tidy_target(self.name, product, spine)
         own = target.recodes.attributes
         whose = [product.records.contributor] if product.records.contributor else []
 
@@ -222,7 +222,7 @@ class TidyRecords:
         look_at(places.units, settings, lambda _: (_UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT)
         look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
-    def _places(self, settings: InputSettings, product: Product) -> _Places:
+    def _places(self, settings: InputSettings, product: Product) -> Places:
         if product.record != "person":
             raise ConfigurationError(
                 f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
@@ -238,7 +238,7 @@ class TidyRecords:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = self._places(settings, product), _target(self.name, product, spine)
+        places, target = self._places(settings, product), tidy_target(self.name, product, spine)
         people = TidyTable.open(spark, places.persons, settings)
         homes: DataFrame | None = None
         problems: list[Problem] = []
@@ -247,7 +247,7 @@ class TidyRecords:
             homes, problems = _homes(TidyTable.open(spark, places.units, settings), target)
             units_of = partial(_units, homes)
         records, more = _people(people, homes, target)
-        geounits, others = _geounits_of(spark, places, settings, target, units_of)
+        geounits, others = geounits_of(spark, places, settings, target, units_of)
         problems += [*more, *others]
         if not problems and (homes is None or not people.has(_UNIT)):
             problems = people.outside(records, geounits, places.geography or places.units)

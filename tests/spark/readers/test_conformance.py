@@ -32,6 +32,7 @@ PRODUCT = {
     "pl94_summary": "e2e_2018",
     "tidy_counts": "e2e_1940",
     "tidy_records": "e2e_1940",
+    "published_tables": "e2e_1940",
     "simulated": "e2e_2018",
 }
 OF_FILES = [name for name in READERS if name != "simulated"]
@@ -49,7 +50,7 @@ def _tables(reader: str, folder: Path, persons: dict, units: dict) -> InputSetti
 def valid(tmp_path: Path, ipums: type, cef: type, official: object) -> Callable[[str], InputSettings]:
     """Settings of a small valid input: two geounits, one of them without people."""
 
-    def make(name: str) -> InputSettings:
+    def make(name: str) -> InputSettings:  # noqa: PLR0911 - one a reader
         attributes = {"hhgq": [0], "age18plus": [1], "hispanic": [0], "race": [0]}
         if name == "ipums_1940":
             path = tmp_path / "census.dat"
@@ -69,6 +70,11 @@ def valid(tmp_path: Path, ipums: type, cef: type, official: object) -> Callable[
         if name == "tidy_records":
             units = {"unit": [1, 2], "geocode": [A, B], "hhgq": [0, 0], "vacant": [0, 1]}
             return _tables(name, tmp_path / "r", {"unit": [1], **attributes}, units)
+        if name == "published_tables":
+            units = {"geocode": [A, B], "hhgq": [0, 0], "units": [1, 0]}
+            made = _tables(name, tmp_path / "p", {"geocode": [A, B], "Adults": [1, 0]}, units)
+            cell = {"column": "Adults", "levels": {name: each[0] for name, each in attributes.items()}}
+            return InputSettings(reader=name, path=made.path, cells=[cell])
         return InputSettings(reader=name, simulate=SimulateSettings(seed=1))
 
     return make
