@@ -312,6 +312,7 @@ def test_an_evaluation_prints_queries_and_criteria_and_writes_everything_where_i
         for name, within in (("a", 3), ("b", 4))
     )
     monkeypatch.setattr(das_spark.pipeline, "study_runs", lambda *_, **__: (reports, study_of(reports)))
+    monkeypatch.setattr(das_spark.pipeline, "map_runs", lambda *_: None)
     assert main(["evaluate", "runs/a", "runs/b", "--out", str(tmp_path / "both")]) == 0
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "cenrace 98.00%" in printed
@@ -328,10 +329,10 @@ def test_a_wrong_run_file_never_reaches_the_pipeline(capsys, monkeypatch):
 
 def test_verify_exits_with_1_when_a_check_failed(capsys, monkeypatch):
     checks = (Check("sums", "Tract", False, 3, ("4400701",)), Check("rows", "", True, 1))
-    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda _: VerificationReport(checks))
+    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda *_, **__: VerificationReport(checks))
     assert main(["verify", "runs/latest"]) == 1
     assert "4400701" in capsys.readouterr().out
-    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda _: VerificationReport(checks[1:]))
+    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda *_, **__: VerificationReport(checks[1:]))
     assert main(["verify", "runs/latest"]) == 0
 
 

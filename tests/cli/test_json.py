@@ -75,7 +75,10 @@ def test_before_a_run(printed, place):
     assert checked["runs"][0]["total"] == "2"
     assert printed("plan", QUICKSTART)["total"] == "2"
     assert printed("plan", QUICKSTART, "--stages")[0] == "ingest"
-    suggested = printed("suggest-budget", CONF / "england_and_wales_like.toml", "--target", "total@Output_Area:sd<=5")
+    counts = ("Local_Authority=4", "MSOA=12", "LSOA=48", "Output_Area=240")
+    geounits = [word for count in counts for word in ("--geounits", count)]
+    target = ("--target", "total@Output_Area:sd<=5")
+    suggested = printed("suggest-budget", CONF / "england_and_wales_like.toml", *target, *geounits)
     assert suggested["targets"][0]["geolevel"] == "Output_Area"
     for kind in ("products", "strategies", "readers", "writers", "solvers", "configurations"):
         (rows,) = printed("list", kind).values()
