@@ -28,8 +28,8 @@ TITLES: Final = {
     "choose_a_budget": "Choose a budget",
     "measurements_and_intervals": "Measurements and intervals",
 }
-#: Seconds that a cell may take; all of a tutorial take about half a minute.
-_TIMEOUT: Final = 240
+#: Seconds that a cell may take. A tutorial takes half a minute; with Spark, on a busy machine, some minutes.
+_TIMEOUT: Final = 600
 #: How a cell of commands begins: any of them that fails fails the cell.
 _BASH: Final = "%%bash -euo pipefail\n"
 #: Carried out first, and not kept: commands print as they do to a file, since IPython asks them for colours.
