@@ -227,7 +227,7 @@ class _Errors:
 
     def _print(self, message: str, exit_code: int, code: str | None = None, hint: str = "", *, text: str = "") -> int:
         if self.are_text:
-            is_error = "" if exit_code == INTERRUPTED else "error: "
+            is_error = "" if exit_code == INTERRUPTED else _red("error: ")
             typer.echo(f"das-spark: {is_error}{text or message}", err=True)
         else:
             from das_spark.telemetry import Event  # noqa: PLC0415
@@ -236,6 +236,12 @@ class _Errors:
                 Event.COMMAND_FAILED, err=True, code=code, exit_code=exit_code, message=message, hint=hint or None
             )
         return exit_code
+
+
+def _red(text: str) -> str:
+    """Red where a person looks who wants colours. Without rich, which an error of a command line need not wait for."""
+    plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else typer.style(text, fg=typer.colors.RED, bold=True)
 
 
 def _of_a_task(error: BaseException) -> DasError | None:

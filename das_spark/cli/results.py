@@ -53,7 +53,7 @@ def verify(
     out.print(table(f"Verification of {run}", ("check", "geolevel", "result", "found", "compared"), rows, left=4))
     if report.relaxed:
         out.print(f"CONSISTENCY RELAXED in {len(report.relaxed)} families", style="bold red")
-    out.print(report.summary())
+    out.print(report.summary(), style="bold green" if report.passed else "bold red")
     if not report.passed:
         raise typer.Exit(1)
 

@@ -41,6 +41,22 @@ def test_every_end_has_its_exit_code(monkeypatch, capsys, error, code):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("terminal", "variables", "coloured"),
+    [(True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False)],
+)
+def test_an_error_is_red_in_a_terminal_alone(monkeypatch, capsys, terminal, variables, coloured):
+    fail_with(monkeypatch, InputError("x"))
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(door.sys.stderr, "isatty", lambda: terminal)
+    assert door._red("error: ") == ("\x1b[31m\x1b[1merror: \x1b[0m" if coloured else "error: ")
+    assert main([]) == 1
+    assert "error: " in capsys.readouterr().err
+
+
 def test_an_error_of_ours_in_a_task_is_what_is_said_of_it(monkeypatch, capsys):
     trace = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
   File "tasks.py", line 1, in work

@@ -26,6 +26,7 @@ from das_spark.store import (
     RestrictedManifest,
     RunLayout,
     SweepLayout,
+    SweepRecord,
     open_run,
     write_durably,
 )
@@ -269,6 +270,44 @@ def test_a_run_that_fails_stops_the_sweep_and_says_how_to_go_on(dry_workshop, mo
     assert caught.value.hint == "fetch it again; the same command goes on with this run"
     assert begun == ["tiny-epsilon-1_2-run-1"]
     assert list(json.loads(layout.record.read_text())["states"].values()) == ["begun", *["waiting"] * 3]
+
+
+def test_settings_that_vary_are_run_apart_and_share_neither_noise_nor_ingested_input(dry_workshop, monkeypatch):
+    vary = ["estimation.rounding=nearest,released"]
+    plan, layout = plan_of(dry_workshop, vary=vary), SweepLayout(dry_workshop.folder / "varied")
+    made: dict[str, tuple[str | None, str | None]] = {}
+
+    def running(_: Any, *, run_id: str, test_key: str, options: Any, **__: Any) -> None:
+        made[run_id] = (test_key, None if options.ingested_by is None else options.ingested_by.run_id)
+
+    monkeypatch.setattr(sweep, "run_stages", running)
+    monkeypatch.setattr(sweep, "holds_input", lambda where, _: where.run_id in made)
+    lines: list[str] = []
+    carry_out(plan, layout, session=lambda: None, test_key=KEY, progress=lines.append)
+    runs = list(plan)
+    assert list(made) == [run.run_id for run in runs]
+    assert len({key for key, _ in made.values()}) == len(runs) == 2 * 2 * 2
+    first = {run.point.variant: run.run_id for run in reversed(runs)}
+    for run in runs:
+        source = made[run.run_id][1]
+        assert source == (None if run.run_id == first[run.point.variant] else first[run.point.variant])
+    assert lines[1:3] == ["  under rounding nearest", "  under rounding released"]
+    assert "together cost epsilon = 66, exactly" in lines[3]
+    record = SweepRecord.load(layout.record)
+    assert record.variants == {f"rounding {each}": [f"estimation.rounding={each}"] for each in ("nearest", "released")}
+    other = plan_of(dry_workshop, vary=["measurement.rows=all,support"])
+    with pytest.raises(OutputError, match=r"another sweep; what differs is"):
+        carry_out(other, layout, session=no_session, test_key=KEY)
+
+
+def test_a_record_of_a_sweep_from_before_settings_could_vary_is_read(tmp_path, dry_workshop, monkeypatch):
+    plan, layout = plan_of(dry_workshop), SweepLayout(tmp_path / "old")
+    monkeypatch.setattr(sweep, "run_stages", lambda *_, **__: None)
+    carry_out(plan, layout, session=lambda: None, test_key=KEY)
+    content = json.loads(layout.record.read_text())
+    assert content.pop("variants") == {}
+    layout.record.write_text(json.dumps(content))
+    assert SweepRecord.load(layout.record).variants == {}
 
 
 def finished_by_hand(run: Any, identity: str, *, insecure: bool = False) -> RunLayout:
