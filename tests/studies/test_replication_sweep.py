@@ -1,6 +1,7 @@
 """What a sweep has found, read from its folder and set beside the published study; no run is needed for that."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -66,6 +67,11 @@ def test_what_is_no_sweep_of_1940_or_not_far_enough_is_refused(tmp_path):
         replicate(made_sweep(tmp_path / "a", ("finished", "begun", "waiting", "waiting")))
     with pytest.raises(InputError, match="a sweep of pl94_2020_person"):
         replicate(made_sweep(tmp_path / "b", product="pl94_2020_person"))
+    varied = SweepLayout(made_sweep(tmp_path / "c"))
+    record = replace(SweepRecord.load(varied.record), variants={"rounding nearest": ["estimation.rounding=nearest"]})
+    varied.write(varied.record, record.to_json())
+    with pytest.raises(InputError, match="several settings, rounding nearest"):
+        replicate(varied.path)
     with pytest.raises(OutputError, match="not readable as the record of a sweep"):
         replicate(tmp_path)
 
