@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import product
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -268,7 +269,9 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
 
 
 def _verdict(sweep: SweepReport) -> str:
-    """What the budget buys at the lowest place, from the smallest to the largest."""
+    """What the budget buys at the lowest place, from the smallest to the largest; or which settings err least there."""
+    if sweep.variants:
+        return _verdict_of_settings(sweep)
     parts: list[str] = []
     ends = ""
     for place, measure in sweep.lines[-_TWO:]:  # total and strata of the last place
@@ -296,6 +299,23 @@ def _verdict(sweep: SweepReport) -> str:
         )
         found.append(f"{_line_name(sweep, *sweep.lines[-1])} errs as a simple random sample does: {alike}.")
     return " ".join(found)
+
+
+def _verdict_of_settings(sweep: SweepReport) -> str:
+    """Which settings err least and most at the lowest place, at the largest budget that several of them have."""
+    of_budget: dict[Fraction, int] = {}
+    for point in sweep.runs:
+        of_budget[point.total] = of_budget.get(point.total, 0) + 1
+    shared = [total for total, number_of in of_budget.items() if number_of > 1]
+    parts: list[str] = []
+    for place, measure in sweep.lines[-_TWO:] if shared else ():
+        points = [each for each in sweep.curve("release", place, measure) if each.size == max(shared)]
+        errors = {each.variant: each.figures.mean_absolute for each in points if isfinite(each.figures.mean_absolute)}
+        if len(set(errors.values())) > 1:
+            least, most = (of(errors, key=errors.__getitem__) for of in (min, max))
+            shown = (f"{errors[each]:,.3g} {sweep.counted} with {each}" for each in (least, most))
+            parts.append(f"{_line_name(sweep, place, measure)}: {' to '.join(shown)}")
+    return f"Mean errors at {sweep.budget} {max(shared)}: {'; '.join(parts)}." if parts else ""
 
 
 def _line_name(sweep: SweepReport, place: str, measure: str) -> str:

@@ -80,8 +80,10 @@ def drawn(figure: Figure, width: float = WIDTH) -> str:
     if labelled and figure.legend != "none":
         handles, labels = list(labelled.values()), list(labelled)
         if figure.legend == "above" or (slim and figure.legend == "right"):
-            names = min(len(labels), 2 if slim else _LEGEND_COLUMNS)
             size = 8.5 if is_map(figure) else 10
+            # A letter is half as wide as high, about; beside a name stand its mark and the room between names.
+            room = int(72 * width / (0.55 * size * max(map(len, labels)) + 5 * size))
+            names = max(1, min(len(labels), 2 if slim else _LEGEND_COLUMNS, room))
             canvas.legend(handles, labels, loc="outside upper center", ncols=names, frameon=False, fontsize=size)
         elif figure.legend == "right":
             plots[0].legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)

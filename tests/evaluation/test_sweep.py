@@ -237,6 +237,18 @@ def test_the_page_of_settings_says_what_varied(varied):
         assert text.count(f"<td>{variant}</td>") + text.count(f">{variant}</th>") >= 2
 
 
+def test_the_first_sentence_says_which_settings_err_least_at_one_budget(varied):
+    text = present_sweep(varied).verdict
+    assert text.startswith("Mean errors at epsilon 4: ")
+    points = {each.variant: each.figures.mean_absolute for each in varied.curve("release", *STRATA) if each.size == 4}
+    least, most = sorted(points, key=points.__getitem__)
+    assert text.index(f"with {least}") < text.index(f"with {most}")
+    assert f"{points[least]:.3g} people with {least} to {points[most]:.3g} people with {most}." in text
+    apart = {GridPoint(Fraction(at), variant): [made_run(Fraction(1), at)] for at, variant in enumerate(VARIANTS, 1)}
+    alone = sweep_report(apart, None, "rho", variants=VARIANTS)
+    assert not present_sweep(alone).verdict, "no budget is that of two settings"
+
+
 def test_one_budget_is_left_out_of_labels_of_settings():
     runs = {GridPoint(Fraction(1), variant): [made_run(Fraction(1), 1)] for variant in VARIANTS}
     report = sweep_report(runs, None, "rho", variants=VARIANTS)
