@@ -88,6 +88,12 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="DIR", help="With --out: every table and figure of the page as CSV and Parquet, there."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare estimates with the confidential histograms. RESTRICTED: the figures are not protected by noise.
@@ -96,16 +102,19 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
     Example: das-spark evaluate runs/a runs/b --samples every --out accuracy
     """
-    if compare and (areas is not None or samples is not None):
-        raise typer.BadParameter("--compare goes with --truth, --over, --paired and --out alone")
-    if boundaries is not None and (compare or out is None):
-        raise typer.BadParameter("--boundaries goes with --out, and not with --compare")
-    if boundary_key and boundaries is None:
-        raise typer.BadParameter("--boundary-key goes with --boundaries")
-    if not compare and (over is not None or paired):
-        raise typer.BadParameter("--over and --paired go with --compare")
+    apart = (
+        (compare and (areas or samples), "--compare goes with --truth, --over, --paired, --out and --data alone"),
+        (boundaries and (compare or not out), "--boundaries goes with --out, and not with --compare"),
+        (data and not out, "--data goes with --out"),
+        (boundary_key and not boundaries, "--boundary-key goes with --boundaries"),
+        (not compare and (over or paired), "--over and --paired go with --compare"),
+    )
+    for wrong, why in apart:
+        if wrong:
+            raise typer.BadParameter(why)
     if compare:
-        written = _compare(runs, truth, None if over is None else over.value, out, paired=paired, as_json=as_json)
+        chosen = None if over is None else over.value
+        written = _compare(runs, truth, chosen, out, data, paired=paired, as_json=as_json)
     else:
         from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
         from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
@@ -115,13 +124,20 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
         reports, study = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
         _print_study(reports, study, as_json=as_json)
-        written = () if out is None else _write_study(runs, truth, reports, study, areas_of_map, out)
+        written = () if out is None else _write_study(runs, truth, reports, study, areas_of_map, out, data)
     if out is not None and not as_json:
         console().print(f"\nwritten to {out} (restricted): {', '.join(written)}")
 
 
 def _compare(
-    runs: list[Path], truth: Path | None, over: Over | None, out: Path | None, *, paired: bool, as_json: bool
+    runs: list[Path],
+    truth: Path | None,
+    over: Over | None,
+    out: Path | None,
+    data: Path | None,
+    *,
+    paired: bool,
+    as_json: bool,
 ) -> Sequence[str]:
     """Print two configurations side by side, and write them where that is asked for; the names of the files."""
     from das_spark.evaluation import present_comparison  # noqa: PLC0415
@@ -134,7 +150,7 @@ def _compare(
         typer.echo(comparison.to_json(), nl=False)
     else:
         print_report(present_comparison(comparison), console())
-    return () if out is None else write_comparison(comparison, out)
+    return () if out is None else write_comparison(comparison, out, data)
 
 
 def _print_study(reports: Sequence[AccuracyReport], study: Study, *, as_json: bool) -> None:
@@ -155,8 +171,9 @@ def _write_study(
     study: Study,
     areas_of_map: Boundaries | None,
     out: Path,
+    data: Path | None,
 ) -> Sequence[str]:
     from das_spark.pipeline import map_runs  # noqa: PLC0415
     from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
 
-    return write_accuracy(reports, study, out, map_runs(runs, truth, areas_of_map))
+    return write_accuracy(reports, study, out, map_runs(runs, truth, areas_of_map), data)

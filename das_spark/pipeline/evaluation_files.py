@@ -14,12 +14,16 @@ from das_spark.evaluation import (
     present_comparison,
     spread,
 )
-from das_spark.report import csv_files, page, table_records
+from das_spark.report import csv_files, data_files, page, table_records
 from das_spark.store import write_texts
 
 
 def write_accuracy(
-    reports: Sequence[AccuracyReport], study: Study, folder: Path, error_map: ErrorMap | None = None
+    reports: Sequence[AccuracyReport],
+    study: Study,
+    folder: Path,
+    error_map: ErrorMap | None = None,
+    data: Path | None = None,
 ) -> tuple[str, ...]:
     """Write what one configuration is like, over one run or several.
 
@@ -28,6 +32,7 @@ def write_accuracy(
         study: Of the same runs.
         folder: Made, for its owner alone, where it is not there yet; so are the files.
         error_map: Errors of geounits in their places; None for a page without a map.
+        data: Where every table and figure of the page goes as CSV and Parquet; None for nowhere.
 
     Returns:
         Names of the files: `accuracy.json` and `accuracy.html`; `statistics.restricted.csv`;
@@ -40,17 +45,20 @@ def write_accuracy(
     found = present_accuracy(study.report, spread(reports) if len(reports) > 1 else (), study, error_map)
     more = table_records(found.tables("json"))
     texts = {"accuracy.json": study.report.to_json(more), "accuracy.html": page(found), **csv_files(found)}
+    if data is not None:
+        write_texts(data, data_files(found), restricted=True)
     if study.samples is not None:
         texts["samples.json"] = study.samples.to_json()
     return write_texts(folder, texts, restricted=True)
 
 
-def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]:
+def write_comparison(comparison: RunComparison, folder: Path, data: Path | None = None) -> tuple[str, ...]:
     """Write how two configurations differ.
 
     Args:
         comparison: Of their runs.
         folder: Made, for its owner alone, where it is not there yet; so are the files.
+        data: Where every table and figure of the page goes as CSV and Parquet; None for nowhere.
 
     Returns:
         Names of the files: `comparison.json`, `comparison.restricted.csv` and `comparison.html`.
@@ -60,4 +68,6 @@ def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]
     """
     found = present_comparison(comparison)
     texts = {"comparison.json": comparison.to_json(), "comparison.html": page(found), **csv_files(found)}
+    if data is not None:
+        write_texts(data, data_files(found), restricted=True)
     return write_texts(folder, texts, restricted=True)

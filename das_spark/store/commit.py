@@ -113,12 +113,12 @@ def write_durably(
         system_of(path).write(str(path), _bytes(content), mode=mode, check=check)
 
 
-def write_texts(folder: Address, texts: Mapping[str, str], *, restricted: bool = False) -> tuple[str, ...]:
+def write_texts(folder: Address, texts: Mapping[str, str | bytes], *, restricted: bool = False) -> tuple[str, ...]:
     """Write small files by name into a folder, each in one step.
 
     Args:
         folder: Made where it is not there yet.
-        texts: Contents by name.
+        texts: Contents by name: text (written as UTF-8) or bytes.
         restricted: Whether only their owner may read the files, and enter a folder that is made.
 
     Returns:

@@ -30,7 +30,7 @@ return {
   headings: [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].map(each => [each.tagName, each.textContent]),
   tables: Object.fromEntries([...document.querySelectorAll("table")].map(table =>
     [table.id, [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent.trim()))])),
-  figures: [...document.querySelectorAll("figure svg")].map(svg => {
+  figures: [...document.querySelectorAll("figure svg")].filter(svg => svg.checkVisibility()).map(svg => {
     const box = svg.getBoundingClientRect();
     return [svg.viewBox.baseVal.width, svg.viewBox.baseVal.height, box.width, box.height];
   }),
