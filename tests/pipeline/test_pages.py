@@ -71,10 +71,12 @@ def pages(tmp_path_factory, measured, tools):
     (folder / "areas.geojson").write_text(squares([*codes, "elsewhere"]), encoding="utf-8")
     run = str(layout.folder)
     drawn = ["--boundaries", str(folder / "areas.geojson"), "--out", str(folder / "drawn")]
+    drawn += ["--data", str(folder / "data")]
     assert main(["evaluate", run, *drawn]) == 0
     assert main(["evaluate", run, "--out", str(folder / "tiles")]) == 0
     pages = [str(folder / name) for name in ("run.html", "statement.html")]
-    assert main(["show", run, "--page", pages[0], "--statement", pages[1]]) == 0
+    assert main(["show", run, "--page", pages[0]]) == 0
+    assert main(["show", run, "--statement", pages[1]]) == 0
     few = ["--runs", "4", "--draws", "400", "--test-key", tools.TEST_KEY, "--out", str(folder / "audit")]
     assert main(["audit", str(measured.run_file()), *few]) in (0, 1)
     study = ["--persons", "2000", "--levels", "2", "--replicates", "0", "--out", str(folder / "study")]
@@ -178,6 +180,30 @@ def test_labels_are_words_and_geounits_are_named_on_the_map(browser, pages):
     tips = browser.run('return [...document.querySelectorAll("figure svg title")].map(each => each.textContent)')
     assert tips
     assert all(": " in tip for tip in tips)
+
+
+def test_the_numbers_of_a_page_lie_beside_it(pages):
+    folder = pages["accuracy"].parents[1] / "data"
+    names = {path.name for path in folder.iterdir()}
+    assert {"entries.restricted.csv", "entries.restricted.parquet", "worst_geounits.restricted.csv"} <= names
+    shown = pages["accuracy"].read_text(encoding="utf-8").count("<figure>")
+    assert sum(name.startswith("figure_") for name in names) == 2 * shown
+    assert ds.dataset(folder / "entries.restricted.parquet").count_rows() > 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir()), "for their owner alone"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--boundaries", "areas.geojson"],
+        ["--boundary-key", "GEOID", "--out", "there"],
+        ["--data", "there"],
+        ["--boundaries", "areas.geojson", "--compare", "--out", "there"],
+    ],
+)
+def test_options_that_belong_together_are_asked_for_together(wrong, capsys):
+    assert main(["evaluate", "runs/none", *wrong]) == 2
+    assert "goes with" in capsys.readouterr().err
 
 
 def test_faults_that_are_planted_are_seen(browser, pages, tmp_path):
