@@ -312,7 +312,7 @@ def test_an_evaluation_prints_queries_and_criteria_and_writes_everything_where_i
         for name, within in (("a", 3), ("b", 4))
     )
     monkeypatch.setattr(das_spark.pipeline, "study_runs", lambda *_, **__: (reports, study_of(reports)))
-    monkeypatch.setattr(das_spark.pipeline, "map_runs", lambda *_: None)
+    monkeypatch.setattr(das_spark.pipeline, "map_runs", lambda *_, **__: None)
     assert main(["evaluate", "runs/a", "runs/b", "--out", str(tmp_path / "both")]) == 0
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "cenrace 98.00%" in printed
