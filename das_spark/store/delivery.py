@@ -414,16 +414,19 @@ class _Delivery:
     # Fetching it.
 
     def _fetch(self) -> None:
-        """Have here what is at home, unless this folder is the one that brought it there."""
-        known = _beside(self.work, "delivered")
+        """Have here what is at home, unless this folder is the one that brought it there and still has all of it."""
         inventory = self._inventory()
-        if self.home.restricted is None or (inventory is not None and inventory["worked_on_by"] == self.word):
-            if known.is_file():
-                content = json.loads(known.read_text(encoding="utf-8"))
-                self.known = {name: _File(**each) for name, each in content.items()}
+        if self.home.restricted is None:
+            self._refuse_lost()
+            self._load_known()
             return
+        if inventory is not None and inventory["worked_on_by"] == self.word:
+            self._load_known()
+            if all(self._here(name).is_file() for name in inventory["files"].keys() | self.known.keys()):
+                return
+            self.known = {}
         for folder, _ in self._sides().values():
-            discard(folder)  # another folder has gone on with the run, or it was never here
+            discard(folder)  # another folder has gone on with the run, or it was never here, or some of it is gone
         if inventory is None:
             self._refuse_others()
             self._save_inventory(set(), set())  # before anything else: what is there from now on is of this run
@@ -435,6 +438,21 @@ class _Delivery:
         self._save_known()
         large = {name for name, size in inventory["files"].items() if size is not None} & self.known.keys()
         self._save_inventory(large, self.known.keys() - large)
+
+    def _load_known(self) -> None:
+        known = _beside(self.work, "delivered")
+        if known.is_file():
+            content = json.loads(known.read_text(encoding="utf-8"))
+            self.known = {name: _File(**each) for name, each in content.items()}
+
+    def _refuse_lost(self) -> None:
+        """Refuse to begin again what is public already, where the restricted side is here alone and was lost."""
+        if self.home.public.marker.is_file() and not self.work.restricted.marker.is_file():
+            raise OutputError(
+                f"{self.work.restricted.path}: is not there, and what is public of the run is at {self.home}",
+                hint="bring the restricted root back, or begin a run of another name: begun again, this one would be "
+                "charged and drawn a second time",
+            )
 
     def _inventory(self) -> dict[str, Any] | None:
         if self.home.restricted is None:
@@ -498,11 +516,12 @@ class _Delivery:
                     f"{there.system.uri(str(there))}: is not what was brought there",
                     hint=f"the run is whole in {self.work.folder}: the same command brings it there again",
                 )
+        # First: half of a folder must never be taken for what was brought home last.
+        for kind in ("delivered", "home"):
+            _beside(self.work, kind).unlink(missing_ok=True)
         for folder, _ in self._sides().values():
             discard(folder)
         POSIX.remove_empty(str(self.work.folder))
-        for kind in ("delivered", "home"):
-            _beside(self.work, kind).unlink(missing_ok=True)
 
 
 def _folder(name: str) -> str:

@@ -249,6 +249,32 @@ def test_a_folder_in_which_a_run_was_made_gives_way_to_one_that_went_on(tmp_path
     assert draws == [("State", 1), ("County", 1)]
 
 
+def test_what_was_lost_of_the_folder_in_which_a_run_is_made_is_fetched_and_not_removed_at_home(tmp_path):
+    store, draws = DyingStore(), []
+    for lost in ("restricted/journal", "public", "restricted", "."):
+        layout = layout_in(tmp_path, store)
+        carry_out(layout, draws)
+        before = at_home_of(store)
+        discard(layout.folder / lost)
+        carry_out(layout, draws)
+        after = at_home_of(store)
+        assert after.keys() == before.keys()
+        assert {name: after[name] for name in EXPECTED} == EXPECTED
+        assert journalled(after) == journalled(before)
+    assert draws == [("State", 1), ("County", 1)]
+
+
+def test_what_is_public_elsewhere_is_not_begun_again_where_the_restricted_side_is_gone(tmp_path):
+    store, draws = DyingStore(), []
+    layout = layout_in(tmp_path, store, public_alone=True)
+    carry_out(layout, draws)
+    before = at_home_of(store)
+    discard(layout.folder)
+    with pytest.raises(OutputError, match="is not there, and what is public of the run is at"):
+        carry_out(layout, draws)
+    assert at_home_of(store) == before
+
+
 def test_what_is_at_home_and_not_as_it_was_brought_there_is_refused(tmp_path):
     store, draws = DyingStore(), []
     carry_out(layout_in(tmp_path / "a", store), draws)
