@@ -159,6 +159,12 @@ def test_the_public_side_alone_may_lie_there(workshop, tools, address, far):
     assert {path.name for path in far.iterdir()} == {"mine"}
     assert not (far / "mine" / "restricted").exists()
 
+    output = ["--output", address, "--set", f"output.work={workshop.folder / 'again'}"]
+    assert main(["estimate", str(made), "--run-id", "again", *output]) == 0
+    assert (far / "again" / "restricted" / "manifest.json").is_file()
+    estimates = [folder / "estimates" for folder in (far / "again" / "public", made / "public")]
+    assert tools.checksums(estimates[0]) == tools.checksums(estimates[1])
+
 
 def test_an_address_that_cannot_be_reached_is_refused_before_anything_is_made(workshop, tools):
     plan = workshop.plan("output.root=viewfs://nowhere/runs", f"output.work={workshop.folder / 'made'}")

@@ -19,6 +19,7 @@ from das_spark.config import JointPlan, load_parts, stage_names
 from das_spark.errors import OutputError
 from das_spark.pipeline import estimate_from, joint, open_source, publish_measurements, run_parts, runner
 from das_spark.privacy import Ledger
+from das_spark.spark import hadoop_gateway
 from das_spark.store import find_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
@@ -157,6 +158,24 @@ def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
     source = open_source(None, given.folder, [f"output.root={tmp_path}"])
     summary = estimate_from(source, run_id="again", spark=spark)
     assert estimates(summary.layout.public.path) == estimates(whole / "both-person" / "public")
+
+
+def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark, monkeypatch):
+    mount = {"spark.hadoop.fs.viewfs.mounttable.cluster.link./runs": (tmp_path / "far").as_uri()}
+    monkeypatch.setattr(hadoop_gateway, "_spark_properties", lambda jvm: mount)
+    (tmp_path / "far").mkdir()
+    places = ["output.root=viewfs://cluster/runs", f"output.work={tmp_path / 'made'}"]
+    plan = load_parts(CONF, settings=[*settings(population, tmp_path), *places])
+    summary = run_parts(plan, run_id="both", test_key=KEY, spark=spark)
+    assert str(summary.paths["joint privacy ledger"]) == "viewfs://cluster/runs/both/privacy_ledger.json"
+    assert {path.name for path in (tmp_path / "far").iterdir()} == {"both", *(f"both-{each}" for each in plan.parts)}
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["ledgers"]
+    names = {path.name for path in (whole / "both").iterdir()}
+    assert {path.name for path in (tmp_path / "far" / "both").iterdir()} == names
+    for record in plan.parts:
+        there, on_disk = (root / f"both-{record}" / "public" for root in (tmp_path / "far", whole))
+        assert answers(there) == answers(on_disk)
+        assert estimates(there) == estimates(on_disk)
 
 
 def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, population, tmp_path, spark, tools):
