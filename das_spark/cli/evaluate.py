@@ -113,8 +113,8 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         if wrong:
             raise typer.BadParameter(why)
     if compare:
-        chosen = None if over is None else over.value
-        written = _compare(runs, truth, chosen, out, data, paired=paired, as_json=as_json)
+        over_what: Over | None = None if over is None else over.value
+        written = _compare(runs, truth, over_what, out, data, paired=paired, as_json=as_json)
     else:
         from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
         from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
