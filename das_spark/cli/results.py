@@ -113,10 +113,11 @@ def _show_retention(place: AnyPlace, out: Console, *, remove: bool, as_json: boo
     from das_spark.store import find_run  # noqa: PLC0415
 
     if not isinstance(place, Path):
+        address = place.system.uri(str(place))
         raise OutputError(
-            f"{place}: what is confidential of a run is listed and removed in folders of a disk alone",
-            hint=f"of a finished run all below {place}/restricted can be removed there but journal, ledger_entry.json, "
-            "instance.json, run.json and inventory.json",
+            f"{address}: what is confidential of a run is listed and removed in folders of a disk alone",
+            hint=f"of a finished run all below {address}/restricted can be removed there but journal, "
+            "ledger_entry.json, instance.json, run.json and inventory.json",
         )
     layout = find_run(place)
     found = _confidential(layout)
