@@ -18,6 +18,7 @@ from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.structure import OPTIONS, VARIANTS, audit_structure, write_structure
 from das_spark.privacy import RunKey
 from das_spark.spark import run_tables
+from das_spark.spark.session import temporary_properties
 from das_spark.store import part_files, record_of
 
 pytestmark = pytest.mark.slow
@@ -67,7 +68,7 @@ def test_published_measurements_and_runs_that_reuse_an_input_are_the_same_for_ne
             load_plan("conf/quickstart.toml", (), ["measurement.rows=all", f"budget.epsilon={epsilon}"])
             for epsilon in (2, 1)
         ]
-        with structure.properties(spark, variant.session):
+        with temporary_properties(spark, variant.session):
             first = structure.on_invented(plans[0], place / "input", variant)
             summary = run_stages(first, run_id="first", test_key="k", spark=spark, options=OPTIONS)
             given = {name: getattr(first, name) for name in ("input", "geography", "output", "evaluation")}
