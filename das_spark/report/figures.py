@@ -268,9 +268,20 @@ def _scale(axes: Axes, panel: Panel) -> None:
             set_label(asked.label)
 
 
+#: Ticks within a decade, and how wide the span of a logarithmic axis is from which on fewer serve.
+_FINE: Final = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+_NARROW: Final = 4
+
+
 def _limit(axes: Axes, x: Axis, y: Axis) -> None:
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415
+
     axes.set_xlim(x.low, x.high)
     axes.set_ylim(y.low, y.high)
+    for axis, asked in ((axes.xaxis, x), (axes.yaxis, y)):
+        low, high = axis.get_view_interval()
+        if asked.scale == "log" and not asked.ticks and low > 0 and high < low * _NARROW:
+            axis.set_major_locator(LogLocator(subs=_FINE))
 
 
 def _color(number: int | None) -> str:
