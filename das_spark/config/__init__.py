@@ -17,6 +17,7 @@ from das_spark.config.acknowledgements import (
     stays_within,
 )
 from das_spark.config.addresses import AddressParts, is_address, parse_address
+from das_spark.config.catalog import is_catalog_table, table_parts
 from das_spark.config.counted_cells import CountedCell, counted_cells
 from das_spark.config.draft import Draft, acknowledgement_sentences, draft_run_file, levels_of, readers_of
 from das_spark.config.expected import ExpectedErrors, expected_errors
@@ -139,6 +140,7 @@ __all__ = [
     "holding_losses",
     "interval_settings",
     "is_address",
+    "is_catalog_table",
     "is_preparing",
     "known_levels",
     "lazy_levels",
@@ -179,6 +181,7 @@ __all__ = [
     "steps_of",
     "suggest_budget",
     "sweep_config",
+    "table_parts",
     "unused_queries",
     "without_total",
 ]

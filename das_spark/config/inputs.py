@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from das_spark.config.catalog import is_catalog_table
 from das_spark.config.counted_cells import counted_cells
 from das_spark.config.load import nearest
 from das_spark.config.model import SIMULATED
@@ -30,6 +31,8 @@ DATASET = "dataset"
 OF_RECORDS = "tidy_records"
 PUBLISHED_TABLES = "published_tables"
 FILE_KEYS = ("path", "persons", "units", "geography")
+#: Readers of tables with named columns, which may as well be those of Spark's catalog.
+_OF_TABLES: Final = ("tidy_counts", OF_RECORDS, PUBLISHED_TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ def check_input(
         problems.add("input.reader", f"unknown reader '{section.reader}'; {nearest(section.reader, READER_NEEDS)}")
     else:
         _check_keys(section, needs, problems)
+        _check_tables(section, problems)
         _check_units_from_people(section, product, problems, units_invariant=units_invariant)
         if product is not None and product.record == "household" and section.unit_conflicts != "fail":
             sentence = f"product '{product.name}' counts the units themselves: correct those that are too few"
@@ -213,6 +217,19 @@ def _check_keys(section: InputSettings, needs: ReaderNeeds, problems: Problems) 
         problems.add("input", "path (a folder of tables) and persons are both given; a run has one of them")
 
 
+def _check_tables(section: InputSettings, problems: Problems) -> None:
+    """Refuse tables of Spark's catalog where they cannot be read."""
+    if section.path is not None and is_catalog_table(section.path) and not Path(section.path).exists():
+        problems.add("input.path", "a folder is no table: name the tables one by one (input.persons, input.units)")
+    if section.reader in _OF_TABLES:
+        return
+    for key in section.tables:
+        problems.add(
+            f"input.{key}",
+            f"the reader '{section.reader}' reads files; {', '.join(_OF_TABLES)} read tables of a catalog",
+        )
+
+
 def _check_units_from_people(
     section: InputSettings, product: Product | None, problems: Problems, *, units_invariant: bool
 ) -> None:
@@ -260,7 +277,7 @@ def _check_files(
             break
     for key in FILE_KEYS:
         value = getattr(section, key)
-        if value is None or Path(value).exists():
+        if value is None or Path(value).exists() or key in section.tables:
             continue
         if any(sign in value for sign in "*?["):
             reason = f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the "

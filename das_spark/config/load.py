@@ -20,7 +20,8 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from das_spark.config.addresses import is_address
-from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, RunFile, Section
+from das_spark.config.catalog import is_catalog_table, wrong_table
+from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, TABLES, RunFile, Section
 from das_spark.errors import ConfigurationError, Problems
 
 _Tables = TypeVar("_Tables", bound=Section)
@@ -75,12 +76,14 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
             continue
         if (section, key) in ELSEWHERE and is_address(value):
             continue
-        wrong = _wrong(value, (section, key))
+        is_table = (section, key) in TABLES and is_catalog_table(value)
+        wrong = wrong_table(value) if is_table else _wrong(value, (section, key))
         if wrong:
             problems.add(f"{section}.{key}", wrong)
             problems.muted.add(f"{section}.{key}")
             continue
-        tables = tables.model_copy(update={section: table.model_copy(update={key: absolute(value)})})
+        if not is_table:
+            tables = tables.model_copy(update={section: table.model_copy(update={key: absolute(value)})})
     return tables
 
 

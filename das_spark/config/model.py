@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
+from das_spark.config.catalog import is_catalog_table
 from das_spark.errors import BudgetError
 from das_spark.privacy import exact
 
@@ -30,6 +31,8 @@ TableFormat = Literal["parquet", "csv"]
 ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
 #: Those of them that may be addresses of another file system.
 ELSEWHERE: Final = (("output", "root"), ("output", "public"))
+#: Those of its sources that may be tables of Spark's catalog.
+TABLES: Final = (("input", "persons"), ("input", "units"), ("input", "geography"))
 #: What a run reads.
 SOURCES: Final = (
     ("input", "path"),
@@ -152,7 +155,8 @@ class InputSettings(Section):
         reader: Name in the registry of readers.
         dataset: What the operator calls the people of the input: all runs on them are counted together under this name.
         path: File or folder of a reader that takes one; None otherwise.
-        persons: Person records or counts, for readers that take files one by one.
+        persons: Person records or counts, for readers that take files one by one; they, units and geography may each be
+            a table of Spark's catalog, `table:database.table`.
         units: Housing units and group quarters by class.
         geography: Table of the geounits that exist, where no unit file says so.
         columns: Field of the system -> column of the file; a field without a row here is named alike in the file.
@@ -189,6 +193,12 @@ class InputSettings(Section):
     def is_simulated(self) -> bool:
         """Whether the records are a synthetic population, made while reading: there are no files then."""
         return self.reader == SIMULATED
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Key -> table of Spark's catalog that it names; of files there is none."""
+        named = {key: getattr(self, key) for _, key in TABLES}
+        return {key: value for key, value in named.items() if value is not None and is_catalog_table(value)}
 
     @property
     def population(self) -> SimulateSettings:

@@ -19,6 +19,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from das_spark.config.addresses import is_address
+from das_spark.config.catalog import is_catalog_table, table_parts
 from das_spark.config.model import CONFIG_VERSION, DEFAULT_ESTIMATOR, PATH_KEYS, ROOTS, SOURCES
 from das_spark.config.product_files import product_to_config
 
@@ -291,7 +292,11 @@ class RunPlan:
     def places(self) -> dict[str, str]:
         """Key path -> absolute path, of every file and root of the run (restricted); none that a manifest tells of."""
         named = {f"{section}.{key}": getattr(getattr(self, section), key) for section, key in PATH_KEYS}
-        return {key: each for key, each in named.items() if each and (is_address(each) or Path(each).is_absolute())}
+        return {
+            key: each
+            for key, each in named.items()
+            if each and (is_address(each) or is_catalog_table(each) or Path(each).is_absolute())
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,9 +343,11 @@ def _with_file_names(settings: _Settings, section: str) -> _Settings:
 
 
 def _file_name(value: str | None) -> str | None:
-    """The last part of a path; of one that ends in `..`, that of the folder which it leads to."""
+    """The last part of a path, or of the name of a table; of a path that ends in `..`, that of what it leads to."""
     if value is None:
         return None
+    if is_catalog_table(value):
+        return table_parts(value)[-1]
     path = Path(value)
     return (path.resolve() if path.name == ".." else path).name
 

@@ -85,7 +85,7 @@ def resolve(
     units_invariant = invariants is not None and invariants.units
     check_input(run_file.input, product, units_invariant=units_invariant, files=files, problems=problems)
     check_estimation(section, run_file.measurement.rows, problems)
-    if named:
+    if named or run_file.input.tables:  # of a table there are no bytes that could be its name
         check_dataset(run_file.input.reader, run_file.input.dataset, problems)
     ledger = resolve_ledger(run_file.ledger, problems)
     if product is None:

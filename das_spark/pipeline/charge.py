@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -40,6 +40,8 @@ from das_spark.store import (
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from das_spark.config import RunPlan
     from das_spark.pipeline.progress import Progress
 
@@ -71,8 +73,12 @@ def open_ledger(
     insecure: bool,
     nonce: str = "",
     together: tuple[tuple[RunPlan, RunLayout], ...] = (),
+    session: Callable[[], SparkSession] | None = None,
 ) -> RunLedger:
-    """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started."""
+    """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started.
+
+    `session` is asked for where tables of its catalog are the input, which are known by their rows.
+    """
     folder = ledger_folder(plan, layout)
     if plan.ledger.path is not None and Path(plan.ledger.path).absolute() != folder:
         progress.report(f"ledger: the run goes on with that of {folder}, with which it was begun")
@@ -80,7 +86,7 @@ def open_ledger(
     run = RunLedger(plan, layout, progress, insecure, nonce, book, "", together=together)
     if plan.input.dataset:
         _require_possible(run)
-    identity, files = identity_of_input(plan, layout)
+    identity, files = identity_of_input(plan, layout, session)
     contents = contents_of(plan.input, identity, files)
     book = DatasetLedger.of(folder, plan.input, contents)
     run = replace(run, book=book, identity=identity, files=files, contents=contents)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from das_spark.config import JointPlan, names_until, part_of, plan_to_config
@@ -65,7 +66,13 @@ def driver_attempt(
         began, ledger = created_at(layout), None
         if key is not None:
             ledger = open_ledger(
-                plan, layout, progress, insecure=insecure, nonce=chosen.nonce, together=chosen.together
+                plan,
+                layout,
+                progress,
+                insecure=insecure,
+                nonce=chosen.nonce,
+                together=chosen.together,
+                session=partial(_session_of_tables, plan, layout, spark, insecure=insecure),
             )
         files = () if ledger is None else ledger.files
         started = spark or session(f"das_spark {layout.run_id}", small=input_fits(plan, files))
@@ -99,11 +106,18 @@ def driver_attempt(
             set_times(layout.public.path, datetime.fromisoformat(began))
 
 
+def _session_of_tables(plan: RunPlan, layout: RunLayout, spark: SparkSession | None, *, insecure: bool) -> SparkSession:
+    """A session that may read tables of its catalog, which is asked for their rows before anything is charged."""
+    started = spark or session(f"das_spark {layout.run_id}")
+    require_safe_session(started, insecure=insecure)
+    return started
+
+
 def _is_tiny(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
     """Whether a run reads so little that Spark need not divide it; of what is not known to be little it is not said."""
     if plan.input.is_simulated:
         return plan.input.population.like == "quickstart"
-    if plan.input.reader == "tidy_counts":
+    if plan.input.reader == "tidy_counts" or plan.input.tables:
         return False  # a row may stand for any number of people
     return 0 < sum(int(str(each["bytes"])) for each in files) <= _TINY_INPUT
 

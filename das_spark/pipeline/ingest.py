@@ -131,7 +131,7 @@ def _refuse_changed(context: RunContext, staging: Path) -> None:
     hashed = context.restricted_facts.input_files
     try:
         if hashed:
-            require_unchanged(context.plan.input, hashed.values())
+            require_unchanged(context.plan.input, hashed.values(), lambda: context.spark)
     except InputError:
         discard(staging)
         raise

@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.errors import InputError, OutputError
+from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.spark.catalog import table_digest
 from das_spark.spark.ingest import leaf_facts
 from das_spark.spark.problems import BadInputError
 from das_spark.store import LEDGER_SUFFIX, OwnEntry, disk_errors, finished, require_held, write_durably
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import InputSettings, RunPlan
     from das_spark.pipeline.context import RunContext
@@ -62,19 +63,23 @@ def load_input_record(context: RunContext, identity: str) -> None:
     facts.input_rows, facts.problems = record["rows"], record["problems"]
 
 
-def identity_of_input(plan: RunPlan, layout: RunLayout) -> tuple[str, list[dict[str, object]]]:
+def identity_of_input(
+    plan: RunPlan, layout: RunLayout, session: Session | None = None
+) -> tuple[str, list[dict[str, object]]]:
     """What `fingerprint` gives, without reading the files again where the leaves were made of them.
 
-    They are asked for their sizes and times of change as long as something is to be measured. After that the input may
-    be withdrawn: it is what the run has recorded.
+    They are asked for their sizes and times of change as long as something is to be measured; tables of a catalog have
+    none, and are read again. After that the input may be withdrawn: it is what the run has recorded.
     """
     restricted = layout.restricted
     if finished(restricted.table("leaves")) and restricted.input_record.is_file():
         record = json.loads(restricted.input_record.read_text(encoding="utf-8"))
         files = record.get("files")
-        if files is not None and (_is_measured(plan, layout) or is_unchanged(plan.input, files)):
+        if files is not None and _is_measured(plan, layout):
             return record["identity"], files
-    return fingerprint(plan.input)
+        if files is not None and not plan.input.tables and is_unchanged(plan.input, files):
+            return record["identity"], files
+    return fingerprint(plan.input, session) if plan.input.tables else fingerprint(plan.input)
 
 
 def _is_measured(plan: RunPlan, layout: RunLayout) -> bool:
@@ -113,21 +118,41 @@ def keep_problems(context: RunContext, problems: Sequence[Problem]) -> None:
 
 
 _BLOCK = 1 << 22
+#: Gives the session of which the catalog is meant; it is not started before it is asked for.
+Session = Callable[[], "SparkSession"]
 
 
-def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
-    """Identity of an input: a checksum over its files' contents, or over the simulator's arguments."""
+def fingerprint(settings: InputSettings, session: Session | None = None) -> tuple[str, list[dict[str, object]]]:
+    """Identity of an input: a checksum over the contents of its files and tables, or over the simulator's arguments."""
     whole = hashlib.sha256()
     if settings.is_simulated:
         whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
         return whole.hexdigest(), []
     found = dict(sorted(_files(settings).items()))
     # Where nothing looks like what the reader reads, all of it may be.
-    known = any(found.values())
+    known = any(found.values()) or any(key != "geography" for key in settings.tables)
     files = [_examined(path) | {"confidential": records or not known} for path, records in found.items()]
+    files += _examined_tables(settings, session)
     for content in sorted(str(each["sha256"]) for each in files):
         whole.update(content.encode())
     return whole.hexdigest(), files
+
+
+def _examined_tables(settings: InputSettings, session: Session | None) -> list[dict[str, object]]:
+    """How many rows the tables of the input have, and the digests of these."""
+    tables = settings.tables
+    if not tables:
+        return []
+    if session is None:
+        raise ConfigurationError(
+            f"{next(iter(tables.values()))}: a table of a catalog is known by its rows, which need a session",
+            hint="name files in [input], or carry out the run by itself",
+        )
+    spark, found = session(), []
+    for key, place in tables.items():
+        digest = table_digest(spark, place)
+        found.append({"file": place, "rows": digest.rows, "sha256": digest.sha256, "confidential": key != "geography"})
+    return found
 
 
 def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> bool:
@@ -135,9 +160,14 @@ def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]])
     return not _changed(settings, files)
 
 
-def require_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> None:
+def require_unchanged(
+    settings: InputSettings, files: Iterable[Mapping[str, object]], session: Session | None = None
+) -> None:
     """Refuse an input that is not, after it was read, what its identity was taken from before."""
-    changed = _changed(settings, files)
+    before = list(files)
+    changed = _changed(settings, [each for each in before if "rows" not in each])
+    now = _examined_tables(settings, session)
+    changed += [str(each["file"]) for each in now if each not in before]
     if changed:
         raise InputError(
             f"{changed[0]}: changed while it was read; nothing of it is kept",
@@ -168,7 +198,7 @@ def _files(settings: InputSettings) -> dict[Path, bool]:
     found: dict[Path, bool] = {}
     for key in ("path", "persons", "units", "geography"):
         name = getattr(settings, key)
-        if name is None:
+        if name is None or key in settings.tables:
             continue
         place = Path(name)
         if place.is_dir():

@@ -33,9 +33,14 @@ def input_fits(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
     """
     if plan.input.is_simulated:
         return plan.input.population.like == "quickstart"
-    known = [(str(each["file"]), int(str(each["bytes"]))) for each in files]
+    known = [(str(each["file"]), int(str(each.get("bytes", 0)))) for each in files]
     needed = sum(size for _, size in known) * _OF_INPUT * max(1, plan.product.schema.size // _CELLS)
-    return needed > 0 and not any(is_remote(file) for file, _ in known) and needed <= _available()
+    return (
+        needed > 0
+        and not plan.input.tables
+        and not any(is_remote(file) for file, _ in known)
+        and needed <= _available()
+    )
 
 
 def runs_fit(*folders: Path) -> bool:

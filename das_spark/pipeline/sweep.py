@@ -37,7 +37,7 @@ from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.samples import sample_run
 from das_spark.report import csv_files, page
-from das_spark.spark.session import session
+from das_spark.spark.session import require_safe_session, session
 from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, finished, is_complete, now
 from das_spark.telemetry import LiveHandler
 
@@ -94,7 +94,7 @@ def run_sweep(
 
     @cache  # the input is looked at once, and not before every run
     def started() -> SparkSession:
-        small = input_fits(plan.base, fingerprint(plan.base.input)[1])
+        small = not plan.base.input.tables and input_fits(plan.base, fingerprint(plan.base.input)[1])
         return spark or session(f"das_spark sweep {plan.base.name}", small=small)
 
     layout = SweepLayout(folder)
@@ -127,8 +127,15 @@ def carry_out(
     left = {run.point: (run.plan, where) for run, where in zip(plan, layouts, strict=True) if not is_charged(where)}
     for each, where in left.values():
         try_stages(each, where, stages_of(each))
-    identity, files = fingerprint(plan.base.input)
-    record = _opened(plan, layout, test_key, identity)
+
+    def of_tables() -> SparkSession:
+        started = session()
+        require_safe_session(started, insecure=test_key is not None)
+        return started
+
+    created = now()  # before the input is read: how long that takes tells of its size
+    identity, files = fingerprint(plan.base.input, of_tables)
+    record = _opened(plan, layout, test_key, identity, created)
     done = tuple(_is_finished(run, where, record) for run, where in zip(plan, layouts, strict=True))
     waiting = [(run.plan, where) for run, where, is_done in zip(plan, layouts, done, strict=True) if not is_done]
     for line in _announcement(plan, sum(done)):
@@ -173,10 +180,8 @@ def _carry_out_run(
         raise type(error)(f"the sweep stopped at run {run.run_id}: {error.message}", hint=hint) from error
 
 
-def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity: str) -> SweepRecord:
+def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity: str, created: str) -> SweepRecord:
     """The record of the sweep: a new one, or that of an earlier call that asked for the same."""
-    created = now()  # before the input is read: how long that takes tells of its size
-    identity, _ = fingerprint(plan.base.input)
     wanted = SweepRecord(
         product=plan.base.product.name,
         budget=plan.total_key,

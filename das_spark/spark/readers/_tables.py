@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, StringType
 
+from das_spark.config import is_catalog_table
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.input_files import PLAIN_CSV, CsvForm, columns_in, data_files, format_of, has_rows
+from das_spark.spark.catalog import catalog_rows
 from das_spark.spark.input_rows import MALFORMED, csv_rows, parquet_rows, with_position
 from das_spark.spark.problems import (
     FAULTS,
@@ -58,6 +60,8 @@ def csv_form(settings: InputSettings) -> CsvForm:
 
 def read_table(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> DataFrame:
     """Open a table with named columns; rows of CSV that are not whole are found by :func:`row_checks`."""
+    if is_catalog_table(path):
+        return catalog_rows(spark, path)
     columns_in(path, form)
     with reading(path):
         if format_of(path) == "parquet":
@@ -114,10 +118,11 @@ class Names:
     def _near(self, name: str, field: str) -> str:
         """What to do about a missing column. Names are listed only where one is known: others may be a first record."""
         near = get_close_matches(name, self.found, n=1)
+        table = is_catalog_table(self.file)
         guess = f"did you mean {near[0]!r}? " if near else ""
-        if not near and not {self._mapped(GEOCODE), self._mapped("block")} & set(self.found):
+        if not near and not table and not {self._mapped(GEOCODE), self._mapped("block")} & set(self.found):
             return f"it has {len(self.found)} columns; does its first line hold their names? (input.columns maps them)"
-        return f"{guess}the file has {', '.join(self.found)}; map it as input.columns.{field}"
+        return f"{guess}the {'table' if table else 'file'} has {', '.join(self.found)}; map it as input.columns.{field}"
 
 
 @dataclass(frozen=True, slots=True)

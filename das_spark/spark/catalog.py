@@ -1,0 +1,105 @@
+"""Tables of the catalog of a Spark session as input: opened, and known again by a digest of their rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as F
+
+from das_spark.config import near, table_parts
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.spark.engine import is_sail
+from das_spark.spark.input_rows import POSITION
+from das_spark.spark.problems import reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Values are written as JSON in the same way whatever zone a session is in.
+_JSON: Final = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+#: Hexadecimal digits of a checksum that are summed up together, so that the sum over all rows is exact.
+_DIGITS: Final = 8
+_CHECKSUM: Final = 64
+#: Names that a message lists where none is near.
+_SOME: Final = 6
+
+
+class TableDigest(NamedTuple):
+    """What a table holds, whatever the order of its rows and columns."""
+
+    sha256: str
+    rows: int
+
+
+def catalog_rows(spark: SparkSession, place: str) -> DataFrame:
+    """The rows of a table of the session's catalog as they are now, with their places in the order of reading.
+
+    Raises:
+        ConfigurationError: The session is one of Sail, which has no catalog.
+        InputError: There is no such table, or Spark cannot open it.
+    """
+    # Not every table has files: partitions stand for their blocks.
+    position = (F.lit(place), F.spark_partition_id().cast("long"), F.monotonically_increasing_id())
+    return _table(spark, place).withColumns(dict(zip(POSITION, position, strict=True)))
+
+
+def table_digest(spark: SparkSession, place: str) -> TableDigest:
+    """A digest of all rows and columns of a table: rows are hashed, and their hashes summed up.
+
+    Raises:
+        ConfigurationError: The session is one of Sail, which has no catalog.
+        InputError: There is no such table, or Spark cannot read it.
+    """
+    frame = _table(spark, place)
+    columns = sorted((each.name, each.dataType.simpleString()) for each in frame.schema.fields)
+    with reading(place):
+        row = F.to_json(F.struct(*(F.col(_quoted([name])) for name, _ in columns)), _JSON)
+        hashed = frame.select(F.sha2(row, 256).alias("hash"))
+        parts = [F.substring("hash", first, _DIGITS) for first in range(1, _CHECKSUM, _DIGITS)]
+        sums = [F.sum(F.conv(part, 16, 10).cast("decimal(38,0)")) for part in parts]
+        number, *found = hashed.agg(F.count(F.lit(1)), *sums).collect()[0]
+    content = json.dumps({"columns": columns, "rows": number, "sums": [str(each or 0) for each in found]})
+    return TableDigest(hashlib.sha256(content.encode()).hexdigest(), int(number))
+
+
+def _table(spark: SparkSession, place: str) -> DataFrame:
+    if is_sail(spark):
+        raise ConfigurationError(
+            f"{place}: tables of a catalog are read by Spark, and this session is one of Sail",
+            hint="leave DAS_SPARK_ENGINE out, or set it to spark; in Python, begin the run before any session of Sail",
+        )
+    *database, table = table_parts(place)
+    name = _quoted([*database, table])
+    with reading(place):
+        if not spark.catalog.tableExists(name):
+            raise _missing(spark, place, database, table)
+        spark.catalog.refreshTable(name)  # its files may have been replaced behind the session
+        return spark.table(name)
+
+
+def _missing(spark: SparkSession, place: str, database: list[str], table: str) -> InputError:
+    """There is no such table; which there are in its database, or which databases."""
+    last = database[-1]
+    if spark.catalog.databaseExists(_quoted(database)):
+        rows = spark.sql(f"SHOW TABLES IN {_quoted(database)}").collect()
+        known, of = [str(row["tableName"]) for row in rows], f"tables of {last}"
+        found = near(table, known)
+    else:
+        # The current one is what is meant where no catalog is named.
+        known, of = [str(row[0]) for row in spark.sql("SHOW DATABASES").collect()], "databases of the session's catalog"
+        found = near(last, known)
+    some = ", ".join(sorted(known)[:_SOME]) + (", ..." if len(known) > _SOME else "")
+    return InputError(f"{place}: there is no such table", hint=f"{found} {of}: {some or 'none'}".strip())
+
+
+def _quoted(parts: Sequence[str]) -> str:
+    """A name of several parts as Spark SQL reads it."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
