@@ -19,7 +19,6 @@ from typing import Literal
 import pyarrow as pa
 from pyarrow import parquet
 
-from das_spark.config import is_catalog_table
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.store import POSIX, files_below
 
@@ -77,7 +76,7 @@ def data_files(path: str) -> list[str]:
 
     Of a folder those that hold data by their names: Spark skips the others, as Hadoop does, markers and checksums.
     """
-    if is_remote(path) or is_catalog_table(path):
+    if is_remote(path) or _is_catalog_table(path):
         return []
     if POSIX.is_folder(path):
         below = (name for name in files_below(path) if not any(part[0] in "._" for part in name.split("/")))
@@ -226,9 +225,15 @@ def required(path: str | None, key: str, reader: str) -> str:
     return path
 
 
+def _is_catalog_table(place: str) -> bool:
+    from das_spark.config import is_catalog_table  # noqa: PLC0415 - tasks import this module, and no configuration
+
+    return is_catalog_table(place)
+
+
 def require_path(path: str) -> None:
     """Refuse a local path that does not exist, or an empty folder, before Spark is asked; tables are left to it."""
-    if is_remote(path) or is_catalog_table(path) or any(character in path for character in "*?["):
+    if is_remote(path) or _is_catalog_table(path) or any(character in path for character in "*?["):
         return
     if not _exists(path):
         raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")

@@ -31,7 +31,9 @@ def plan_of(*, total: str = "1/4", record: str = "person", dataset: str | None =
     """What the ledger asks a plan for: a simulated input, unless `persons` names a file."""
     persons = ledger.pop("persons", None)
     reader = "simulated" if persons is None else "tidy_counts"
-    product = SimpleNamespace(name=f"p_{record}", record=record, unit_classes=(), counted_in_totals=f"{record}s")
+    product = SimpleNamespace(
+        name=f"p_{record}", record=record, noun=record, unit_classes=(), counted_in_totals=f"{record}s"
+    )
     spine = SimpleNamespace(
         names=LEVELS, leaf=SimpleNamespace(name=LEVELS[-1]), total_key_at=lambda _: None, index=LEVELS.index
     )

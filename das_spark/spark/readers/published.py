@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from das_spark.config import counted_cells
 from das_spark.errors import Problems
 from das_spark.io.input_files import companion, require_path, required
 from das_spark.spark.problems import GEOCODE, refuse
@@ -92,6 +91,8 @@ def _places(settings: InputSettings, reader: str) -> Places:
 
 def _cells(settings: InputSettings, product: Product) -> tuple[CountedCell, ...]:
     problems = Problems("run")
+    from das_spark.config import counted_cells  # noqa: PLC0415 - tasks import readers, and no configuration
+
     found = counted_cells(settings, product, problems)
     problems.raise_if_any()
     return found
