@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config.catalog import is_catalog_table
 from das_spark.config.counted_cells import counted_cells
 from das_spark.config.load import nearest
 from das_spark.config.model import SIMULATED
@@ -219,8 +218,6 @@ def _check_keys(section: InputSettings, needs: ReaderNeeds, problems: Problems) 
 
 def _check_tables(section: InputSettings, problems: Problems) -> None:
     """Refuse tables of Spark's catalog where they cannot be read."""
-    if section.path is not None and is_catalog_table(section.path) and not Path(section.path).exists():
-        problems.add("input.path", "a folder is no table: name the tables one by one (input.persons, input.units)")
     if section.reader in _OF_TABLES:
         return
     for key in section.tables:

@@ -76,8 +76,8 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
             continue
         if (section, key) in ELSEWHERE and is_address(value):
             continue
-        is_table = (section, key) in TABLES and is_catalog_table(value)
-        wrong = wrong_table(value) if is_table else _wrong(value, (section, key))
+        is_table = (section, key) in SOURCES and is_catalog_table(value)
+        wrong = _wrong_table(value, (section, key)) if is_table else _wrong(value, (section, key))
         if wrong:
             problems.add(f"{section}.{key}", wrong)
             problems.muted.add(f"{section}.{key}")
@@ -119,6 +119,13 @@ def _wrong(value: str, place: tuple[str, str]) -> str:
         f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the ledger of their "
         "budget is kept: copy them, or name their folder"
     )
+
+
+def _wrong_table(value: str, place: tuple[str, str]) -> str:
+    """What is wrong with a table in the place of a path; empty where nothing is."""
+    if place in TABLES:
+        return wrong_table(value)
+    return f"{value} is a table, which {', '.join('.'.join(each) for each in TABLES)} alone may name, one by one"
 
 
 #: Kinds of failures of pydantic -> what the key must be.

@@ -131,3 +131,42 @@ def test_a_reader_of_counts_does_not_know_whose_a_record_is(tmp_path):
     (tmp_path / "own.toml").write_text(text.replace('contributor = "patient_id"\n', ""))
     settings = [f"run.product={tmp_path / 'own.toml'}", "input.reader=tidy_counts"]
     assert load_plan(conf, settings=settings, files=False).budget == plan.budget
+
+
+def _of_tables(*more: str) -> list[str]:
+    return ["input.persons=table:census.persons", "input.units=table:lake.census.units", "input.dataset=people", *more]
+
+
+def test_tables_of_a_catalog_stay_as_they_are_named_and_a_manifest_has_their_last_name(write_run_file):
+    plan = load_plan(write_run_file(), settings=_of_tables())
+    assert plan.input.tables == {"persons": "table:census.persons", "units": "table:lake.census.units"}
+    assert plan.places["input.units"] == "table:lake.census.units"
+    config = plan_to_config(plan)["input"]
+    assert (config["persons"], config["units"]) == ("persons", "units")
+    elsewhere = load_plan(write_run_file(), settings=_of_tables("input.persons=table:other.persons"))
+    assert elsewhere.config_hash == plan.config_hash, "which rows they are is a matter of their digest"
+
+
+@pytest.mark.parametrize("name", ["table:", "table:persons", "table:a..b", "table:a.b c", "table:a.b;", "table:/a/b"])
+def test_what_names_no_table_is_refused(write_run_file, name):
+    wrong = _problems(write_run_file(), *_of_tables(f'input.persons="{name}"'))
+    assert f"input.persons: {name} names no table; write table:database.table" in wrong
+
+
+def test_a_table_needs_the_name_of_the_people_whatever_the_key(write_run_file):
+    unnamed = [each for each in _of_tables() if "dataset" not in each]
+    assert "input.dataset: is missing" in _problems(write_run_file(), *unnamed)
+
+
+def test_a_table_is_no_folder_and_nothing_for_a_reader_of_files(write_run_file, cef):
+    path = write_run_file()
+    one = 'reader = "tidy_counts"\npath = "table:census.persons"\n[budget]'
+    text = re.sub(r"reader = .*?\[budget\]", one, path.read_text(), flags=re.DOTALL)
+    path.write_text(text)
+    assert (
+        "input.path: table:census.persons is a table, which input.persons, input.units, input.geography alone may"
+        in _problems(path)
+    )
+    wrong = _problems(cef, *_of_tables("input.geography=table:a.b"))
+    for key in ("persons", "units", "geography"):
+        assert f"input.{key}: the reader 'cef_2020' reads files; tidy_counts, tidy_records" in wrong
