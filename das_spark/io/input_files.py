@@ -76,7 +76,7 @@ def data_files(path: str) -> list[str]:
 
     Of a folder those that hold data by their names: Spark skips the others, as Hadoop does, markers and checksums.
     """
-    if is_remote(path) or _is_catalog_table(path):
+    if is_remote(path) or is_catalog_table(path):
         return []
     if POSIX.is_folder(path):
         below = (name for name in files_below(path) if not any(part[0] in "._" for part in name.split("/")))
@@ -225,15 +225,16 @@ def required(path: str | None, key: str, reader: str) -> str:
     return path
 
 
-def _is_catalog_table(place: str) -> bool:
-    from das_spark.config import is_catalog_table  # noqa: PLC0415 - tasks import this module, and no configuration
+def is_catalog_table(place: str) -> bool:
+    """Whether a place is a table of the session's catalog, and no file or folder."""
+    from das_spark import config  # noqa: PLC0415 - tasks import this module, and no configuration
 
-    return is_catalog_table(place)
+    return config.is_catalog_table(place)
 
 
 def require_path(path: str) -> None:
     """Refuse a local path that does not exist, or an empty folder, before Spark is asked; tables are left to it."""
-    if is_remote(path) or _is_catalog_table(path) or any(character in path for character in "*?["):
+    if is_remote(path) or is_catalog_table(path) or any(character in path for character in "*?["):
         return
     if not _exists(path):
         raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")

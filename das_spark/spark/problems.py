@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, OutputError
+from das_spark.io.input_files import is_catalog_table
 from das_spark.spark.input_rows import POSITION
 from das_spark.store import is_disk_full, no_room
 
@@ -106,8 +107,6 @@ def _unreadable(file: str, error: Exception, condition: str) -> InputError | Out
     if condition.startswith("PATH_NOT_FOUND"):
         return InputError(f"{file}: no such file or folder", hint="check input.path, input.persons and input.units")
     reason = f" ({condition})" if condition else ""
-    from das_spark.config import is_catalog_table  # noqa: PLC0415 - tasks import this module, and no configuration
-
     if is_catalog_table(file):
         hint = "does the session have its catalog, and may it read the table?"
         return InputError(f"{file}: cannot be read{reason}", hint=hint)

@@ -45,7 +45,7 @@ def test_a_resumed_run_finds_its_entry_again(tmp_path):
     [
         {"budget": replace(BUDGET, total=Fraction(1, 2))},
         {"product": plan_of(record="unit").product},
-        {"product": SimpleNamespace(name="q", record="person")},
+        {"product": SimpleNamespace(name="q", record="person", noun="person")},
     ],
 )
 def test_a_run_that_was_charged_with_another_budget_does_not_go_on(tmp_path, change):

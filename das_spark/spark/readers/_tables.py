@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, StringType
 
-from das_spark.config import is_catalog_table
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
-from das_spark.io.input_files import PLAIN_CSV, CsvForm, columns_in, data_files, format_of, has_rows
-from das_spark.spark.catalog import catalog_rows
+from das_spark.io.input_files import (
+    PLAIN_CSV,
+    CsvForm,
+    columns_in,
+    data_files,
+    format_of,
+    has_rows,
+    is_catalog_table,
+)
 from das_spark.spark.input_rows import MALFORMED, csv_rows, parquet_rows, with_position
 from das_spark.spark.problems import (
     FAULTS,
@@ -61,6 +67,8 @@ def csv_form(settings: InputSettings) -> CsvForm:
 def read_table(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> DataFrame:
     """Open a table with named columns; rows of CSV that are not whole are found by :func:`row_checks`."""
     if is_catalog_table(path):
+        from das_spark.spark.catalog import catalog_rows  # noqa: PLC0415 - for such tables alone
+
         return catalog_rows(spark, path)
     columns_in(path, form)
     with reading(path):
