@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from statistics import NormalDist
@@ -38,14 +38,28 @@ from das_spark.config import (
 )
 from das_spark.errors import ConfigurationError
 from das_spark.geography import CENSUS_BLOCK, block_geocode
-from das_spark.privacy import PUBLISHED_DELTA, DiscreteLaplace, Framework, epsilon_bun_steinke, epsilon_cks, joint_costs
+from das_spark.privacy import (
+    POWERS,
+    PUBLISHED_DELTA,
+    DiscreteLaplace,
+    Framework,
+    compose_exactly,
+    compositions_of,
+    epsilon_bun_steinke,
+    epsilon_cks,
+    exact,
+    joint_costs,
+    rounded_up,
+    totals_at,
+    worst_odds,
+)
 from das_spark.report import number, size, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from das_spark.geography import Spine
-    from das_spark.privacy import Mechanism
+    from das_spark.privacy import Budget, Mechanism
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +212,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
         ],
         "geolevels": [_geolevel(plan, level.name, geounits) for level in plan.spine.levels],
         "conversions": _conversions(plan),
+        "exact": _exact(plan),
         "losses": _losses(plan),
         "passes": config["estimation"]["passes"],
         "estimation": levels_together(plan),
@@ -295,6 +310,42 @@ def _conversions(plan: RunPlan) -> list[dict[str, Any]]:
     ]
 
 
+#: Type I errors at which the trade-off curve is told to programs.
+_TYPE_ONE: Final = (1e-6, 1e-4, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+def _exact(plan: RunPlan) -> dict[str, Any] | None:
+    """What all measured answers cost by their exact composition, in certified bounds; None where it is not known."""
+    composed = compose_exactly([plan.budget])
+    if composed is None:
+        return None
+    found = composed.epsilon(PUBLISHED_DELTA)
+    errors = [(each, composed.type_two_error(each)) for each in _TYPE_ONE]
+    return {
+        "delta": float(PUBLISHED_DELTA),
+        "epsilon_at_least": found.low,
+        "epsilon_at_most": found.high,
+        "trade_off": [
+            {"type_one_error": each, "type_two_at_least": error.low, "type_two_at_most": error.high}
+            for each, error in errors
+        ],
+        "odds_at_most": {str(power): odds for power, odds in zip(POWERS, _odds(plan), strict=True)},
+        # Where a spine is made of areas, the statement of the run has the worst pair of its paths.
+        "holds_for": _SHARES_AS_WRITTEN if plan.spine.is_census else _SHARES_BEFORE_THE_SPINE,
+    }
+
+
+def _odds(plan: RunPlan) -> tuple[float, ...]:
+    return worst_odds(compositions_of(plan.budget), plan.budget.framework, plan.budget.total)
+
+
+_SHARES_AS_WRITTEN: Final = "all measured answers"
+_SHARES_BEFORE_THE_SPINE: Final = (
+    "all measured answers of geounits that have the share of their geolevel; when the spine is made, the statement has"
+    " the worst of its paths"
+)
+
+
 #: Probability of the intervals whose widths are shown where the run file names none.
 _LEVEL: Final = Fraction(9, 10)
 
@@ -335,6 +386,9 @@ def _losses(plan: RunPlan) -> list[dict[str, Any]]:
             "spent": str(loss.spent),
             "epsilon": loss.epsilon,
             "delta": float(loss.delta),
+            "exact_delta": float(PUBLISHED_DELTA),
+            "exact_epsilon_at_most": None if loss.exact is None else loss.exact.high,
+            "odds_at_most": {str(power): odds for power, odds in zip(POWERS, loss.odds, strict=True)},
         }
         for what, loss in about
     ]
@@ -406,6 +460,65 @@ def _plans(loaded: RunPlan | JointPlan) -> list[RunPlan]:
     return list(loaded.parts.values()) if isinstance(loaded, JointPlan) else [loaded]
 
 
+def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
+    """The totals that have an epsilon by exact composition, and the noise they would buy, as JSON values."""
+    plans = _plans(loaded)
+    totals = totals_at([each.budget for each in plans], epsilon, delta)
+    budgets = [replace(each.budget, total=total) for each, total in zip(plans, totals, strict=True)]
+    composed = compose_exactly(budgets)
+    return {
+        "run": loaded.name,
+        "epsilon": str(epsilon),
+        "delta": str(delta),
+        "exact_epsilon_at_most": None if composed is None else composed.epsilon(delta).high,
+        "holds_for": _SHARES_AS_WRITTEN if all(each.spine.is_census for each in plans) else _SHARES_BEFORE_THE_SPINE,
+        "parts": [
+            {
+                "run": each.name,
+                "framework": str(each.budget.framework),
+                "total": str(each.budget.total),
+                "total_at_epsilon": str(budget.total),
+                "measurements": [
+                    {"geolevel": level.geolevel, "query": item.query}
+                    | _gain(each.budget, budget, level.geolevel, item.query)
+                    for level in budget.levels
+                    for item in level.queries
+                ],
+            }
+            for each, budget in zip(plans, budgets, strict=True)
+        ],
+    }
+
+
+def _gain(before: Budget, after: Budget, geolevel: str, query: str) -> dict[str, Any]:
+    was, now = (math.sqrt(each.mechanism(geolevel, query).variance()) for each in (before, after))
+    return {"standard_deviation": was, "standard_deviation_at_epsilon": now, "change": now / was - 1 if was else 0.0}
+
+
+def _print_gain(found: dict[str, Any], out: Console) -> None:
+    epsilon, delta = (float(Fraction(found[name])) for name in ("epsilon", "delta"))
+    out.print(f"{found['run']}: epsilon {epsilon:g} at delta {delta:g}, exact composition of {found['holds_for']}")
+    for part in found["parts"]:
+        symbol = Framework(part["framework"]).symbol
+        ratio = float(Fraction(part["total_at_epsilon"]) / Fraction(part["total"])) - 1
+        out.print(
+            f"{part['run']}: {symbol} = {part['total_at_epsilon']} in the place of {part['total']} ({ratio:+.2%}):"
+            f" --set budget.{symbol}={part['total_at_epsilon']}"
+        )
+        rows = [
+            (
+                each["geolevel"],
+                each["query"],
+                number(each["standard_deviation"]),
+                number(each["standard_deviation_at_epsilon"]),
+                f"{each['change']:+.2%}",
+            )
+            for each in part["measurements"]
+        ]
+        heads = ("geolevel", "query", "sd", f"sd at epsilon {epsilon:g}", "change")
+        out.print(table("\nNoise, a geounit", heads, rows, left=2))
+
+
 def plan(
     conf: Conf,
     overlay: Overlays = None,
@@ -415,6 +528,17 @@ def plan(
     stages: Annotated[
         bool, typer.Option("--stages", help="List the stages of the run instead, one a line, in order.")
     ] = False,
+    at_epsilon: Annotated[
+        str | None,
+        typer.Option(
+            "--at-epsilon",
+            metavar="NUMBER",
+            help="Show instead which total has this epsilon by exact composition, and by how much noise is less.",
+        ),
+    ] = None,
+    delta: Annotated[
+        str, typer.Option("--delta", metavar="NUMBER", help="With --at-epsilon: the delta at which it is meant.")
+    ] = "1e-10",
     test_key: TestKey = None,
 ) -> None:
     """Show what a run would measure, how exactly, and at what expense of privacy. Spends nothing.
@@ -429,6 +553,10 @@ def plan(
             print_json(names)
         else:
             typer.echo("\n".join(names))
+        return
+    if at_epsilon is not None:
+        found = gain_record(loaded, exact(at_epsilon, "--at-epsilon"), exact(delta, "--delta"))
+        typer.echo(json.dumps(found, indent=2)) if as_json else _print_gain(found, console())
         return
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
@@ -457,6 +585,7 @@ def _print(record: dict[str, Any], out: Console) -> None:
         out.print(f"  {record['total_is']}", style="bold red")
     for each in record["conversions"]:
         out.print(f"  epsilon {each['epsilon']:.4f} at delta {each['delta']:g}, {each['conversion']}")
+    _print_exact(record, out)
     if record["spine"]["spine"] != CENSUS:
         out.print(
             f"spine {record['spine']['spine']}, made of areas ({record['spine']['reader']}): a geounit with one child"
@@ -483,8 +612,12 @@ def _print(record: dict[str, Any], out: Console) -> None:
         out.print(f"\n{record['estimation']}")
     _print_sizes(record, out)
     _print_intervals(record, out)
-    losses = [(each["about"], each["name"], each["spent"], number(each["epsilon"])) for each in record["losses"]]
-    out.print(table("\nPartial losses", ("about", "name", f"{name} spent", "as epsilon"), losses, left=2))
+    losses = [
+        (each["about"], each["name"], each["spent"], number(each["epsilon"]), _said(each["exact_epsilon_at_most"]))
+        for each in record["losses"]
+    ]
+    heads = ("about", "name", f"{name} spent", "as epsilon", "exact, at most")
+    out.print(table("\nPartial losses", heads, losses, left=2))
     out.print("\nPublished exactly:")
     for sentence in record["invariants"]:
         out.print(f"  {sentence}")
@@ -494,12 +627,30 @@ def _print(record: dict[str, Any], out: Console) -> None:
         out.print(f"warning: {warning}", style="bold yellow")
 
 
+def _print_exact(record: dict[str, Any], out: Console) -> None:
+    """The line of the exact composition, below those of the conversions."""
+    exact = record["exact"]
+    if exact is None:
+        out.print("  no exact composition of Gaussian noise for several records of a contributor is known")
+        return
+    said = f"  epsilon {_said(exact['epsilon_at_most'])} at most at delta {exact['delta']:g}, exact composition"
+    out.print(f"{said} of {exact['holds_for']}")
+
+
+def _said(bound: float | None) -> str:
+    """An upper bound, to four digits after the point."""
+    return "-" if bound is None else rounded_up(bound, 4)
+
+
 def _print_together(together: dict[str, Any], out: Console) -> None:
     spent = ", ".join(f"{name} = {together[name]}" for name in ("epsilon", "rho") if together[name] != "0")
     out.print(f"{together['run']}, all parts together: {spent}")
     if together["total_is"]:
         out.print(f"  {together['total_is']}", style="bold red")
     out.print(f"  epsilon {together['joint_epsilon']:.4f} at delta {together['delta']:g}, for one record of each part")
+    if together["exact_epsilon_at_most"] is not None:
+        said = _said(together["exact_epsilon_at_most"])
+        out.print(f"  epsilon {said} at most at delta {together['delta']:g}, exact composition of all measured answers")
 
 
 def _print_passes(record: dict[str, Any], out: Console) -> None:

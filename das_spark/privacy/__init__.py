@@ -8,6 +8,17 @@ of the dataset, limited by `Cap`, and said in a privacy statement. README.md say
 
 from das_spark.privacy.accounting import PUBLISHED_DELTA, Framework, compose, epsilon_bun_steinke, epsilon_cks
 from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, exact
+from das_spark.privacy.exact_accounting import (
+    POWERS,
+    Bounds,
+    ExactComposition,
+    compose_exactly,
+    compositions_of,
+    rounded_up,
+    totals_at,
+    worst_epsilon,
+    worst_odds,
+)
 from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
 from das_spark.privacy.ledger import (
     AttemptLine,
@@ -30,8 +41,10 @@ from das_spark.privacy.sampling import CumulativeTable, cumulative_table, requir
 from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement
 
 __all__ = [
+    "POWERS",
     "PUBLISHED_DELTA",
     "AttemptLine",
+    "Bounds",
     "Budget",
     "Cap",
     "CumulativeTable",
@@ -40,6 +53,7 @@ __all__ = [
     "DiscreteLaplace",
     "DrawState",
     "EntryState",
+    "ExactComposition",
     "Framework",
     "GeounitAddresses",
     "JointPart",
@@ -55,6 +69,8 @@ __all__ = [
     "StreamDomain",
     "attribute_losses",
     "compose",
+    "compose_exactly",
+    "compositions_of",
     "cumulative_table",
     "epsilon_bun_steinke",
     "epsilon_cks",
@@ -66,8 +82,12 @@ __all__ = [
     "line_of",
     "privacy_statement",
     "require_table",
+    "rounded_up",
     "sample",
     "sample_groups",
     "squared_l2_sensitivity",
+    "totals_at",
     "within_geolevel_losses",
+    "worst_epsilon",
+    "worst_odds",
 ]

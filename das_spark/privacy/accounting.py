@@ -23,6 +23,9 @@ from das_spark.errors import BudgetError
 PUBLISHED_DELTA: Final = Fraction(1, 10**10)  # Of every product of the 2020 census.
 _BISECTIONS: Final = 200  # More than the bits of a double: every search ends at neighbouring numbers.
 
+_LARGEST_EXPONENT: Final = 700  # beyond, odds exceed a double
+_ODDS_STEPS: Final = 40  # epsilons that are tried, four to a standard deviation
+
 
 class Framework(StrEnum):
     """The two privacy definitions of a budget."""
@@ -140,6 +143,27 @@ def epsilon_bun_steinke(rho: Fraction, delta: float | Fraction) -> float:
     """
     _check_rho(rho)
     return float(rho) + 2 * math.sqrt(-float(rho) * _log(delta))
+
+
+def odds_by_conversion(framework: Framework, total: Fraction, power: float) -> float:
+    """By what factor the odds of a claim go up at most, from the total alone (lemma 13).
+
+    Args:
+        framework: What the total is measured in.
+        total: Epsilon or rho, exact.
+        power: In what part of the cases where it is true the claim is made, in (0, 1].
+    """
+    if total == 0:
+        return 1.0
+    if framework is Framework.PURE_DP:
+        return math.exp(total) if total < _LARGEST_EXPONENT else math.inf
+    rho, best = float(total), math.inf
+    for step in range(1, _ODDS_STEPS):
+        epsilon = rho + step / 4 * math.sqrt(2 * rho)
+        delta = math.exp(min(_log_delta(rho, epsilon), 0.0))
+        if delta < power and epsilon < _LARGEST_EXPONENT:
+            best = min(best, math.exp(epsilon) * power / (power - delta))
+    return best
 
 
 def _log_delta(rho: float, epsilon: float) -> float:

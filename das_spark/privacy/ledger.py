@@ -18,6 +18,7 @@ from typing import Any, Final
 from das_spark.errors import BudgetError, PrivacyGuardError
 from das_spark.privacy.accounting import Composition, Framework, Release, compose
 from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, caps_in_force, exact, require_below
+from das_spark.privacy.exact_accounting import Bounds, compose_exactly, rounded_up
 
 #: Says of a line that it is an attempt's; lines of runs say nothing, or `RUN`.
 _ATTEMPT: Final = "attempt"
@@ -430,6 +431,11 @@ class Ledger:
         """
         return compose(self.real)
 
+    def exact_epsilon(self, delta: Fraction) -> Bounds | None:
+        """Bounds on the epsilon of the exact composition of all runs with a real key; None where it is not known."""
+        composed = compose_exactly([each.budget for each in self.real if each.is_charged])
+        return None if composed is None else composed.epsilon(delta)
+
     def invariants(self) -> tuple[str, ...]:
         """What runs with a real key publish exactly, all of them together, each a sentence."""
         declared = (entry.invariants.sentences for entry in self.real if entry.invariants is not None)
@@ -490,6 +496,12 @@ class Ledger:
             parts.append(f"Together they are {total.joint_rho}-zCDP, since epsilon implies rho = epsilon^2/2.")
         if total.rho:
             parts.append(f"All together: epsilon {total.joint_epsilon(delta):.6g} at delta {float(delta):g}.")
+        exact = self.exact_epsilon(delta)
+        if exact is not None and (total.rho or exact.high < total.epsilon):
+            parts.append(
+                f"By exact composition of all answers, for geounits that have the share of their geolevel: epsilon"
+                f" {rounded_up(exact.high, 5)} at most at delta {float(delta):g}."
+            )
         parts += self._relation()
         if self.insecure_runs:
             parts.append(f"Under test keys, and so without any protection: {', '.join(self.insecure_runs)}.")

@@ -7,13 +7,14 @@ the remaining queries or levels are spent on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from das_spark.errors import BudgetError
 from das_spark.privacy.accounting import PUBLISHED_DELTA, Framework, epsilon_cks
+from das_spark.privacy.exact_accounting import Bounds, ExactComposition, compose_exactly, worst_epsilon, worst_odds
 
 if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
@@ -29,12 +30,17 @@ class Loss:
         spent: Epsilon or rho that is spent on it, exact; 0 where nothing measured depends on it.
         epsilon: The same as an epsilon: itself in pure differential privacy, else converted by (P-8) at delta.
         delta: The delta of that epsilon; 0 in pure differential privacy.
+        exact: Bounds on the epsilon of the exact composition (lemma 13), at the delta that was asked for also in pure
+            differential privacy; None where it is not known.
+        odds: By what factor the odds of a claim about it go up at most, for each of `POWERS`.
     """
 
     name: str
     spent: Fraction
     epsilon: float
     delta: Fraction
+    exact: Bounds | None = None
+    odds: tuple[float, ...] = ()
 
 
 SharePath = Sequence[Fraction]
@@ -63,16 +69,32 @@ def attribute_losses(
         BudgetError: If the budget names a query that is not given.
     """
     involved = [[Fraction(0)] * len(budget.levels) for _ in schema.attributes]
+    asking: list[set[str]] = [set() for _ in schema.attributes]
     for depth, level in enumerate(budget.levels):
         for item in level.queries:
             if item.query not in queries:
                 raise BudgetError(f"the budget names query '{item.query}', which is not among the queries of the run")
             for axis in range(len(schema.attributes)):
-                involved[axis][depth] += item.share if queries[item.query].involves(axis) else 0
+                if queries[item.query].involves(axis):
+                    involved[axis][depth] += item.share
+                    asking[axis].add(item.query)
     return tuple(
-        _loss(attribute.name, _worst(budget, parts, paths), budget.framework, delta)
-        for attribute, parts in zip(schema.attributes, involved, strict=True)
+        _loss(
+            attribute.name,
+            _worst(budget, parts, paths),
+            budget,
+            delta,
+            () if paths else _partial_composition(budget, queries=asked),
+        )
+        for attribute, parts, asked in zip(schema.attributes, involved, asking, strict=True)
     )
+
+
+def _partial_composition(
+    budget: Budget, *, levels: Container[str] | None = None, queries: Container[str] | None = None
+) -> tuple[ExactComposition, ...]:
+    composed = compose_exactly([budget], levels, queries)
+    return () if composed is None else (composed,)
 
 
 def _worst(budget: Budget, parts: Sequence[Fraction], paths: Sequence[SharePath]) -> Fraction:
@@ -108,11 +130,15 @@ def within_geolevel_losses(
     losses = []
     for depth in depths[first:-1]:
         below = [Fraction(int(each > depth)) for each in depths]
-        losses.append(_loss(names[depth], _worst(budget, below, paths), budget.framework, delta))
+        composed = () if paths else _partial_composition(budget, levels=names[depth + 1 :])
+        losses.append(_loss(names[depth], _worst(budget, below, paths), budget, delta, composed))
     return tuple(losses)
 
 
-def _loss(name: str, spent: Fraction, framework: Framework, delta: Fraction) -> Loss:
-    if framework is Framework.PURE_DP or spent == 0:
-        return Loss(name, spent, float(spent), Fraction(0))
-    return Loss(name, spent, epsilon_cks(spent, delta), delta)
+def _loss(
+    name: str, spent: Fraction, budget: Budget, delta: Fraction, compositions: tuple[ExactComposition, ...]
+) -> Loss:
+    exact, odds = worst_epsilon(compositions, delta), worst_odds(compositions, budget.framework, spent)
+    if budget.framework is Framework.PURE_DP or spent == 0:
+        return Loss(name, spent, float(spent), Fraction(0), exact, odds)
+    return Loss(name, spent, epsilon_cks(spent, delta), delta, exact, odds)

@@ -12,16 +12,24 @@ from das_spark.privacy.accounting import (
     PUBLISHED_DELTA,
     Composition,
     Framework,
-    Release,
     compose,
     epsilon_bun_steinke,
     epsilon_cks,
+)
+from das_spark.privacy.budget import Budget
+from das_spark.privacy.exact_accounting import (
+    POWERS,
+    ExactComposition,
+    compose_exactly,
+    compositions_of,
+    rounded_up,
+    worst_epsilon,
+    worst_odds,
 )
 from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace
 
 if TYPE_CHECKING:
-    from das_spark.privacy.budget import Budget
     from das_spark.privacy.ledger import Ledger, LedgerEntry
 
 _BANNER = """> **INSECURE: A TEST KEY WAS USED. The noise of this run can be computed by anybody and be taken away
@@ -37,6 +45,7 @@ _NOT_CLAIMED_WHOLE = (
     " besides all else that is published exactly. Whoever changes one of them by being there is not protected.\n"
 )
 _LARGEST_EXPONENT = 700  # Beyond, the odds exceed a double.
+_MANY = 1e6  # odds from here on are said as powers of ten
 _NOT_CLAIMED = (
     "Invariants and whatever follows from them are published as they are. Two populations that differ in an invariant"
     " are not neighbours, and can be told apart.",
@@ -126,6 +135,11 @@ class StatementFacts:
         return self.noun or self.unit
 
     @property
+    def compositions(self) -> tuple[ExactComposition, ...]:
+        """Those of which the worst is the cost of the run; none where that is not known."""
+        return compositions_of(self.budget, [tuple(map(Fraction, path)) for path in self.paths])
+
+    @property
     def protected(self) -> str:
         """What is protected: a record, or all records of a contributor."""
         if self.budget.at_most == 1:
@@ -164,6 +178,7 @@ def privacy_statement(facts: StatementFacts) -> str:
             "## About the place within a geounit", _whose(_ABOUT_PLACE, facts), "moves within", facts.within, facts
         ),
         _left_out(facts),
+        _worth_of_claims(facts),
         _randomness(facts),
         f"## How the estimates were made\n\n{facts.estimation}\n" if facts.estimation else "",
         _bullets("## What is not claimed", _not_claimed(facts)),
@@ -202,14 +217,21 @@ def _claim(facts: StatementFacts) -> str:
     odds = math.exp(float(total)) if total < _LARGEST_EXPONENT else math.inf
     if pure:
         figure, about = f"**epsilon = {total}** (pure differential privacy)", ""
+        exact = worst_epsilon(facts.compositions, facts.delta)
+        if exact is not None and exact.high < total:
+            about = (
+                f"The same noise has epsilon {rounded_up(exact.high, 5)} at most at delta = {float(facts.delta):g}, by"
+                " the exact composition of all measured answers."
+            )
     else:
         figure = f"**rho = {total}** (zero-concentrated differential privacy), about {float(total):.6g}"
         about = (
             f"It implies (epsilon, delta)-differential privacy; at delta = {float(facts.delta):g}:\n\n"
             "| conversion | epsilon |\n|---|---|\n"
             f"| Canonne, Kamath, Steinke (2020), the tighter one | {epsilon_cks(total, facts.delta):.5f} |\n"
-            f"| Bun, Steinke (2016) | {epsilon_bun_steinke(total, facts.delta):.5f} |\n\n"
-            "The two figures say the same about the same noise; compare only figures of one conversion."
+            f"| Bun, Steinke (2016) | {epsilon_bun_steinke(total, facts.delta):.5f} |\n"
+            f"{_exact_row(facts)}\n"
+            "These figures say the same about the same noise; compare only figures of one kind."
         )
     if _is_void(facts):
         text = _not_claimed_as_a_whole("this run publishes", figure, facts.protected)
@@ -222,9 +244,58 @@ def _claim(facts: StatementFacts) -> str:
             f"{figure}. Whatever is seen in the outputs, it was at most exp(epsilon) = {odds:.4g} times as probable"
             f" with {true}, as long as both populations agree in everything that is published exactly."
         )
+        claim += f" {about}" if about else ""
     else:
         claim = f"{figure}. {about}"
     return f"## The claim\n\n{claim}\n\nAll numbers of this page that are fractions are exact; nothing was rounded.\n"
+
+
+def _exact_row(facts: StatementFacts) -> str:
+    """The row of the exact composition, or why there is none."""
+    exact = worst_epsilon(facts.compositions, facts.delta)
+    if exact is None:
+        why = (
+            "noise is Gaussian, and a contributor has several records"
+            if facts.budget.at_most > 1
+            else "geounits have shares of their own, of too many kinds"
+        )
+        return f"\nAn exact composition is not given, since {why}: the conversions hold.\n"
+    return f"| exact composition of all measured answers, at most | {rounded_up(exact.high, 5)} |\n"
+
+
+def _worth_of_claims(facts: StatementFacts) -> str:
+    """What an attacker with any prior can come to believe, by the trade-off of his two errors."""
+    who = f"one {facts.one}" if facts.budget.at_most == 1 else f"one {facts.contributor}"
+    whole = () if _is_void(facts) else worst_odds(facts.compositions, facts.budget.framework, facts.budget.total)
+    rows = [("the whole record" if facts.budget.at_most == 1 else "all the records", whole)] if whole else []
+    rows += [(f"attribute `{loss.name}`", loss.odds) for loss in facts.attributes if loss.odds]
+    rows += [(f"place within the {loss.name}", loss.odds) for loss in facts.within if loss.odds]
+    if not rows:
+        return ""
+    lines = [
+        "## What an attacker can come to believe",
+        "",
+        f"Somebody knows all other records, and of {who} everything but what stands in the first column. He holds some"
+        " odds that it is one value rather than others, whatever they are and wherever he has them from. He looks at"
+        " all noisy answers, or at anything that was made of them, and claims that it is this value, whenever a rule of"
+        " his says so. If the rule lets him make the claim in so many of the cases where it is true, then his odds,"
+        " once the claim is made, are at most the following number of times those he held before. Who claims more often"
+        " is worse off: it is the rare case, of small probability, that the epsilon of the claim is about.",
+        "",
+        f"| unknown | {' | '.join(f'claims 1 in {1 / power} true cases' for power in POWERS)} |",
+        "|---" * (1 + len(POWERS)) + "|",
+    ]
+    lines += [f"| {name} | {' | '.join(map(_factor, odds))} |" for name, odds in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _factor(odds: float) -> str:
+    """Rounded up to three digits; nobody reads more of a factor beyond a million."""
+    if odds == math.inf:
+        return "unbounded"
+    exponent = math.floor(math.log10(odds)) - 2
+    up = math.ceil(odds / 10.0**exponent * (1 - 1e-12)) * 10.0**exponent
+    return f"{up:.3g}" if up >= _MANY else f"{up:,.{max(-exponent, 0)}f}"
 
 
 def _neighbours(facts: StatementFacts) -> str:
@@ -362,12 +433,22 @@ def _partial(heading: str, intro: str, column: str, losses: Sequence[Loss], fact
     symbol = framework.symbol
     lines = [heading, "", intro, ""]
     if framework is Framework.PURE_DP:
-        lines += [f"| {column} | {symbol} |", "|---|---|"]
-        lines += [f"| {loss.name} | {loss.spent} |" for loss in losses]
+        lines += [f"| {column} | {symbol} | exact, at delta {float(facts.delta):g} |", "|---|---|---|"]
+        lines += [f"| {loss.name} | {loss.spent} | {_exact_loss(loss)} |" for loss in losses]
     else:
-        lines += [f"| {column} | {symbol} | epsilon (Canonne, Kamath, Steinke) | delta |", "|---|---|---|---|"]
-        lines += [f"| {loss.name} | {loss.spent} | {loss.epsilon:.4f} | {float(loss.delta):g} |" for loss in losses]
+        lines += [
+            f"| {column} | {symbol} | epsilon (Canonne, Kamath, Steinke) | delta | exact composition, at most |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| {loss.name} | {loss.spent} | {loss.epsilon:.4f} | {float(loss.delta):g} | {_exact_loss(loss)} |"
+            for loss in losses
+        ]
     return "\n".join(lines) + "\n"
+
+
+def _exact_loss(loss: Loss) -> str:
+    return "-" if loss.exact is None else rounded_up(loss.exact.high, 4)
 
 
 def _left_out(facts: StatementFacts) -> str:
@@ -485,7 +566,12 @@ def joint_statement(
         *[f"> **{sentence}**\n" for sentence in notices],
         _published_nearly_exactly(from_people),
         _joint_claim(
-            compose(part.entry for part in parts), records, delta, _LIVING[_kinds(parts)], void=bool(from_people)
+            compose(part.entry for part in parts),
+            records,
+            delta,
+            _LIVING[_kinds(parts)],
+            _exact_joint([part.entry for part in parts], delta),
+            void=bool(from_people),
         ),
         _MOVING.format(changed=_CHANGED[_kinds(parts)]) if _kinds(parts) else "",
         _parts_table(parts, delta),
@@ -503,7 +589,7 @@ def joint_statement(
     return "\n".join(section for section in sections if section)
 
 
-def joint_costs(spendings: Sequence[Release], delta: Fraction = PUBLISHED_DELTA) -> dict[str, object]:
+def joint_costs(spendings: Sequence[Budget | LedgerEntry], delta: Fraction = PUBLISHED_DELTA) -> dict[str, object]:
     """What several runs cost together, as JSON values.
 
     Args:
@@ -511,15 +597,23 @@ def joint_costs(spendings: Sequence[Release], delta: Fraction = PUBLISHED_DELTA)
         delta: For the conversions.
 
     Returns:
-        Sums of epsilon and rho as exact text, and the joint epsilon at delta.
+        Sums of epsilon and rho as exact text, the joint epsilon at delta by the conversions, and that of the exact
+        composition from above, None where it is not known.
     """
     total = compose(spendings)
     return {
         "epsilon": str(total.epsilon),
         "rho": str(total.rho),
         "joint_epsilon": total.joint_epsilon(delta),
+        "exact_epsilon_at_most": _exact_joint(spendings, delta),
         "delta": float(delta),
     }
+
+
+def _exact_joint(spendings: Sequence[Budget | LedgerEntry], delta: Fraction) -> float | None:
+    """The upper end of the exact composition of runs, whose geounits have the share of their geolevel."""
+    composed = compose_exactly([each if isinstance(each, Budget) else each.budget for each in spendings])
+    return None if composed is None else composed.epsilon(delta).high
 
 
 def _kinds(parts: Sequence[JointPart]) -> tuple[str, ...]:
@@ -527,7 +621,9 @@ def _kinds(parts: Sequence[JointPart]) -> tuple[str, ...]:
     return tuple(sorted({part.record for part in parts} - {"person"}))
 
 
-def _joint_claim(total: Composition, records: str, delta: Fraction, home: str, *, void: bool) -> str:
+def _joint_claim(
+    total: Composition, records: str, delta: Fraction, home: str, exact: float | None, *, void: bool
+) -> str:
     if total.rho == 0:
         figure = f"**epsilon = {total.epsilon}** (pure differential privacy)"
     elif total.epsilon == 0:
@@ -540,6 +636,11 @@ def _joint_claim(total: Composition, records: str, delta: Fraction, home: str, *
         figure = (
             f"**epsilon = {total.epsilon} and rho = {total.rho}** in different parts, together epsilon"
             f" {total.joint_epsilon(delta):.5f} at delta {float(delta):g}"
+        )
+    if exact is not None and (total.rho or exact < total.epsilon):
+        figure += (
+            f"; by exact composition of all answers, for geounits that have the share of their geolevel, epsilon"
+            f" {rounded_up(exact, 5)} at most{'' if total.rho else f' at delta {float(delta):g}'}"
         )
     if void:
         claim = _not_claimed_as_a_whole("the parts publish", figure, f"{records} at the same time")

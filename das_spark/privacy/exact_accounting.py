@@ -1,0 +1,588 @@
+"""What mechanisms cost together, exactly: certified bounds on delta at epsilon, on epsilon at delta, and on trade-offs.
+
+One record is replaced. At a query of a geolevel its old row loses 1 and its new row gains 1, under independent noise: a
+run is the composition of its mechanisms, each twice, shifted by 1 (lemma 13). With rho_i = 1/sigma_i^2 (discrete
+Gaussian) and a_i = 1/b_i (discrete Laplace), and L the sum of the privacy losses under the first population,
+
+    discrete Gaussian: loss rho_i/2 + rho_i x, x of the distribution (P-2)                                       (P-11)
+    discrete Laplace:  loss a_i with probability 1/(1 + exp(-a_i)), else -a_i                                    (P-12)
+    delta(epsilon) = E max(0, 1 - exp(epsilon - L))                                                              (P-13)
+
+With M(s) = E exp(sL), the product of those of the mechanisms, and s = theta + iu, any theta > 0, (P-13) is the integral
+
+    delta(epsilon) = exp(-theta epsilon) / (2 pi) Int M(s) / (s (s + 1)) exp(-i u epsilon) du                    (P-14)
+
+It is summed at u = k D, |k| <= K. Nothing is put on a grid of losses, so no loss is rounded. The error budget:
+
+- **Spacing.** By Poisson's summation formula the infinite sum is delta(epsilon) + sum over n <> 0 of exp(theta n W)
+  delta(epsilon + n W), W = 2 pi / D. All terms are positive, so the sum itself is an upper bound. Those of n < 0 are
+  at most exp(-theta |n| W); those of n > 0 are bounded by Chernoff's delta(y) <= c(t) M(t) exp(-t y) with
+  c(t) = t^t / (1 + t)^(1 + t), at a t > theta.
+- **Truncation.** |M(theta + iu)| <= M(theta), and so what is left out is at most 2 M(theta) / (D U), U = K D, before
+  the factors that all terms share. Better: a mechanism that stands twice contributes f(u) = |M_i|^2 / M_i(theta)^2, of
+  period P = 2 pi sigma_i^2, decreasing on its half period (as is every factor |1 + q exp(iu/sigma_i^2)| of Jacobi's
+  triple product), and with the integral P sum_k p_k^2 over a period (Parseval; p the tilted probabilities). D times the
+  sum of a unimodal function at distances D exceeds its integral by D max f at most.
+- **Terms dropped** within |k| <= K because some factors are small already: by the product of these factors.
+- **Floating point.** Every factor is at most 1 after division by its value at u = 0, so that errors of factors add up:
+  to 8 ulps a factor, plus what the rounding of phases and of reductions modulo P does (growing with u). These are
+  summed with the absolute values of the terms; a factor of four in the ulp covers the functions of the C library.
+
+theta is the saddle point, where the integrand is positive and smooth: this is the exponential tilting without which no
+digit of a delta of 1e-10 would be left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import BudgetError
+from das_spark.privacy.accounting import Framework, odds_by_conversion
+from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
+
+if TYPE_CHECKING:
+    from das_spark.privacy.budget import Budget
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+#: Four units in the last place: what one elementary function of the C library may be wrong by, with a wide margin.
+_ULP: Final = 2.0**-50
+_FEWEST_POINTS: Final = 1 << 12
+_MOST_POINTS: Final = 1 << 18
+#: Relative width of the bounds on an epsilon at which the search for better ones ends.
+_ACCURACY: Final = 1e-6
+#: Below this rho_i only the nearest wrapped term counts (the others are below exp(-61)); above the other one, sums
+#: over integers converge faster than those over periods.
+_ONE_TERM: Final = 0.08
+_DIRECT: Final = 4.0
+_REACH: Final = 7  #: integers on either side of the tilted mean: what is left out is below exp(-4 * 6.5^2 / 2)
+
+_MOST_PATHS: Final = 6  # of a spine, of which all pairs are tried
+_NEARLY: Final = 1 + Fraction(1, 10**7)  # how near to the largest factor the search ends
+#: Of claims: in what part of the cases where they are true they are made.
+POWERS: Final = (Fraction(1, 2), Fraction(1, 100), Fraction(1, 10000))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Certified bounds: what is bounded lies between them. A claim quotes `high`."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ExactComposition:
+    """Mechanisms that are composed, each shifted by one between neighbours.
+
+    Args:
+        parts: Mechanisms, each once, and how many times it is composed.
+    """
+
+    parts: tuple[tuple[Mechanism, int], ...]
+
+    def delta(self, epsilon: float) -> Bounds:
+        """Bounds on delta at epsilon, any real number."""
+        if epsilon < 0:  # by symmetry of the two populations
+            other = self.delta(-epsilon)
+            return Bounds(*(-math.expm1(epsilon) + math.exp(epsilon) * each for each in (other.low, other.high)))
+        return _delta(self, epsilon, _FINE)
+
+    def epsilon(self, delta: float | Fraction) -> Bounds:
+        """Bounds on the smallest epsilon >= 0 at which delta is enough.
+
+        Args:
+            delta: In (0, 1).
+        """
+        if not 0 < delta < 1:
+            raise BudgetError(f"delta must lie between 0 and 1, is {float(delta)}")
+        return _epsilon(self, float(delta))
+
+    def type_two_error(self, type_one: float) -> Bounds:
+        """Bounds on the trade-off function (f-DP): the least type II error of tests whose type I error is this.
+
+        Args:
+            type_one: Probability of taking the first population for the second, in [0, 1].
+        """
+        epsilons, low, high = self._curve
+        scaled = np.exp(epsilons) * type_one
+        either = ((1 - high - scaled).max(), (np.exp(-epsilons) * (1 - high - type_one)).max())
+        least = max(0.0, *map(float, either))
+        # Between two points of the curve delta is at least that of the right one.
+        left, right = epsilons[:-1], low[1:]
+        most = max(
+            0.0,
+            float((1 - right - np.exp(left) * type_one).max()),
+            float((np.exp(-left) * np.maximum(0, 1 - right - type_one)).max()),
+            math.exp(-epsilons[-1]),  # beyond the last point
+            1 - math.exp(epsilons[-1]) * type_one,
+        )
+        return Bounds(least, min(most, 1 - type_one))
+
+    def odds(self, power: float) -> float:
+        """How many times more probable, at most, a claim is where it is true than where it is not.
+
+        Whoever looks at the outputs and claims that a record is this one and not that one, and makes the claim with
+        probability `power` where it is true, makes it with probability at least `power` / odds where it is not. So what
+        he thought the odds to be, before he made the claim, goes up by this factor at most.
+
+        Args:
+            power: In (0, 1].
+        """
+        moments = self._moments
+        best = math.exp(self.largest_loss) if self.largest_loss < _LARGEST_EXPONENT else math.inf
+        # Every epsilon bounds it. Best is about the loss that is exceeded with this probability.
+        middle = moments.mean + moments.deviation * NormalDist().inv_cdf(min(max(1 - power, 1e-300), 1 - 1e-15))
+        for times in (-0.2, 0.0, 0.2):
+            epsilon = max(middle + times * moments.deviation, 0.0)
+            delta = _delta(self, epsilon, _COARSE).high
+            if delta < power and epsilon < _LARGEST_EXPONENT:
+                best = min(best, math.exp(epsilon) * power / (power - delta) * (1 + _ULP))
+        return best
+
+    @property
+    def largest_loss(self) -> float:
+        """The epsilon at which delta is 0, from above; infinite with Gaussian noise."""
+        if self._largest is None:
+            return math.inf
+        nearest = float(self._largest)
+        return nearest if nearest >= self._largest else math.nextafter(nearest, math.inf)
+
+    @cached_property
+    def _largest(self) -> Fraction | None:
+        if any(isinstance(mechanism, DiscreteGaussian) for mechanism, _ in self.parts):
+            return None
+        return sum((count * _loss_unit(mechanism) for mechanism, count in self.parts), Fraction(0))
+
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats, Floats]:
+        """Epsilons from 0, and bounds on delta there; coarser than bounds on a single delta, and as certain."""
+        most = self.epsilon(_END_OF_CURVE).high
+        epsilons = np.linspace(0.0, most, _CURVE_POINTS)
+        found = [_delta(self, float(each), _COARSE) for each in epsilons]
+        return epsilons, np.array([each.low for each in found]), np.array([each.high for each in found])
+
+    @cached_property
+    def _moments(self) -> _Moments:
+        return _Moments(self.parts)
+
+
+_LARGEST_EXPONENT: Final = 700.0  # beyond, odds exceed a double
+_LONGEST: Final = 4000.0  # of the period, in units of 1/theta
+_END_OF_CURVE: Final = 1e-12
+_CURVE_POINTS: Final = 49
+_FINE: Final = 1e-4  #: relative width of bounds on delta
+_COARSE: Final = 1e-2
+
+
+def compose_exactly(
+    budgets: Iterable[Budget], levels: Container[str] | None = None, queries: Container[str] | None = None
+) -> ExactComposition | None:
+    """The composition of all that runs measure, for neighbours that differ in one record of each.
+
+    Args:
+        budgets: Of the runs, whose geounits have the shares that stand there.
+        levels: Geolevels at which neighbours differ at all; None for all.
+        queries: Queries whose answers differ at all; None for all.
+
+    Returns:
+        The composition; None where a contributor has several records and noise is Gaussian: of that, lemma 12 knows
+        divergences alone, and the conversions stand.
+    """
+    given = list(budgets)
+    most = max((each.at_most for each in given), default=1)
+    if most > 1 and any(each.framework is Framework.ZCDP for each in given):
+        return None
+    return _of_counts(
+        (_shifted(budget.mechanism(level.geolevel, item.query), most), 2)
+        for budget in given
+        for level in budget.levels
+        for item in level.queries
+        if (levels is None or level.geolevel in levels) and (queries is None or item.query in queries)
+    )
+
+
+def compositions_of(budget: Budget, paths: Sequence[Sequence[Fraction]] = ()) -> tuple[ExactComposition, ...]:
+    """The compositions of which the worst is the cost of a run.
+
+    Args:
+        budget: Of the run.
+        paths: All shares that occur on a path from the top to a lowest geounit, root first, where geounits have shares
+            of their own: the old record may lie on any of them, and the new one too.
+
+    Returns:
+        One for each pair of paths; none where that is not known (see `compose_exactly`), or pairs are too many to try.
+    """
+    if not paths:
+        usual = compose_exactly([budget])
+        return () if usual is None else (usual,)
+    if len(paths) > _MOST_PATHS or (budget.at_most > 1 and budget.framework is Framework.ZCDP):
+        return ()
+    ways = [
+        [
+            (_shifted(budget.mechanism_at(level.geolevel, item.query, share), budget.at_most), 1)
+            for share, level in zip(path, budget.levels, strict=True)
+            for item in level.queries
+            if share
+        ]
+        for path in paths
+    ]
+    return tuple(_of_counts([*one, *other]) for one, other in combinations_with_replacement(ways, 2))
+
+
+def worst_epsilon(compositions: Sequence[ExactComposition], delta: float | Fraction) -> Bounds | None:
+    """Bounds on the epsilon of the worst; None of none."""
+    found = [each.epsilon(delta) for each in compositions]
+    return Bounds(max(each.low for each in found), max(each.high for each in found)) if found else None
+
+
+def worst_odds(compositions: Sequence[ExactComposition], framework: Framework, total: Fraction) -> tuple[float, ...]:
+    """By what factor the odds of a claim go up at most, for each of `POWERS`; of none, by the conversion (P-8)."""
+    if compositions:
+        return tuple(max(each.odds(float(power)) for each in compositions) for power in POWERS)
+    return tuple(odds_by_conversion(framework, total, float(power)) for power in POWERS)
+
+
+def totals_at(budgets: Sequence[Budget], epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
+    """The totals that budgets may have, all increased or decreased in the same proportion, at a claimed epsilon.
+
+    Args:
+        budgets: Of the runs.
+        epsilon: That all may cost together at delta by their exact composition, > 0.
+        delta: In (0, 1).
+
+    Returns:
+        Totals, rounded down to six digits, of which the certified upper end is at most epsilon.
+
+    Raises:
+        BudgetError: If epsilon is not positive, or no exact composition is known.
+    """
+    if epsilon <= 0:
+        raise BudgetError(f"epsilon must be greater than 0, is {epsilon}")
+
+    def totals(times: Fraction) -> list[Fraction]:
+        return [_rounded_down(times * each.total) for each in budgets]
+
+    def costs(asked: Sequence[Fraction]) -> float:
+        made = [replace(each, total=total) for each, total in zip(budgets, asked, strict=True)]
+        composed = compose_exactly(made)
+        if composed is None:
+            raise BudgetError(
+                "no exact composition is known of Gaussian noise for several records of a contributor",
+                hint="choose the total by a published conversion",
+            )
+        return composed.epsilon(delta).high
+
+    low = high = Fraction(1)
+    while costs(totals(high)) <= epsilon:
+        low, high = high, 2 * high
+    while costs(totals(low)) > epsilon:
+        low, high = low / 2, low
+    while high / low > _NEARLY:
+        middle = (low + high) / 2
+        low, high = (middle, high) if costs(totals(middle)) <= epsilon else (low, middle)
+    return tuple(totals(low))
+
+
+def _rounded_down(value: Fraction) -> Fraction:
+    """To six digits."""
+    exponent = 6 - len(str(int(value))) if value >= 1 else 5 - math.floor(math.log10(value))
+    scale = Fraction(10) ** exponent
+    return Fraction(math.floor(value * scale)) / scale
+
+
+def rounded_up(value: float, digits: int) -> str:
+    """A number rounded up, as an upper bound is said."""
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING))
+
+
+def _of_counts(counts: Iterable[tuple[Mechanism, int]]) -> ExactComposition:
+    """The composition of mechanisms; equal ones are counted together, and their order does not matter."""
+    summed: Counter[Mechanism] = Counter()
+    for mechanism, count in counts:
+        summed[mechanism] += count
+    ordered = sorted(summed.items(), key=lambda each: (type(each[0]).__name__, -_loss_unit(each[0])))
+    return ExactComposition(tuple((mechanism, count) for mechanism, count in ordered if count))
+
+
+def _shifted(mechanism: Mechanism, most: int) -> Mechanism:
+    """What is shifted by one, and costs as much as this noise where answers change by so many together (lemma 13)."""
+    return DiscreteLaplace(mechanism.scale / most) if isinstance(mechanism, DiscreteLaplace) else mechanism
+
+
+def _loss_unit(mechanism: Mechanism) -> Fraction:
+    return 1 / (mechanism.scale if isinstance(mechanism, DiscreteLaplace) else mechanism.sigma_squared)
+
+
+class _Moments:
+    """Logarithm of M at real arguments, and the numbers of the mechanisms as arrays."""
+
+    def __init__(self, parts: Sequence[tuple[Mechanism, int]]) -> None:
+        gaussian = [(each, count) for each, count in parts if isinstance(each, DiscreteGaussian)]
+        laplace = [(each, count) for each, count in parts if isinstance(each, DiscreteLaplace)]
+        self.rho = np.array([float(_loss_unit(each)) for each, _ in gaussian])
+        self.rho_counts = np.array([count for _, count in gaussian], dtype=np.float64)
+        self.half = np.array([float(_loss_unit(each)) for each, _ in laplace])
+        self.half_counts = np.array([count for _, count in laplace], dtype=np.float64)
+        self.factors = int(self.rho_counts.sum() + self.half_counts.sum())
+        self.shifted = int(self.rho_counts[self.rho >= _ONE_TERM].sum())  # those of several terms, with phases of theta
+        self.offset = float((self.rho_counts * self.rho).sum()) / 2  # rho in all
+        self.reach = float((self.half_counts * self.half).sum())
+        self.deviation = math.sqrt(2 * self.offset + float((self.half_counts * self.half**2).sum()))
+        self.mean = self.offset + float((self.half_counts * self.half * np.tanh(self.half / 2)).sum())
+        self._wrapped = self.rho < _DIRECT
+
+    def log(self, theta: float) -> float:
+        """Logarithm of M(theta)."""
+        rho, half = self.rho, self.half
+        found = float((self.half_counts * (theta * half + _log_ratio(half, theta))).sum())
+        found += self.offset * theta * (theta + 1)
+        wrapped, direct = self._wrapped, ~self._wrapped
+        found += float((self.rho_counts[wrapped] * _log_wrapped(rho[wrapped], theta)).sum())
+        return found + float((self.rho_counts[direct] * _log_direct(rho[direct], theta)).sum())
+
+    def saddle(self, theta: float) -> tuple[float, float]:
+        """The epsilon of which theta is the saddle point, and ln delta there to first order; neither is relied on."""
+        step = 1e-3 * theta
+        low, middle, high = (self.log(each) for each in (theta - step, theta, theta + step))
+        slope = (high - low) / (2 * step) - 1 / theta - 1 / (1 + theta)
+        curvature = max((high - 2 * middle + low) / step**2, 0.0) + theta**-2 + (1 + theta) ** -2
+        level = middle - theta * slope - math.log(theta) - math.log1p(theta) - math.log(2 * math.pi * curvature) / 2
+        return slope, level
+
+    def theta_of(self, epsilon: float | None = None, log_delta: float | None = None) -> float:
+        """The saddle point of an epsilon, or of a delta."""
+        low, high = math.log(1e-4 / (self.deviation + 1)), math.log(1e5 / min(self.deviation, 1.0))
+        for _ in range(18):
+            middle = (low + high) / 2
+            slope, level = self.saddle(math.exp(middle))
+            more = slope < epsilon if epsilon is not None else level > (log_delta or 0.0)
+            low, high = (middle, high) if more else (low, middle)
+        return math.exp(high)
+
+
+def _log_ratio(half: Floats, theta: float) -> Floats:
+    found: Floats = np.log1p(np.exp(-(1 + 2 * theta) * half)) - np.log1p(np.exp(-half))
+    return found
+
+
+def _log_wrapped(rho: Floats, theta: float) -> Floats:
+    """Logarithm of the theta function at theta over that at 0, by Poisson summation."""
+    at, zero = np.ones_like(rho), np.ones_like(rho)
+    for n in (1, 2, 3):
+        term = 2 * np.exp(-2 * math.pi**2 * n * n / rho)
+        at, zero = at + term * math.cos(2 * math.pi * n * (theta % 1)), zero + term
+    found: Floats = np.log(at) - np.log(zero)
+    return found
+
+
+def _log_direct(rho: Floats, theta: float) -> Floats:
+    """The same, by the sums over the integers near the mean."""
+    if not len(rho):
+        return rho
+    near = np.arange(-_REACH, _REACH + 1.0) + round(theta)
+    column = rho[:, None]
+    gap = column * ((near - theta) ** 2 / 2)
+    least = gap.min(axis=1, keepdims=True)
+    at = np.log(np.exp(least - gap).sum(axis=1)) - least[:, 0]
+    zero = np.log(np.exp(-column * np.arange(-_REACH, _REACH + 1.0) ** 2 / 2).sum(axis=1))
+    found: Floats = at - zero
+    return found
+
+
+class _Inversion:
+    """The sum at one theta, spacing and number of points, for epsilons near the one that it was made for."""
+
+    def __init__(self, composition: ExactComposition, theta: float, epsilon: float, points: int) -> None:
+        self._moments = moments = composition._moments
+        self._theta, self._points = theta, points
+        self._log_at_theta = moments.log(theta)
+        _, level = moments.saddle(theta)
+        self._period = (max(-level, 0.0) + 22) / theta
+        while self._right(epsilon) > math.exp(min(level, 0.0) - 22) and self._period * theta < _LONGEST:
+            self._period *= 1.2
+        self._spacing = 2 * math.pi / self._period
+        self._fill()
+
+    def _fill(self) -> None:
+        """The terms that are not negligible, and bounds on what is wrong with the sum."""
+        theta, moments = self._theta, self._moments
+        u = self._spacing * np.arange(1.0, self._points + 1)
+        value: NDArray[Any] = theta * (theta + 1) / ((theta + 1j * u) * (theta + 1 + 1j * u))
+        size: Floats = np.abs(value)
+        self._left_out = 0.0
+        floor = 1e-19 * max(1.0, min(theta, 1 / moments.deviation) / self._spacing) / self._points
+        for rho, count in self._gaussians(float(u[-1])):
+            factor, most = _gaussian(rho, count, theta, u)
+            value, size = np.multiply(value, factor), np.multiply(size, most)
+            u, value, size = self._pruned(u, value, size, floor)
+        for half, count in zip(moments.half, moments.half_counts, strict=True):
+            odds = math.tanh((1 + 2 * theta) * half / 2)  # p - (1 - p) of the tilted probability p
+            value *= (np.cos(half * u) + 1j * odds * np.sin(half * u)) ** int(count)
+        self._u, self._value = u, value
+        total, rho, factors = float(size.sum()), moments.offset, moments.factors
+        reduced = np.minimum(2 * rho * u, math.pi * factors) * (2 * u + theta)
+        turned = 8 * factors + theta * moments.shifted + reduced + 2 * (rho * theta + moments.reach) * u
+        self._wrong = 2 * float((size * turned).sum()) * _ULP
+        self._wrong_turning = 2 * float((size * u).sum()) * _ULP
+        self._wrong += 2 * self._left_out + self._points * _ULP * (1 + 2 * total)
+        self._wrong += 2 * theta * (theta + 1) / self._spacing * self._tail(self._points * self._spacing)
+
+    def _gaussians(self, farthest: float) -> list[tuple[float, float]]:
+        """Parameter and count of each, the smallest first; those are one whose period the points do not leave."""
+        rho, counts = self._moments.rho, self._moments.rho_counts
+        together = (rho < _ONE_TERM) & (rho * farthest < math.pi)
+        found = sorted(zip(rho[~together].tolist(), counts[~together].tolist(), strict=True))
+        joint = float((rho * counts)[together].sum())
+        return [(joint, 0.0), *found] if joint else found
+
+    def _pruned(self, u: Floats, value: Complexes, size: Floats, floor: float) -> tuple[Floats, Complexes, Floats]:
+        kept = size > floor
+        if kept.sum() > 0.9 * len(u):
+            return u, value, size
+        self._left_out += float(size[~kept].sum())
+        return u[kept], value[kept], size[kept]
+
+    def _tail(self, end: float) -> float:
+        """Bound on D sum over k > K of |M(theta + i k D)| / M(theta) / (k D)^2."""
+        best = 1 / end
+        for rho, count in zip(self._moments.rho.tolist(), self._moments.rho_counts.tolist(), strict=True):
+            if count > 1:
+                best = min(best, self._tail_by(rho, end))
+        return best
+
+    def _tail_by(self, rho: float, end: float) -> float:
+        """The same by one mechanism that stands twice: over the periods that follow."""
+        period = 2 * math.pi / rho
+        collision = 1.0
+        if rho < _DIRECT:  # Parseval: the sum of squared tilted probabilities
+            above, below = (2.3 * math.exp(-each * math.pi**2 / rho) for each in (1, 2))
+            collision = min(1.0, math.sqrt(rho / (4 * math.pi)) * (1 + above) / (1 - below) ** 2)
+        cell = self._spacing + period * collision
+        number = round(end / period)
+        begun = 0.0
+        if number == 0:  # the rest of the first half period, where f decreases
+            begun = (1.01 * math.exp(-rho * end * end) + 1e-25 if rho < _ONE_TERM else 1.0) / end
+            number = 1
+        first = max(end, (number - 0.5) * period)
+        return begun + cell * (1 / first**2 + 1 / (period**2 * (number - 0.5)))
+
+    def delta(self, epsilon: float) -> Bounds:
+        """Bounds on delta."""
+        theta, moments = self._theta, self._moments
+        exponents = (self._log_at_theta, -theta * epsilon, -math.log(theta), -math.log1p(theta))
+        if sum(exponents) > _LARGEST_EXPONENT:  # far from the epsilon that theta is for
+            return Bounds(0.0, 1.0)
+        scale = math.exp(sum(exponents)) / self._period
+        phase = self._u * (moments.offset - epsilon)
+        total = 1 + 2 * float((self._value.real * np.cos(phase) - self._value.imag * np.sin(phase)).sum())
+        wrong = self._wrong + self._wrong_turning * (moments.offset + abs(epsilon))
+        magnitude = sum(map(abs, exponents)) + moments.offset * theta * (theta + 1) + moments.reach * theta
+        relative = _ULP * (8 * moments.factors + 2 * magnitude + 10)
+        high = scale * (1 + relative) * (total + wrong)
+        low = scale * (1 - relative) * (total - wrong) - self._left() - self._right(epsilon)
+        return Bounds(min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
+
+    def _left(self) -> float:
+        return math.exp(-self._theta * self._period) / -math.expm1(-self._theta * self._period) * (1 + 1e-9)
+
+    def _right(self, epsilon: float) -> float:
+        """Chernoff's bound on the terms of n > 0, at the best of some orders."""
+        best = math.inf
+        for times in (1.25, 1.5, 2.0, 3.0, 5.0, 9.0):
+            order = self._theta * times
+            gap = (order - self._theta) * self._period
+            constant = order * math.log(order) - (1 + order) * math.log1p(order)
+            exponent = constant + self._moments.log(order) - order * epsilon - gap
+            best = min(best, math.exp(min(exponent, 700.0)) / -math.expm1(-gap))
+        return best * (1 + 1e-9)
+
+
+def _gaussian(rho: float, count: float, theta: float, u: Floats) -> tuple[Complexes, Floats]:
+    """The factor of a discrete Gaussian over that at u = 0, without the phase of its mean loss; and a bound on it.
+
+    By Poisson summation it is a wrapped Gaussian: a sum over n of exp(-rho v^2/2 + i theta rho v), v = u - n P.
+    """
+    if count == 0:  # several, within their first half period
+        exponent = -rho * u * u / 2
+        return np.exp(exponent + 1j * theta * rho * u), np.exp(exponent)
+    period = 2 * math.pi / rho
+    v = u - period * np.rint(u / period)
+    if rho < _ONE_TERM:
+        exponent = -count * rho * v * v / 2
+        return np.exp(exponent + 1j * (count * theta * rho) * v), np.exp(exponent)
+    if rho < _DIRECT:
+        shifts = period * np.arange(-3.0, 4.0)[:, None]
+        terms = np.exp(-rho * (v - shifts) ** 2 / 2 + 1j * theta * rho * (v - shifts))
+        norm = float(np.exp(-rho * shifts**2 / 2 - 1j * theta * rho * shifts).sum().real)
+        return (terms.sum(axis=0) / norm) ** int(count), np.minimum(1.0, np.abs(terms).sum(axis=0) / norm) ** count
+    near = np.arange(-_REACH, _REACH + 1.0) + round(theta)
+    gap = rho * (near - theta) ** 2 / 2
+    weights = np.exp(gap.min() - gap)
+    turned = np.exp(1j * rho * near[:, None] * v)  # rho v n is rho u n up to whole turns
+    return (weights @ turned / weights.sum()) ** int(count), np.ones_like(v)
+
+
+@lru_cache(maxsize=1 << 12)
+def _delta(composition: ExactComposition, epsilon: float, accuracy: float) -> Bounds:
+    if composition._largest is not None and epsilon >= composition._largest:
+        return Bounds(0.0, 0.0)
+    moments = composition._moments
+    theta = moments.theta_of(epsilon=epsilon)
+    points = _FEWEST_POINTS
+    while True:
+        found = _Inversion(composition, theta, epsilon, points).delta(epsilon)
+        if found.high - found.low <= accuracy * found.high or points >= _MOST_POINTS:
+            return found
+        points *= 4
+
+
+@lru_cache(maxsize=1 << 10)
+def _epsilon(composition: ExactComposition, delta: float) -> Bounds:
+    if not composition.parts or _delta(composition, 0.0, _COARSE).high <= delta:
+        return Bounds(0.0, 0.0)
+    moments, largest = composition._moments, composition.largest_loss
+    theta = moments.theta_of(log_delta=math.log(delta))
+    about = max(moments.saddle(theta)[0], 0.0)
+    points = _FEWEST_POINTS
+    while True:
+        inversion = _Inversion(composition, theta, about, points)
+        at = inversion.delta(about)
+        enough = (at.high - at.low) / max(at.high, 1e-300) <= _ACCURACY * theta * about
+        if enough or points >= _MOST_POINTS:
+            break
+        points *= 4
+    # The given delta is rounded to a double: allow for that on either side.
+    high = _crossing(lambda each: inversion.delta(each).high <= delta * (1 - _ULP), about, 1 / theta, largest)
+    low = _crossing(lambda each: inversion.delta(each).low < delta * (1 + _ULP), about, 1 / theta, largest)
+    return Bounds(low[0], min(high[1], largest))
+
+
+def _crossing(holds: Callable[[float], bool], about: float, step: float, largest: float) -> tuple[float, float]:
+    """Two neighbouring numbers, nearly: where a condition that holds from somewhere on does not hold, and does."""
+    low = high = about
+    while not holds(high):
+        if high >= largest:
+            return low, largest
+        low, high = high, high + step
+        step *= 2
+    while low > 0 and holds(low):
+        high, low = low, max(low - step, 0.0)
+        step *= 2
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high

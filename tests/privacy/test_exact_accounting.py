@@ -1,0 +1,382 @@
+"""The exact accountant, against sums written out, published values, high precision and other software."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from statistics import NormalDist
+
+import mpmath
+import numpy as np
+import pytest
+
+from das_spark.config import load_plan
+from das_spark.errors import BudgetError
+from das_spark.privacy import (
+    PUBLISHED_DELTA,
+    Budget,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExactComposition,
+    Framework,
+    LevelBudget,
+    QueryShare,
+    compose_exactly,
+    compositions_of,
+    epsilon_cks,
+    exact,
+    rounded_up,
+    totals_at,
+    within_geolevel_losses,
+    worst_epsilon,
+    worst_odds,
+)
+
+STRATEGIES = json.loads((Path(__file__).parent / "data" / "pl94_2020_strategies.json").read_text())
+CONF = Path(__file__).parents[2] / "conf"
+
+
+def production(run: str) -> Budget:
+    record = STRATEGIES[run]
+    levels = tuple(
+        LevelBudget(
+            name,
+            exact(level["share"], name),
+            tuple(QueryShare(query, exact(share, query)) for query, share in level["queries"].items()),
+        )
+        for name, level in record["levels"].items()
+    )
+    return Budget(Framework.ZCDP, exact(record["rho"], "rho"), levels)
+
+
+def gaussians(*given: tuple[Fraction | int, int]) -> ExactComposition:
+    return ExactComposition(tuple((DiscreteGaussian(Fraction(sigma)), count) for sigma, count in given))
+
+
+def laplaces(*given: tuple[Fraction | int, int]) -> ExactComposition:
+    return ExactComposition(tuple((DiscreteLaplace(Fraction(scale)), count) for scale, count in given))
+
+
+def losses(mechanism: DiscreteGaussian | DiscreteLaplace) -> list[tuple[Fraction, mpmath.mpf]]:
+    """Loss and probability of every value that matters, of a shift by one, to 40 digits, from the two probabilities."""
+    if isinstance(mechanism, DiscreteLaplace):
+        half, reach = 1 / mechanism.scale, int(60 * mechanism.scale) + 2
+
+        def exponent(k: int) -> Fraction:
+            return -abs(k) * half
+    else:
+        reach = int(16 * math.sqrt(mechanism.sigma_squared)) + 4
+
+        def exponent(k: int) -> Fraction:
+            return -Fraction(k * k) / (2 * mechanism.sigma_squared)
+
+    weights = {k: mpmath.exp(mpmath.mpf(exponent(k).numerator) / exponent(k).denominator) for k in range(-reach, reach)}
+    total = mpmath.fsum(weights.values())
+    return [(exponent(k) - exponent(k - 1), weight / total) for k, weight in weights.items()]
+
+
+@cache
+def outcomes_of(composition: ExactComposition) -> dict[Fraction, mpmath.mpf]:
+    """Probability of every sum of losses, at 40 digits; but for some of 1e-30."""
+    with mpmath.workdps(40):
+        outcomes: dict[Fraction, mpmath.mpf] = {Fraction(0): mpmath.mpf(1)}
+        for mechanism, count in composition.parts:
+            for _ in range(count):
+                after: dict[Fraction, mpmath.mpf] = {}
+                for (one, p), (other, q) in itertools.product(outcomes.items(), losses(mechanism)):
+                    if p * q > mpmath.mpf(10) ** -30:
+                        after[one + other] = after.get(one + other, mpmath.mpf(0)) + p * q
+                outcomes = after
+        return outcomes
+
+
+def summed(composition: ExactComposition, epsilon: float) -> float:
+    """Delta by adding up every outcome of losses on one lattice."""
+    with mpmath.workdps(40):
+        terms = [
+            p * (1 - mpmath.exp(epsilon - mpmath.mpf(loss.numerator) / loss.denominator))
+            for loss, p in outcomes_of(composition).items()
+            if loss > epsilon
+        ]
+        return float(mpmath.fsum(terms))
+
+
+def gaussian_delta(rho: float, epsilon: float) -> float:
+    """(A-4): what continuous noise of the same rho has; no bound, but near where many lattices mix."""
+    mu = mpmath.sqrt(2 * rho)
+    return float(mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.exp(epsilon) * mpmath.ncdf(-epsilon / mu - mu / 2))
+
+
+@pytest.mark.parametrize(
+    ("runs", "epsilon", "low", "high"),
+    [
+        (("persons_us",), "16.4652", 16.46511, 16.46520),
+        (("units_us",), "2.3633", 2.36320, 2.36325),
+        (("persons_us", "units_us"), "16.7464", 16.7459, 16.7468),
+    ],
+)
+def test_the_redistricting_releases_cost_what_another_method_has_found(runs, epsilon, low, high):
+    # The bands were computed by convolution on grids, rounded up and down.
+    composed = compose_exactly([production(run) for run in runs])
+    found = composed.epsilon(PUBLISHED_DELTA)
+    assert low <= found.low <= found.high <= high
+    assert found.high - found.low < 1e-5
+    assert rounded_up(found.high, 4) == epsilon
+    rho = sum((production(run).total for run in runs), Fraction(0))
+    assert composed.delta(found.high).low <= 1e-10 <= composed.delta(found.low).high * (1 + 1e-9)
+    assert gaussian_delta(float(rho), found.high) <= 1e-10 * (1 + 1e-6)
+    assert gaussian_delta(float(rho), found.low) >= 1e-10 * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("products", "rho", "epsilon"),
+    [(("person",), Fraction(24811, 5000), 24.45649), (("household", "unit"), Fraction(15401, 2000), 32.07198)],
+)
+def test_the_dhc_releases_cost_what_another_method_has_found(products, rho, epsilon):
+    budgets = [load_plan(CONF / f"dhc_2020_{each}.toml", files=False).budget for each in products]
+    assert sum(each.total for each in budgets) == rho
+    found = compose_exactly(budgets).epsilon(PUBLISHED_DELTA)
+    assert found.low - 5e-6 <= epsilon <= found.high + 5e-6
+    assert found.high - found.low < 1e-6 * epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [
+        (8.6713966458383198, 0.075569208399446874),
+        (18.483080295871303, 3.58770225975541e-6),
+        (26.340588852722324, 1.78319933969411e-12),
+    ],
+)
+def test_deltas_of_dhc_persons_agree_with_the_published_ones(epsilon, delta):
+    # Su, Su, Wang (arXiv 2606.29835): 50 digits, over the production's own spine.
+    found = compose_exactly([load_plan(CONF / "dhc_2020_person.toml", files=False).budget]).delta(epsilon)
+    assert found.low * (1 - 1e-9) <= delta <= found.high * (1 + 1e-9)
+    assert found.high - found.low < 2e-4 * delta
+
+
+def test_a_place_within_a_tract_costs_what_another_method_has_found():
+    by_level = {loss.name: loss for loss in within_geolevel_losses(production("persons_us"))}
+    expected = {"OBG": 2.795, "Tract": 8.989, "County": 11.224, "State": 12.524, "US": 16.219}
+    found = {name: by_level[name].exact.high for name in expected if name in by_level}
+    assert found == pytest.approx({name: expected[name] for name in found}, abs=6e-4)
+    assert len(found) >= 4
+    for loss in by_level.values():
+        assert loss.exact.low <= loss.exact.high < loss.epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(4, 5.1769852535e-2), (8, 1.188028e-4), (12, 5.336907e-9)])
+def test_one_query_with_both_rows_changed_is_summed_directly(epsilon, delta):
+    single = gaussians((Fraction(1, 2), 2))
+    found = single.delta(epsilon)
+    assert found.low <= delta * (1 + 1e-6)
+    assert found.high >= delta * (1 - 1e-6)
+    assert found.high - found.low < 3e-3 * delta
+    assert not found.low <= gaussian_delta(2.0, epsilon) <= found.high  # continuous noise is another mechanism
+
+
+SMALL = [
+    gaussians((Fraction(1, 2), 2), (2, 2)),
+    gaussians((1, 4)),
+    gaussians((Fraction(1, 20), 1)),  # rho_i = 20: sums over integers
+    gaussians((Fraction(1, 5), 1), (Fraction(5, 2), 1)),  # on either side of the two ways to sum
+    gaussians((8, 2), (4, 1)),
+    gaussians((20, 2)),
+    laplaces((4, 6)),
+    laplaces((Fraction(1, 3), 2), (Fraction(2, 3), 2)),
+    ExactComposition((*gaussians((2, 2)).parts, *laplaces((2, 2)).parts)),
+]
+
+
+@pytest.mark.parametrize("composition", SMALL)
+def test_bounds_enclose_the_sum_over_every_outcome(composition):
+    for times in (0.0, 1.0, 1.7, 4.5):
+        moments = composition._moments
+        epsilon = moments.mean + (times - 0.5) * moments.deviation
+        if epsilon < 0:
+            epsilon = 0.0
+        truth, found = summed(composition, epsilon), composition.delta(epsilon)
+        assert found.low * (1 - 1e-12) <= truth <= found.high * (1 + 1e-12), (times, epsilon, truth, found)
+        if truth > 1e-12 and composition is not SMALL[2]:  # of one coarse lattice the integral ends late
+            assert found.high - found.low < 2e-3 * truth
+
+
+@pytest.mark.parametrize("composition", SMALL)
+@pytest.mark.parametrize("delta", [0.2, 1e-3, 1e-7])
+def test_epsilon_is_enclosed_by_the_sum_over_every_outcome(composition, delta):
+    found = composition.epsilon(delta)
+    assert found.low <= found.high
+    assert summed(composition, found.high) <= delta * (1 + 1e-12)
+    if found.low > 0:
+        assert summed(composition, found.low) >= delta * (1 - 1e-12)
+        assert found.high - found.low < 1e-3 * found.high
+
+
+def test_the_two_populations_are_symmetrical():
+    composition = gaussians((2, 2), (3, 2))
+    there, back = composition.delta(1.5), composition.delta(-1.5)
+    assert back.low == pytest.approx(1 - math.exp(-1.5) + math.exp(-1.5) * there.low, rel=1e-12)
+    assert 0 <= there.low <= there.high <= back.low <= back.high <= 1
+
+
+def test_extremes_keep_their_bounds():
+    for rho, count in ((Fraction(1, 10**12), 100), (Fraction(1, 10**4), 100), (Fraction(10**4), 20000)):
+        composition = gaussians((count / rho / 2, count))
+        found = composition.epsilon(PUBLISHED_DELTA)
+        assert found.low <= found.high <= epsilon_cks(rho, PUBLISHED_DELTA)
+        assert found.high < found.low * 1.001
+        assert gaussian_delta(float(rho), found.high * 1.0001) < 1e-10 < gaussian_delta(float(rho), found.low * 0.999)
+    assert ExactComposition(()).epsilon(PUBLISHED_DELTA).high == 0.0
+    assert ExactComposition(()).delta(0.0).high == 0.0
+    with pytest.raises(BudgetError, match="between 0 and 1"):
+        gaussians((1, 2)).epsilon(0)
+
+
+def test_a_greater_rho_of_any_query_costs_more():
+    least = [Fraction(3), Fraction(7), Fraction(40)]
+    base = gaussians(*((sigma, 2) for sigma in least)).epsilon(1e-6)
+    for place in range(len(least)):
+        more = [sigma / 2 if each == place else sigma for each, sigma in enumerate(least)]
+        assert gaussians(*((sigma, 2) for sigma in more)).epsilon(1e-6).low > base.high
+
+
+def test_pure_runs_cost_less_at_a_delta_and_their_epsilon_at_none():
+    levels = tuple(LevelBudget(f"l{k}", Fraction(1, 8), (QueryShare("q", Fraction(1)),)) for k in range(8))
+    budget = Budget(Framework.PURE_DP, Fraction(4), levels)
+    composed = compose_exactly([budget])
+    assert composed.delta(4.0).high == 0.0
+    assert composed.delta(3.999).low > 0.0
+    half, truth = 0.25, 0.0
+    found = composed.epsilon(1e-6)
+    assert 0 < found.low <= found.high < 4
+    for up in range(17):
+        p = 1 / (1 + math.exp(-half))
+        loss = half * (2 * up - 16)
+        truth += math.comb(16, up) * p**up * (1 - p) ** (16 - up) * max(0.0, 1 - math.exp(found.high - loss))
+    assert truth <= 1e-6 < truth * 1.01
+    # Several records of a contributor: the whole epsilon is divided as before, whatever their number.
+    assert compose_exactly([replace(budget, at_most=3)]) == composed
+    # Beside a run for three records, one for one costs three times its epsilon.
+    third = replace(budget, total=Fraction(4, 3))
+    assert compose_exactly([replace(budget, at_most=3), third]) == compose_exactly([budget, budget])
+
+
+def test_shares_of_their_own_take_the_worst_pair_of_paths():
+    shares = [Fraction(1, 4), Fraction(3, 4)]
+    queries = (QueryShare("a", Fraction(1, 3)), QueryShare("b", Fraction(2, 3)))
+    levels = tuple(LevelBudget(f"l{k}", share, queries) for k, share in enumerate(shares))
+    budget = Budget(Framework.ZCDP, Fraction(1), levels)
+    paths = [shares, [Fraction(1), Fraction(0)]]
+    found = compositions_of(budget, paths)
+    assert len(found) == 3
+    assert found[0] == compose_exactly([budget])
+    worst = worst_epsilon(found, PUBLISHED_DELTA)
+    assert worst.high == max(each.epsilon(PUBLISHED_DELTA).high for each in found)
+    assert all(each._moments.offset == pytest.approx(1.0) for each in found)
+    assert compositions_of(budget, paths * 4) == ()
+    assert worst_epsilon((), PUBLISHED_DELTA) is None
+
+
+def test_several_records_under_gaussian_noise_are_left_to_the_conversions():
+    budget = replace(production("units_us"), at_most=2)
+    assert compose_exactly([budget]) is None
+    assert compositions_of(budget) == ()
+    odds = worst_odds((), Framework.ZCDP, budget.total)
+    closer = worst_odds(compositions_of(production("units_us")), Framework.ZCDP, budget.total)
+    assert all(one >= other for one, other in zip(odds, closer, strict=True))
+    with pytest.raises(BudgetError, match="no exact composition"):
+        totals_at([budget], Fraction(1), PUBLISHED_DELTA)
+
+
+def test_trade_offs_enclose_those_of_every_threshold():
+    composition = gaussians((1, 2))
+    with mpmath.workdps(30):
+        outcomes: dict[Fraction, mpmath.mpf] = {}
+        for (one, p), (other, q) in itertools.product(losses(DiscreteGaussian(Fraction(1))), repeat=2):
+            outcomes[one + other] = outcomes.get(one + other, mpmath.mpf(0)) + p * q
+        ordered = sorted(outcomes.items(), reverse=True)
+        type_one = type_two = mpmath.mpf(0)
+        corners = []
+        for loss, p in ordered:  # rejecting the first population where its loss is small
+            corners.append((float(type_one), float(1 - type_two)))
+            type_two += p * mpmath.exp(-loss.numerator / mpmath.mpf(loss.denominator))
+            type_one += p
+    # At a corner the most powerful test errs with these probabilities; the function is symmetrical.
+    for alpha, beta in corners:
+        if 1e-6 < alpha < 1 and 1e-6 < beta < 1:
+            found = composition.type_two_error(1 - alpha)
+            assert found.low - 1e-9 <= 1 - beta <= found.high + 1e-9, (alpha, beta, found)
+    normal = NormalDist()
+    many = gaussians((2000, 2000))  # rho = 1/2, mu = 1
+    for alpha in (1e-3, 0.05, 0.3, 0.9):
+        found = many.type_two_error(alpha)
+        assert found.low <= normal.cdf(normal.inv_cdf(1 - alpha) - 1) <= found.high
+        assert found.high - found.low < 0.05
+    assert many.type_two_error(0.0).high == 1.0
+    assert many.type_two_error(1.0).high == 0.0
+
+
+@pytest.mark.parametrize("power", [0.5, 0.01, 1e-4])
+def test_no_claim_beats_the_bound_on_its_odds(power):
+    composition = gaussians((1, 2))
+    outcomes: dict[float, float] = {}
+    for (one, p), (other, q) in itertools.product(losses(DiscreteGaussian(Fraction(1))), repeat=2):
+        outcomes[float(one + other)] = outcomes.get(float(one + other), 0.0) + float(p * q)
+    found = composition.odds(power)
+    true = false = 0.0
+    best = 0.0
+    for loss, p in sorted(outcomes.items(), reverse=True):  # claims are made where the loss is greatest
+        part = min(1.0, (power - true) / p)
+        true, false = true + part * p, false + part * p * math.exp(-loss)
+        if true >= power * (1 - 1e-12):
+            best = true / false
+            break
+    assert best <= found * (1 + 1e-9)
+    assert found < 1.5 * best
+    assert composition.odds(power) >= composition.odds(min(1.0, 2 * power))
+
+
+def test_totals_at_an_epsilon_cost_it_and_are_rounded_down():
+    budget = production("persons_us")
+    (total,) = totals_at([budget], Fraction("17.14"), PUBLISHED_DELTA)
+    assert compose_exactly([replace(budget, total=total)]).epsilon(PUBLISHED_DELTA).high <= 17.14
+    more = replace(budget, total=total * (1 + Fraction(1, 10**5)))
+    assert compose_exactly([more]).epsilon(PUBLISHED_DELTA).high > 17.14
+    # 6.7 % smaller variances at the epsilon that was published, by the closer of the two conversions.
+    assert float(1 - budget.total / total) == pytest.approx(0.067, abs=1e-3)
+    both = totals_at([budget, production("units_us")], Fraction(4), PUBLISHED_DELTA)
+    assert float(both[0] / both[1]) == pytest.approx(float(budget.total / production("units_us").total), rel=1e-5)
+    with pytest.raises(BudgetError, match="greater than 0"):
+        totals_at([budget], Fraction(0), PUBLISHED_DELTA)
+
+
+def test_bounds_are_said_from_above():
+    assert rounded_up(1.00001, 4) == "1.0001"
+    assert rounded_up(0.1, 4) == "0.1001"  # the double of a tenth lies above it
+    assert rounded_up(0.5, 4) == "0.5000"
+
+
+def test_another_accountant_agrees():
+    accounting = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    given, rows = [(Fraction(4), 2), (Fraction(25), 4)], []
+    for sigma, count in given:
+        for _ in range(count):
+            rows.append(
+                accounting.from_discrete_gaussian_mechanism(
+                    math.sqrt(sigma), value_discretization_interval=1e-4, pessimistic_estimate=True
+                )
+            )
+    together = rows[0]
+    for row in rows[1:]:
+        together = together.compose(row)
+    composition = gaussians(*given)
+    for epsilon in np.linspace(0.2, 5.0, 6):
+        other = together.get_delta_for_epsilon(float(epsilon))
+        found = composition.delta(float(epsilon))
+        assert found.low <= other * (1 + 1e-9)
+        assert other == pytest.approx(found.high, rel=2e-3)
