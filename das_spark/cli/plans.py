@@ -519,7 +519,7 @@ def _print_gain(found: dict[str, Any], out: Console) -> None:
         out.print(table("\nNoise, a geounit", heads, rows, left=2))
 
 
-def plan(
+def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     conf: Conf,
     overlay: Overlays = None,
     settings: Settings = None,
@@ -638,8 +638,8 @@ def _print_exact(record: dict[str, Any], out: Console) -> None:
 
 
 def _said(bound: float | None) -> str:
-    """An upper bound, to four digits after the point."""
-    return "-" if bound is None else rounded_up(bound, 4)
+    """An upper bound."""
+    return "-" if bound is None else rounded_up(bound)
 
 
 def _print_together(together: dict[str, Any], out: Console) -> None:

@@ -304,8 +304,10 @@ def _rounded_down(value: Fraction) -> Fraction:
     return Fraction(math.floor(value * scale)) / scale
 
 
-def rounded_up(value: float, digits: int) -> str:
-    """A number rounded up, as an upper bound is said."""
+def rounded_up(value: float, digits: int | None = None) -> str:
+    """A number rounded up, as an upper bound is said; by default to four digits after the point, or six below 1."""
+    if digits is None:
+        digits = 4 if value >= 1 else 6
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING))
 
 

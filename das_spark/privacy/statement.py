@@ -448,7 +448,7 @@ def _partial(heading: str, intro: str, column: str, losses: Sequence[Loss], fact
 
 
 def _exact_loss(loss: Loss) -> str:
-    return "-" if loss.exact is None else rounded_up(loss.exact.high, 4)
+    return "-" if loss.exact is None else rounded_up(loss.exact.high)
 
 
 def _left_out(facts: StatementFacts) -> str:

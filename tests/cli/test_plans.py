@@ -73,6 +73,49 @@ def test_the_plan_of_the_2020_production_shows_its_epsilons_and_passes(capsys):
     assert total in units["invariants"][0]
 
 
+def test_the_exact_composition_stands_beside_both_conversions(capsys):
+    record = plan_of(capsys, str(CONF / "pl94_2020_simulated.toml"))
+    exact = record["exact"]
+    assert exact["epsilon_at_least"] == pytest.approx(16.46516, abs=1e-5)
+    assert 0 < exact["epsilon_at_most"] - exact["epsilon_at_least"] < 1e-4
+    assert exact["holds_for"] == "all measured answers"
+    for each in exact["trade_off"]:
+        assert 0 <= each["type_two_at_least"] <= each["type_two_at_most"] <= 1
+    losses = {each["name"]: each for each in record["losses"]}
+    assert losses["Tract"]["exact_epsilon_at_most"] == pytest.approx(8.989, abs=6e-4)
+    assert all(each["exact_epsilon_at_most"] < each["epsilon"] for each in losses.values())
+    assert all(each["odds_at_most"]["1/2"] < exact["odds_at_most"]["1/2"] for each in losses.values())
+    assert main(["plan", str(CONF / "pl94_2020.toml"), *NAMED]) == 0
+    text = capsys.readouterr().out
+    for epsilon in ("16.4652", "2.3633", "16.7464"):
+        assert f"epsilon {epsilon} at most at delta 1e-10, exact composition of all measured answers" in text
+
+
+def test_a_plan_of_several_records_of_a_contributor_is_left_to_the_conversions(capsys):
+    assert plan_of(capsys, str(CONF / "hospital_stays_like.toml"))["exact"] is None
+    assert main(["plan", str(CONF / "hospital_stays_like.toml"), *NAMED]) == 0
+    assert "no exact composition of Gaussian noise for several records" in capsys.readouterr().out
+
+
+def test_a_plan_at_an_epsilon_scales_the_total_and_shows_the_gain_of_every_query(capsys):
+    at = ["--at-epsilon", "17.14", "--delta", "1e-10"]
+    found = plan_of(capsys, str(CONF / "pl94_2020_person.toml"), *at)
+    (part,) = found["parts"]
+    assert found["exact_epsilon_at_most"] <= 17.14
+    total, more = Fraction(part["total"]), Fraction(part["total_at_epsilon"])
+    assert len(part["measurements"]) == 10 + 5 * 11
+    for each in part["measurements"]:  # sigma^2 is 1 / rho; the variance is a little less where it is about 1
+        assert each["change"] == pytest.approx(float(total / more) ** 0.5 - 1, abs=1e-4)
+    assert main(["plan", str(CONF / "pl94_2020_person.toml"), *NAMED, *at]) == 0
+    text = capsys.readouterr().out
+    assert f"--set budget.rho={more}" in text.replace("\n", "")
+    scaled = plan_of(capsys, str(CONF / "pl94_2020_person.toml"), "--set", f"budget.rho={more}")
+    assert scaled["exact"]["epsilon_at_most"] == found["exact_epsilon_at_most"]
+    joint = plan_of(capsys, str(CONF / "pl94_2020.toml"), "--at-epsilon", "17.4351")
+    assert [Fraction(each["total_at_epsilon"]) > Fraction(each["total"]) for each in joint["parts"]] == [True, True]
+    assert main(["plan", str(CONF / "e2e_1940.toml"), *NAMED, "--at-epsilon", "0"]) != 0
+
+
 def test_passes_that_are_alike_stand_together(capsys):
     assert main(["plan", str(CONF / "pl94_2020_person.toml"), *NAMED]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -293,6 +293,28 @@ def test_several_records_under_gaussian_noise_are_left_to_the_conversions():
         totals_at([budget], Fraction(1), PUBLISHED_DELTA)
 
 
+@pytest.mark.parametrize("change", [(3, -3), (1, 1, 1, -3), (2, 1, -1, -1, -1), (3,), (1, -2), (1, 1, 1, -1, -1, -1)])
+def test_every_way_of_changing_several_records_costs_no_more(change):
+    # One query under Laplace noise of scale 2 k / epsilon, three records of a contributor replaced.
+    budget = Budget(
+        Framework.PURE_DP, Fraction(3), (LevelBudget("l", Fraction(1), (QueryShare("q", Fraction(1)),)),), 3
+    )
+    (composition,) = compositions_of(budget)
+    scale = budget.mechanism("l", "q").scale
+    assert scale == 2
+    outcomes = {0: 1.0}  # of the loss in units of 1 / scale
+    for step in change:
+        after: dict[int, float] = {}
+        for before, k in itertools.product(outcomes, range(-80, 81)):
+            p = math.tanh(1 / (2 * float(scale))) * math.exp(-abs(k) / float(scale))
+            loss = before + abs(k - step) - abs(k)
+            after[loss] = after.get(loss, 0.0) + outcomes[before] * p
+        outcomes = after
+    for epsilon in (0.0, 0.3, 1.0, 1.7, 2.5, 2.99):
+        truth = sum(p * max(0.0, 1 - math.exp(epsilon - loss / float(scale))) for loss, p in outcomes.items())
+        assert truth <= composition.delta(epsilon).high * (1 + 1e-9) + 1e-15
+
+
 def test_trade_offs_enclose_those_of_every_threshold():
     composition = gaussians((1, 2))
     with mpmath.workdps(30):

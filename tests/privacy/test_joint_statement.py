@@ -18,6 +18,7 @@ from das_spark.privacy import (
     epsilon_cks,
     joint_costs,
     joint_statement,
+    rounded_up,
 )
 
 
@@ -44,6 +45,8 @@ def test_the_production_of_2020_costs_epsilon_17_44_together():
     statement = joint_statement("whole", both)
     assert f"**rho = {rho}**" in statement
     assert f"epsilon {costs['joint_epsilon']:.5f} at delta 1e-10" in statement
+    assert costs["exact_epsilon_at_most"] < costs["joint_epsilon"]
+    assert f"epsilon {rounded_up(costs['exact_epsilon_at_most'], 5)} at most" in statement
     assert "differ in one person and one unit at the same time" in statement
     alone = epsilon_cks(Fraction("293764/114921"), 1e-10)
     assert round(alone, 2) == 17.14

@@ -24,8 +24,10 @@ from das_spark.privacy import (
     LedgerEntry,
     LevelBudget,
     QueryShare,
+    compose_exactly,
     epsilon_cks,
     line_of,
+    rounded_up,
 )
 
 
@@ -153,7 +155,20 @@ def test_the_ledger_tells_both_statements_of_a_mixture() -> None:
     assert "epsilons sum to 1/4" in text
     assert "rhos sum to 1/7" in text
     assert f"{Fraction(1, 7) + Fraction(1, 32)}-zCDP" in text
-    assert epsilon_cks(Fraction(1, 7), PUBLISHED_DELTA) > 0
+    composed = compose_exactly([entry("a").budget, entry("c", Fraction(1, 7), Framework.ZCDP).budget])
+    assert composed is not None
+    high = composed.epsilon(PUBLISHED_DELTA).high
+    assert high < epsilon_cks(Fraction(1, 7) + Fraction(1, 32), PUBLISHED_DELTA)
+    assert f"the share of their geolevel: epsilon {rounded_up(high, 5)} at most at delta 1e-10." in text
+
+
+def test_the_exact_figure_counts_real_runs_that_are_charged() -> None:
+    runs = (entry("a", Fraction(1, 7), Framework.ZCDP), replace(entry("b", Fraction(5), Framework.ZCDP), insecure=True))
+    both = Ledger(runs).exact_epsilon(PUBLISHED_DELTA)
+    assert both == Ledger(runs[:1]).exact_epsilon(PUBLISHED_DELTA)
+    several = replace(runs[0], budget=replace(runs[0].budget, at_most=2))
+    assert Ledger((several,)).exact_epsilon(PUBLISHED_DELTA) is None
+    assert "exact composition" not in Ledger((several,)).describe(PUBLISHED_DELTA)
 
 
 def test_empty_lines_say_nothing() -> None:

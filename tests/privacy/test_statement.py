@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,7 +17,10 @@ from das_spark.privacy import (
     Loss,
     QueryShare,
     StatementFacts,
+    compose_exactly,
+    epsilon_cks,
     privacy_statement,
+    rounded_up,
 )
 
 LEVELS = (
@@ -211,3 +215,53 @@ def test_a_record_that_is_no_person_is_called_by_its_noun(facts: StatementFacts)
     assert "## About one attribute of one farm" in text
     assert "person" not in text
     assert "same people" not in text
+
+
+def test_the_exact_composition_stands_beside_both_conversions(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, budget=CONCENTRATED))
+    composed = compose_exactly([CONCENTRATED])
+    assert composed is not None
+    high = composed.epsilon(facts.delta).high
+    assert high < epsilon_cks(CONCENTRATED.total, facts.delta)
+    assert f"| exact composition of all measured answers, at most | {rounded_up(high, 5)} |" in text
+    several = privacy_statement(replace(facts, budget=replace(CONCENTRATED, at_most=2), bound="Nobody has more."))
+    assert "since noise is Gaussian, and a contributor has several records: the conversions hold" in several
+    assert "at most |" not in several.split("## What is protected")[0]
+
+
+def test_shares_of_their_own_are_composed_over_pairs_of_paths_or_left_to_the_conversions(facts: StatementFacts) -> None:
+    names = [level.geolevel for level in CONCENTRATED.levels]
+    usual = tuple(str(level.share) for level in CONCENTRATED.levels)
+    alone = ("1", *["0"] * (len(names) - 1))
+    few = privacy_statement(replace(facts, budget=CONCENTRATED, paths={usual: 5, alone: 1}))
+    assert "exact composition of all measured answers, at most" in few
+    many = {(str(Fraction(k, 10)), str(Fraction(10 - k, 10))): 1 for k in range(1, 9)}
+    said = privacy_statement(replace(facts, budget=CONCENTRATED, paths=many))
+    assert "since geounits have shares of their own, of too many kinds: the conversions hold" in said
+
+
+def test_a_pure_statement_keeps_its_epsilon_and_gives_the_smaller_one_at_a_delta(facts: StatementFacts) -> None:
+    composed = compose_exactly([facts.budget])
+    assert composed is not None
+    high = composed.epsilon(facts.delta).high
+    text = privacy_statement(facts)
+    assert f"**epsilon = {facts.budget.total}** (pure differential privacy)" in text
+    if high < facts.budget.total:
+        assert f"The same noise has epsilon {rounded_up(high, 5)} at most at delta = 1e-10" in text
+    wide = privacy_statement(replace(facts, delta=Fraction(1, 10)))
+    assert "at most at delta = 0.1, by the exact composition of all measured answers" in wide
+
+
+def test_what_claims_are_worth_is_said_of_the_whole_of_attributes_and_places(facts: StatementFacts) -> None:
+    losses = (Loss("race", Fraction(1, 5), 4.2, Fraction(1, 10**10), odds=(1.004, 2345678.0, math.inf)),)
+    text = privacy_statement(replace(facts, budget=CONCENTRATED, attributes=losses, within=losses))
+    composed = compose_exactly([CONCENTRATED])
+    assert composed is not None
+    whole = next(line for line in text.splitlines() if line.startswith("| the whole record |"))
+    said = float(whole.split("|")[2].replace(",", ""))
+    assert composed.odds(0.5) <= said <= composed.odds(0.5) * 1.01
+    assert "| attribute `race` | 1.01 | 2.35e+06 | unbounded |" in text
+    assert "| place within the race | 1.01 |" in text
+    void = privacy_statement(replace(facts, from_people=("in every Block, something",), attributes=losses, within=()))
+    assert "the whole record" not in void
+    assert "attribute `race`" in void
