@@ -556,7 +556,10 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         return
     if at_epsilon is not None:
         found = gain_record(loaded, exact(at_epsilon, "--at-epsilon"), exact(delta, "--delta"))
-        typer.echo(json.dumps(found, indent=2)) if as_json else _print_gain(found, console())
+        if as_json:
+            print_json(found)
+        else:
+            _print_gain(found, console())
         return
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
