@@ -70,7 +70,7 @@ _ONE_TERM: Final = 0.08
 _DIRECT: Final = 4.0
 _REACH: Final = 7  #: integers on either side of the tilted mean: what is left out is below exp(-4 * 6.5^2 / 2)
 
-_MOST_PATHS: Final = 6  # of a spine, of which all pairs are tried
+_MOST_PATHS: Final = 12  # of a spine, of which all 78 pairs are tried: some 2 s
 _NEARLY: Final = 1 + Fraction(1, 10**7)  # how near to the largest factor the search ends
 #: Of claims: in what part of the cases where they are true they are made.
 POWERS: Final = (Fraction(1, 2), Fraction(1, 100), Fraction(1, 10000))

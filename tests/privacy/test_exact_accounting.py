@@ -278,7 +278,7 @@ def test_shares_of_their_own_take_the_worst_pair_of_paths():
     worst = worst_epsilon(found, PUBLISHED_DELTA)
     assert worst.high == max(each.epsilon(PUBLISHED_DELTA).high for each in found)
     assert all(each._moments.offset == pytest.approx(1.0) for each in found)
-    assert compositions_of(budget, paths * 4) == ()
+    assert compositions_of(budget, paths * 7) == ()
     assert worst_epsilon((), PUBLISHED_DELTA) is None
 
 
