@@ -278,11 +278,11 @@ def _worth_of_claims(facts: StatementFacts) -> str:
         f"Somebody knows all other records, and of {who} everything but what stands in the first column. He holds some"
         " odds that it is one value rather than others, whatever they are and wherever he has them from. He looks at"
         " all noisy answers, or at anything that was made of them, and claims that it is this value, whenever a rule of"
-        " his says so. If the rule lets him make the claim in so many of the cases where it is true, then his odds,"
-        " once the claim is made, are at most the following number of times those he held before. Who claims more often"
-        " is worse off: it is the rare case, of small probability, that the epsilon of the claim is about.",
+        " his says so. If the rule lets him make the claim in at least so many of the cases where it is true, then his"
+        " odds, once the claim is made, are at most the following number of times those he held before. The more rarely"
+        " a claim is made, the more it can be worth; epsilon is about cases as rare as delta.",
         "",
-        f"| unknown | {' | '.join(f'claims 1 in {1 / power} true cases' for power in POWERS)} |",
+        f"| unknown | {' | '.join(f'claims in 1 of {int(1 / power):,} true cases' for power in POWERS)} |",
         "|---" * (1 + len(POWERS)) + "|",
     ]
     lines += [f"| {name} | {' | '.join(map(_factor, odds))} |" for name, odds in rows]
