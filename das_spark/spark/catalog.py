@@ -87,7 +87,7 @@ def _table(spark: SparkSession, place: str) -> DataFrame:
 
 def _missing(spark: SparkSession, place: str, database: list[str], table: str) -> InputError:
     """There is no such table; which there are in its database, or which databases."""
-    last = database[-1]
+    last, missing = database[-1], "there is no such table"
     if spark.catalog.databaseExists(_quoted(database)):
         rows = spark.sql(f"SHOW TABLES IN {_quoted(database)}").collect()
         known, of = [str(row["tableName"]) for row in rows], f"tables of {last}"
@@ -95,9 +95,9 @@ def _missing(spark: SparkSession, place: str, database: list[str], table: str) -
     else:
         # The current one is what is meant where no catalog is named.
         known, of = [str(row[0]) for row in spark.sql("SHOW DATABASES").collect()], "databases of the session's catalog"
-        found = near(last, known)
+        found, missing = near(last, known), f"there is no database {'.'.join(database)}"
     some = ", ".join(sorted(known)[:_SOME]) + (", ..." if len(known) > _SOME else "")
-    return InputError(f"{place}: there is no such table", hint=f"{found} {of}: {some or 'none'}".strip())
+    return InputError(f"{place}: {missing}", hint=f"{found} {of}: {some or 'none'}".strip())
 
 
 def _quoted(parts: Sequence[str]) -> str:

@@ -95,17 +95,21 @@ def test_the_number_of_a_row_is_its_place_in_the_order_of_reading(spark, digest)
 
 
 @pytest.mark.parametrize(
-    ("place", "hint"),
+    ("place", "missing", "hint"),
     [
-        (f"table:{DATABASE}.tt", "did you mean 't'? tables of digested: t"),
-        (f"table:{DATABASE}.households", "tables of digested: t"),
-        ("table:digestet.t", "did you mean 'digested'? databases of the session's catalog: "),
-        ("table:elsewhere.digested.t", ""),
+        (f"table:{DATABASE}.tt", "there is no such table", "did you mean 't'? tables of digested: t"),
+        (f"table:{DATABASE}.households", "there is no such table", "tables of digested: t"),
+        (
+            "table:digestet.t",
+            "there is no database digestet",
+            "did you mean 'digested'? databases of the session's catalog: ",
+        ),
+        ("table:elsewhere.digested.t", "", ""),
     ],
 )
-def test_a_table_that_is_not_there_is_named_with_the_nearest(spark, digest, place, hint):
+def test_a_table_that_is_not_there_is_named_with_the_nearest(spark, digest, place, missing, hint):
     digest(spark.range(1))
-    with pytest.raises(InputError, match=f"{place}: ") as raised:
+    with pytest.raises(InputError, match=f"{place}: {missing}") as raised:
         table_digest(spark, place)
     assert raised.value.hint.startswith(hint)
     assert raised.value.hint
