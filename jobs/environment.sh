@@ -43,8 +43,8 @@ found = (sys.implementation.name, *sys.version_info[:2], platform.system(), plat
 sys.exit(found != ("cpython", 3, 11, "Linux", "x86_64"))'
 }
 
-# Install the locks into $1/.venv, those of its extras too ($2: "[dev]", "[docs]" or "[dev,docs]"), and the project itself.
-# A lock is complete, so that nothing is resolved (--no-deps): pip would look at the newest release of a package that is
+# Install the locks into $1/.venv, those of its extras too ($2: "[dev]", "[docs]", "[lineage]" or several: "[dev,docs]"),
+# and the project itself. A lock is complete, so that nothing is resolved (--no-deps): pip would look at the newest release of a package that is
 # asked for with an extra before the locked one, and stop for want of its hash. That nothing is missing is checked after.
 # uv, which build.lock brings, takes 4 seconds where pip takes 60 once the packages are in its cache, and no longer than
 # pip where they are not. Where it cannot (an index that pip alone is set up with) pip does it.
@@ -55,6 +55,7 @@ install_locked() {
     locks=("${as_is[@]}" --require-hashes --requirement "$folder/conf/environment.lock")
     [[ $extras != *dev* ]] || locks+=(--requirement "$folder/conf/development.lock")
     [[ $extras != *docs* ]] || locks+=(--requirement "$folder/conf/docs.lock")
+    [[ $extras != *lineage* ]] || locks+=(--requirement "$folder/conf/lineage.lock")
     # pyspark is published as source only: what builds it comes from a lock, too.
     "${pip[@]}" install --no-deps --require-hashes --requirement "$folder/conf/build.lock" >&2 || return 1
     # Modules are compiled now, and not by every process of the first run.

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from das_spark import __version__
+from das_spark.config import parse_address
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.run_record import write_page
 from das_spark.spark.engine import cores
 from das_spark.spark.executors import ExecutorWait
 from das_spark.spark.session import application_of, context_of, master_of
 from das_spark.spark.stage_metrics import RunningStage, StageMeter, running_stage
-from das_spark.telemetry import Event, Reporter, RunLog
+from das_spark.telemetry import Event, LineageOf, Reporter, RunLog, lineage_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,6 +158,8 @@ class _Watched:
 def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: bool, insecure: bool) -> Iterator[None]:
     """Open the log of a run that is held, and log how the driver ends. A killed driver logs nothing more."""
     log = progress.run_log = RunLog(layout.restricted.log, layout.run_id)
+    of = LineageOf(plan.name, plan.input.dataset or "", _public_root(layout))
+    progress.lineage = lineage_events(of, progress.report)
     progress.log(
         Event.RUN_RESUMED if resumed else Event.RUN_OPENED,
         product=plan.product.name,
@@ -178,6 +181,14 @@ def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: boo
     if log.last is not Event.RUN_FINISHED:
         progress.log(Event.RUN_LEFT)
     _leave_page(layout, progress)
+
+
+def _public_root(layout: RunLayout) -> tuple[str, str]:
+    """Namespace and name of the public root, as collectors of lineage call places."""
+    found = None if layout.home is None else parse_address(str(layout.home))
+    if found is None:
+        return "file", str(layout.public.path.absolute())
+    return f"{found.scheme}://{found.authority}", found.path
 
 
 def log_application(progress: Progress, spark: SparkSession) -> None:

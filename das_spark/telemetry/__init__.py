@@ -3,10 +3,10 @@
 `Event` is the registry: an interface, whose codes never change their meaning. An event becomes a record of Python's
 `logging` by `log_record`. Handlers of `logging` take such records: `RunLog` appends them to the log of a run, which is
 restricted; `JsonLines` prints them as JSON, `TextLines` hands their text to a function, a `LiveHandler` shows stages
-as they go on. `Reporter` is what a run logs
-with: `log` writes to the restricted log alone, `report` to whoever follows the run as well, with the figures that the
-text for people holds and no others. `read_log` reads a log back; `history` says what its lines say together: stages and
-their cost, drivers and how they ended, warnings and errors.
+as they go on; `lineage_events` makes one that tells a collector of OpenLineage how drivers begin and end. `Reporter` is
+what a run logs with: `log` writes to the restricted log alone, `report` to whoever follows the run as well, with the
+figures that the text for people holds and no others. `read_log` reads a log back; `history` says what its lines say
+together: stages and their cost, drivers and how they ended, warnings and errors.
 """
 
 from das_spark.telemetry.events import Event
@@ -19,6 +19,7 @@ from das_spark.telemetry.history import (
     slowest_families,
     warnings_of,
 )
+from das_spark.telemetry.lineage import LineageOf, lineage_events
 from das_spark.telemetry.logs import (
     COMMON,
     JsonLines,
@@ -37,12 +38,14 @@ __all__ = [
     "LEFT",
     "Event",
     "JsonLines",
+    "LineageOf",
     "LiveHandler",
     "Reporter",
     "RunLog",
     "ToLogger",
     "driver_attempts",
     "has_ended",
+    "lineage_events",
     "log_record",
     "logged_stages",
     "read_log",

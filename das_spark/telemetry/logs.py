@@ -187,16 +187,22 @@ class Reporter:
             kept by others than those who may see what is restricted.
         run_id: Name of the run.
         run_log: Its restricted log, where there is one.
+        lineage: Is given what is logged, too, for a collector of lineage; None where there is none.
     """
 
     to: Callable[[str], None] | logging.Handler
     run_id: str
     run_log: RunLog | None = None
+    lineage: logging.Handler | None = None
 
     def log(self, event: Event, **fields: object) -> None:
         """Append an event to the log of the run, if there is one."""
-        if self.run_log is not None:
-            self.run_log.log(event, **fields)
+        try:
+            if self.run_log is not None:
+                self.run_log.log(event, **fields)
+        finally:
+            if self.lineage is not None:
+                self.lineage.handle(log_record(event, fields, run_id=self.run_id))
 
     @property
     def is_live(self) -> bool:

@@ -1,6 +1,6 @@
 """Make the locks of conf/ anew from the ranges of pyproject.toml: exact versions, a hash for each.
 
-    python tests/install/locks.py [--upgrade] [--environment] [--build] [--development] [--docs]
+    python tests/install/locks.py [--upgrade] [--environment] [--build] [--development] [--docs] [--lineage]
 
 Run with the Python and on the kind of machine that the locks are for (their first line says which). Versions that a
 lock has stay, unless `--upgrade` is given: then each package gets the newest that its range allows. pip does the
@@ -28,9 +28,10 @@ HEADS = {
     "build": "What installs packages, and builds them from their sources, das_spark and pyspark among them",
     "development": "What tests and checks need besides environment.lock",
     "docs": "What makes the documentation site (jobs/docs), besides environment.lock",
+    "lineage": "What sends events of lineage (OpenLineage), besides environment.lock",
 }
 #: Lock -> the extra of pyproject.toml that it answers; such a lock lists what environment.lock has not.
-EXTRAS = {"development": "dev", "docs": "docs"}
+EXTRAS = {"development": "dev", "docs": "docs", "lineage": "lineage"}
 
 
 def normal(name: str) -> str:
@@ -96,7 +97,7 @@ def main() -> None:
         if lock in EXTRAS:
             # One version of a package in all locks: what is tested is what is shipped.
             kept |= pins("environment") | pins("build")
-            kept |= pins("development") if lock == "docs" else {}
+            kept |= pins("development") if lock in ("docs", "lineage") else {}
         packages = resolved(ranges(lock), kept)
         if lock in EXTRAS:
             packages = {name: pin for name, pin in packages.items() if name not in pins("environment")}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import progress as module
 from das_spark.pipeline import run_stages, runner
 from das_spark.pipeline.run_record import known_run
@@ -213,3 +213,24 @@ def test_a_page_with_restricted_facts_is_not_written_below_a_public_root(measure
     assert 'id="levels"' in public
     assert 'id="stages"' not in public
     assert 'id="spending"' not in public
+
+
+def test_a_collector_of_lineage_hears_of_every_driver_and_nothing_of_the_input(workshop, tools, monkeypatch):
+    sent = workshop.folder / "events.jsonl"
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__LOG_FILE_PATH", str(sent))
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__APPEND", "true")
+    layout = workshop.layout("heard")
+    for until in ("ingest", None):
+        run_stages(workshop.plan(), run_id="heard", test_key=tools.TEST_KEY, spark=workshop.spark, until=until)
+    (workshop.census / "persons.parquet").unlink()
+    with pytest.raises(InputError):
+        run_stages(
+            workshop.plan("input.dataset=other"), run_id="refused", test_key=tools.TEST_KEY, spark=workshop.spark
+        )
+    events = [json.loads(line) for line in sent.read_text().splitlines() if line]
+    assert [each["eventType"] for each in events] == ["START", "COMPLETE", "START", "COMPLETE"]
+    assert {one["name"] for each in events for one in each["inputs"]} == {"tiny"}
+    made = [(one["namespace"], one["name"]) for each in events for one in each["outputs"]]
+    assert made == [("file", str(layout.public.path.absolute()))]
+    assert str(workshop.census) not in sent.read_text()
