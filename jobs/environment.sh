@@ -44,8 +44,9 @@ sys.exit(found != ("cpython", 3, 11, "Linux", "x86_64"))'
 }
 
 # Install the locks into $1/.venv, those of its extras too ($2: "[dev]", "[docs]", "[lineage]" or several: "[dev,docs]"),
-# and the project itself. A lock is complete, so that nothing is resolved (--no-deps): pip would look at the newest release of a package that is
-# asked for with an extra before the locked one, and stop for want of its hash. That nothing is missing is checked after.
+# and the project itself. A lock is complete, so that nothing is resolved (--no-deps): pip would look at the newest release
+# of a package that is asked for with an extra before the locked one, and stop for want of its hash. That nothing is
+# missing is checked after.
 # uv, which build.lock brings, takes 4 seconds where pip takes 60 once the packages are in its cache, and no longer than
 # pip where they are not. Where it cannot (an index that pip alone is set up with) pip does it.
 install_locked() {

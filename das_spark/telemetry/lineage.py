@@ -31,7 +31,7 @@ _STATES: Final = {
     Event.RUN_INTERRUPTED: "ABORT",
 }
 _NAMESPACE: Final = "das_spark"
-_PRODUCER: Final = "https://pypi.org/project/das-spark"
+_PRODUCER: Final = "urn:das_spark"  # of the events and facets; a URI
 #: What the first event of a driver carries over from the log, as tags; all of it stands in public files, too.
 _TAGS: Final = ("product", "config_hash", "insecure", "software")
 
