@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import Json, console, listed
+from das_spark.cli.options import Data, Json, console, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,12 +88,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data", metavar="DIR", help="With --out: every table and figure of the page as CSV and Parquet, there."
-        ),
-    ] = None,
+    data: Data = None,
     as_json: Json = False,
 ) -> None:
     """Compare estimates with the confidential histograms. RESTRICTED: the figures are not protected by noise.

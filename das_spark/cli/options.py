@@ -90,6 +90,10 @@ External = Annotated[
         autocompletion=completion.run_files,
     ),
 ]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Every table and figure of the page as CSV and Parquet, there."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
 

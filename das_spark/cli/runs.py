@@ -13,6 +13,7 @@ from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat, print_event
 from das_spark.cli.options import (
     Conf,
+    Data,
     External,
     Json,
     Output,
@@ -262,6 +263,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             f"{NONE} for no comparison.",
         ),
     ] = None,
+    data: Data = None,
     overlay: Overlays = None,
     settings: Settings = None,
     test_key: TestKey = None,
@@ -296,7 +298,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     screen = console()
     stages = [f"{run.run_id}: {name}" for run in plan for name in names_until(run.plan, None)]
     with resumable(), followed(LogFormat.TEXT, stages, as_json=as_json) as progress:
-        summary = run_sweep(plan, out, test_key=test_key, progress=progress)
+        summary = run_sweep(plan, out, test_key=test_key, progress=progress, data=data)
     if as_json:
         print_json({**sweep_record(summary.report), "insecure": summary.insecure, "paths": summary.paths})
     else:

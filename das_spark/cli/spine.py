@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import AreaReader, Json, Settings, console, print_found
+from das_spark.cli.options import AreaReader, Data, Json, Settings, console, print_found
 from das_spark.config import absolute
 from das_spark.report import number, table
 
@@ -131,6 +131,7 @@ def report(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write spine_report.json and spine_report.html there."),
     ] = None,
+    data: Data = None,
     budget: Annotated[
         str,
         typer.Option("--budget", metavar="NUMBER", help="rho or epsilon of the standard deviations, such as 1/2."),
@@ -151,12 +152,14 @@ def report(
     from das_spark.privacy import exact  # noqa: PLC0415
     from das_spark.spark.session import session  # noqa: PLC0415
 
+    if data is not None and out is None:
+        raise typer.BadParameter("--data goes with --out")
     chosen = tuple(dict.fromkeys(categories)) if categories else tuple(ENTITY_CATEGORIES)
     request = ReportRequest(spine.absolute(), absolute(geography), reader, exact(budget, "--budget"), chosen)
     request.look()
     found = report_spine(session("das-spark spine report"), request)
     written = ""
     if out is not None:
-        write_spine_report(found, out)
+        write_spine_report(found, out, data)
         written = f"{out}: spine_report.json, spine_report.html"
     print_found(found.to_json, partial(present_spine, found), written, as_json=as_json)

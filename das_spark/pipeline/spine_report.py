@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from das_spark.errors import BudgetError
 from das_spark.evaluation import SpineLevelRow, SpineReport, present_spine
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
-from das_spark.report import page
+from das_spark.report import data_files, page
 from das_spark.spark.census import read_spine
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
@@ -79,9 +79,12 @@ def spine_folder(folder: Path) -> Path:
     return next((place for place in places if (place / RECORD).is_file()), folder)
 
 
-def write_spine_report(report: SpineReport, folder: Path) -> None:
-    """Write `spine_report.json` and `spine_report.html`."""
-    write_texts(folder, {"spine_report.json": report.to_json(), "spine_report.html": page(present_spine(report))})
+def write_spine_report(report: SpineReport, folder: Path, data: Path | None = None) -> None:
+    """Write `spine_report.json` and `spine_report.html`; with `data`, every table and figure of the page there."""
+    found = present_spine(report)
+    write_texts(folder, {"spine_report.json": report.to_json(), "spine_report.html": page(found)})
+    if data is not None:
+        write_texts(data, data_files(found))
 
 
 def _levels(record: SpineRecord) -> tuple[SpineLevelRow, ...]:

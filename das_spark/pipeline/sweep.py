@@ -36,9 +36,19 @@ from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.samples import sample_run
-from das_spark.report import csv_files, page
+from das_spark.report import csv_files, data_files, page
 from das_spark.spark.session import require_safe_session, session
-from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, finished, is_complete, now
+from das_spark.store import (
+    PublicManifest,
+    RunLayout,
+    RunState,
+    SweepLayout,
+    SweepRecord,
+    finished,
+    is_complete,
+    now,
+    write_texts,
+)
 from das_spark.telemetry import LiveHandler
 
 if TYPE_CHECKING:
@@ -77,6 +87,7 @@ def run_sweep(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     tables: Sequence[ReportTable] = (),
+    data: Path | None = None,
 ) -> SweepSummary:
     """Carry out a sweep, or go on where it stopped, and write what is made of it.
 
@@ -87,6 +98,7 @@ def run_sweep(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         tables: Further tables of the page, such as published figures beside those of the sweep.
+        data: Where every table and figure of the page goes as CSV and Parquet; None for nowhere.
 
     Raises:
         DasError: See `carry_out`; or what the runs or the folder hold cannot be read.
@@ -100,7 +112,7 @@ def run_sweep(
     layout = SweepLayout(folder)
     runs = carry_out(plan, layout, test_key=test_key, session=started, progress=progress)
     report = evaluate_sweep(plan, runs, layout, started, progress)
-    write_results(report, layout, tables, insecure=test_key is not None)
+    write_results(report, layout, tables, data, insecure=test_key is not None)
     paths = {
         "page (restricted)": layout.page,
         "curve (restricted)": layout.curve,
@@ -108,6 +120,8 @@ def run_sweep(
     }
     if report.closest:
         paths["closest samples (restricted)"] = layout.closest_samples
+    if data is not None:
+        paths["tables and figures (restricted)"] = data
     return SweepSummary(runs, report, paths, test_key is not None)
 
 
@@ -281,14 +295,24 @@ def evaluate_sweep(
 
 
 def write_results(
-    report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[ReportTable] = (), *, insecure: bool = False
+    report: SweepReport,
+    layout: SweepLayout,
+    tables_of_page: Sequence[ReportTable] = (),
+    data: Path | None = None,
+    *,
+    insecure: bool = False,
 ) -> None:
-    """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone."""
+    """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone.
+
+    With `data`, also every table and figure of the page, there.
+    """
     found = present_sweep(report, tables_of_page, insecure=insecure)
     files = csv_files(found)
     for path in (layout.curve, layout.closest_samples):
         layout.write(path, files[path.name])
     layout.write(layout.page, page(found))
+    if data is not None:
+        write_texts(data, data_files(found), restricted=True)
 
 
 def _accuracy(run: RunLayout, areas: str | None) -> AccuracyReport:

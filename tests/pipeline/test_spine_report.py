@@ -92,10 +92,12 @@ def test_the_spine_of_a_run_is_found(spark, geography, optimised):
 @pytest.mark.spark
 def test_the_files_hold_the_report(spark, geography, optimised, tmp_path):
     report = report_spine(spark, ReportRequest(optimised, geography, "tidy"))
-    write_spine_report(report, tmp_path / "new" / "report")
+    write_spine_report(report, tmp_path / "new" / "report", tmp_path / "data")
     written = (tmp_path / "new" / "report" / "spine_report.json").read_text(encoding="utf-8")
     assert SpineReport.from_json(written).to_json() == report.to_json() == written
     assert "<figcaption>" in (tmp_path / "new" / "report" / "spine_report.html").read_text(encoding="utf-8")
+    kinds = {path.suffix for path in (tmp_path / "data").iterdir()}
+    assert kinds == {".csv", ".parquet"}
 
 
 @pytest.mark.spark

@@ -209,7 +209,11 @@ def test_a_finished_sweep_starts_no_run_and_gives_the_same_files(swept, monkeypa
     ledger = swept.workshop.ledger()
     monkeypatch.setattr("das_spark.pipeline.sweep.session", lambda *_: pytest.fail("needs no Spark"))
     lines: list[str] = []
-    run_sweep(swept.plan, swept.layout.path, test_key=KEY, progress=lines.append)
+    data = swept.layout.path.parent / "numbers"
+    summary = run_sweep(swept.plan, swept.layout.path, test_key=KEY, progress=lines.append, data=data)
+    assert summary.paths["tables and figures (restricted)"] == data
+    assert all(path.name.endswith((".restricted.csv", ".restricted.parquet")) for path in data.iterdir())
+    assert any(path.name.startswith("figure_") for path in data.iterdir())
     assert {path.name: path.read_bytes() for path in swept.layout.path.iterdir()} == before
     assert swept.workshop.ledger() == ledger
     assert lines[-1] == "4 of 4 are finished and are not run again"
