@@ -15,11 +15,10 @@ from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import levels, run_stages
 from das_spark.pipeline.memory import input_fits
-from das_spark.spark.engine import is_sail
 from das_spark.spark.ingest import conflicts
 from das_spark.store import finished
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.jvm, pytest.mark.whole_run]  # Sail has no catalog
 
 DATABASE = "census_of_1940"
 
@@ -27,8 +26,6 @@ DATABASE = "census_of_1940"
 @pytest.fixture
 def tables(workshop, spark) -> Any:
     """The tiny census as tables of the session's own catalog: rows in another order, columns, too."""
-    if is_sail(spark):
-        pytest.skip("Sail has no catalog")
     workshop.plan()  # writes the files
     spark.sql(f"CREATE DATABASE {DATABASE}")
     for name in ("persons", "units"):

@@ -10,14 +10,13 @@ import pytest
 
 from das_spark.errors import InputError
 from das_spark.spark.catalog import TableDigest, catalog_rows, table_digest
-from das_spark.spark.engine import is_sail
 from das_spark.spark.problems import row_numbers
 from das_spark.spark.session import temporary_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]  # Sail has no catalog
 
 DATABASE = "digested"
 SCHEMA = "geocode string, count bigint, at timestamp, share double"
@@ -30,8 +29,6 @@ Digest = Callable[["DataFrame"], TableDigest]
 @pytest.fixture
 def digest(spark: SparkSession) -> Iterator[Digest]:
     """Save rows as a table, and give its digest."""
-    if is_sail(spark):
-        pytest.skip("Sail has no catalog")
     spark.sql(f"CREATE DATABASE {DATABASE}")
 
     def of(frame: DataFrame) -> TableDigest:
