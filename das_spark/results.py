@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from das_spark.config import near, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.geography import PADDING
 from das_spark.store import AnyPlace, PublicManifest, find_run, finished, open_public, part_files, system_of
 from das_spark.store.parquet import own_codes, read_batches, read_metadata
 from das_spark.store.tables import published_estimates
@@ -275,11 +274,9 @@ class OpenedRun:
             return change, in_spark
 
         def by_spark(frame: DataFrame) -> DataFrame:
-            from pyspark.sql import functions as F  # noqa: PLC0415 - Spark alone needs it
+            from das_spark.spark.own_codes import own_part  # noqa: PLC0415 - Spark alone needs it
 
-            made = in_spark(frame)
-            code = F.regexp_replace(F.substring("geocode", span[0] + 1, span[1] - span[0]), rf"[{PADDING}]+$", "")
-            return made.withColumn("geocode", code)
+            return in_spark(frame).withColumn("geocode", own_part(span))
 
         return lambda batch: own_codes(change(batch), span), by_spark
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -19,8 +18,10 @@ from das_spark.config import (
     ANSWERS_ALONE,
     BANNER,
     CENSUS,
+    USUAL_LEVEL,
     JointPlan,
     RunPlan,
+    errors_of_tables,
     expected_errors,
     extent_of_loss,
     geounit_sentences,
@@ -35,6 +36,7 @@ from das_spark.config import (
     stage_names,
     stages_of,
     unused_queries,
+    width_of_interval,
 )
 from das_spark.errors import ConfigurationError
 from das_spark.geography import CENSUS_BLOCK, block_geocode
@@ -346,33 +348,23 @@ _SHARES_BEFORE_THE_SPINE: Final = (
 )
 
 
-#: Probability of the intervals whose widths are shown where the run file names none.
-_LEVEL: Final = Fraction(9, 10)
-
-
 def _intervals(plan: RunPlan, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Expected widths of intervals by table and geolevel; none where it is not known how many geounits there are."""
-    level = _LEVEL if plan.output.intervals is None else plan.output.intervals.level
-    reach = 2 * NormalDist().inv_cdf(0.5 + float(level) / 2)
-    tables, found = plan.product.tables, []
-    expected = expected_errors(plan, counts, tables)
-    first = 0
-    for each in tables:
-        for errors in (one for one in expected if one.geolevel in each.levels(plan.spine)):
-            widths = reach * errors.everywhere[first : first + len(each.names)]
-            alone = reach * errors.first_class[first : first + len(each.names)]
-            found.append(
-                {
-                    "table": each.name,
-                    "geolevel": errors.geolevel,
-                    "level": str(level),
-                    "total": float(widths[0]),
-                    "mean_of_columns": float(widths.mean()),
-                    "total_first_class": float(alone[0]),
-                    "mean_of_columns_first_class": float(alone.mean()),
-                }
-            )
-        first += len(each.names)
+    level = USUAL_LEVEL if plan.output.intervals is None else plan.output.intervals.level
+    reach, tables, found = width_of_interval(level), plan.product.tables, []
+    for of, errors in errors_of_tables(expected_errors(plan, counts, tables), tables, plan.spine):
+        widths, alone = reach * errors.everywhere, reach * errors.first_class
+        found.append(
+            {
+                "table": of.name,
+                "geolevel": errors.geolevel,
+                "level": str(level),
+                "total": float(widths[0]),
+                "mean_of_columns": float(widths.mean()),
+                "total_first_class": float(alone[0]),
+                "mean_of_columns_first_class": float(alone.mean()),
+            }
+        )
     return found
 
 

@@ -12,7 +12,7 @@ import typer
 from das_spark import config
 from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_json, write_new
 from das_spark.cli.plans import Said, known_geounits
-from das_spark.config import USUAL_KEPT, USUAL_LEVEL, expected_errors, load_plan
+from das_spark.config import USUAL_KEPT, USUAL_LEVEL, errors_of_tables, expected_errors, load_plan
 from das_spark.privacy import PUBLISHED_DELTA, epsilon_cks, exact
 from das_spark.report import number, table
 
@@ -97,23 +97,18 @@ def _write(out: Path, conf: Path, found: SuggestedBudget, total: Fraction) -> No
 def _table_errors(plan: RunPlan, found: SuggestedBudget, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Standard errors of the columns of published tables, before and after, with the total of the run file."""
     tables = plan.product.tables
-    before, after = (expected_errors(each, counts, tables) for each in (plan, found.plan))
-    first, rows = 0, []
-    for each in tables:
-        columns = slice(first, first + len(each.names))
-        first += len(each.names)
-        for own, new in zip(before, after, strict=True):
-            if own.geolevel in each.levels(plan.spine):
-                errors = [one.everywhere[columns] for one in (own, new)]
-                rows.append(
-                    {
-                        "table": each.name,
-                        "geolevel": own.geolevel,
-                        "total": [float(one[0]) for one in errors],
-                        "mean_of_columns": [float(one.mean()) for one in errors],
-                    }
-                )
-    return rows
+    before, after = (
+        errors_of_tables(expected_errors(each, counts, tables), tables, plan.spine) for each in (plan, found.plan)
+    )
+    return [
+        {
+            "table": each.name,
+            "geolevel": own.geolevel,
+            "total": [float(one.everywhere[0]) for one in (own, new)],
+            "mean_of_columns": [float(one.everywhere.mean()) for one in (own, new)],
+        }
+        for (each, own), (_, new) in zip(before, after, strict=True)
+    ]
 
 
 def _record(plan: RunPlan, found: SuggestedBudget, total: Fraction, tables: list[dict[str, Any]]) -> dict[str, Any]:

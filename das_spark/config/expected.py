@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from das_spark.config.plan import RunPlan
     from das_spark.core import GeounitArrays
+    from das_spark.geography import Spine
     from das_spark.tabulation import Table
 
 #: Children of a family that are looked at, at most: more of them differ by nothing.
@@ -74,6 +77,30 @@ def expected_errors(plan: RunPlan, counts: Mapping[str, int], tables: Sequence[T
         found.append(ExpectedErrors(levels[depth], errors[0], errors[-1]))
         parent = known.children[0]
     return tuple(found)
+
+
+def errors_of_tables(
+    expected: Sequence[ExpectedErrors], tables: Sequence[Table], spine: Spine
+) -> Iterator[tuple[Table, ExpectedErrors]]:
+    """The errors of each table alone, at each geolevel that it is published of.
+
+    Args:
+        expected: By geolevel, of the columns of all the tables, one behind the other.
+        tables: The tables.
+        spine: Of the run.
+    """
+    first = 0
+    for table in tables:
+        columns = slice(first, first + len(table.names))
+        first = columns.stop
+        for each in expected:
+            if each.geolevel in table.levels(spine):
+                yield table, ExpectedErrors(each.geolevel, each.everywhere[columns], each.first_class[columns])
+
+
+def width_of_interval(level: Fraction) -> float:
+    """Width of an interval of normal errors that covers the truth with a probability, in standard errors."""
+    return 2 * NormalDist().inv_cdf(0.5 + float(level) / 2)
 
 
 def typical_sizes(levels: Sequence[str], counts: Mapping[str, int]) -> tuple[int, ...]:

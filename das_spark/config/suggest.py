@@ -14,12 +14,11 @@ from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from das_spark.config.expected import typical_sizes
+from das_spark.config.expected import typical_sizes, width_of_interval
 from das_spark.config.load import read_tables
 from das_spark.config.run_files import plan_of, refuse_parts
 from das_spark.errors import ConfigurationError, DasError, Problems
@@ -66,11 +65,11 @@ class Target:
 
     def error(self, level: Fraction) -> float:
         """The largest standard error, where intervals have this probability."""
-        return float(self.most) / (_reach(level) if self.is_width else 1.0)
+        return float(self.most) / (width_of_interval(level) if self.is_width else 1.0)
 
     def of_error(self, error: float, level: Fraction) -> float:
         """What is limited, of answers with a standard error."""
-        return error * (_reach(level) if self.is_width else 1.0)
+        return error * (width_of_interval(level) if self.is_width else 1.0)
 
     def __str__(self) -> str:
         """As it is written."""
@@ -183,24 +182,19 @@ def suggest_budget(
     tables["budget"] = {**tables.get("budget", {}), **_written(budget)}
     suggested = plan_of(tables, str(path), files=False)
     total = float(plan.budget.total)
-    rounded = model.weights(suggested.budget)
-    ratio = model.ratio(rounded)
-    others = {
-        name: each.budget
-        for name, each in plan.product.strategies.items()
-        if each.geolevels == plan.spine.names and each.budget.framework is Framework.ZCDP
-    }
+    needed_own = {"": total * model.ratio(plan.budget) ** 2}
+    for name, each in plan.product.strategies.items():
+        if each.geolevels == plan.spine.names and each.budget.framework is Framework.ZCDP:
+            of_strategy = _Model.of(plan, wanted, counts, kept, level, each.budget)
+            needed_own[name] = total * of_strategy.ratio(each.budget) ** 2
     return SuggestedBudget(
         plan=suggested,
         targets=wanted,
         level=level,
         own=model.errors(plan.budget),
         suggested=model.errors(suggested.budget),
-        needed=Fraction(math.ceil(total * ratio**2 * _TOTAL_PARTS), _TOTAL_PARTS),
-        needed_own={
-            name: total * _Model.of(plan, wanted, counts, kept, level, each).own_ratio() ** 2
-            for name, each in {"": plan.budget, **others}.items()
-        },
+        needed=Fraction(math.ceil(total * model.ratio(suggested.budget) ** 2 * _TOTAL_PARTS), _TOTAL_PARTS),
+        needed_own=needed_own,
         bound=total * found.bound**2,
         tables=_written(budget),
     )
@@ -232,7 +226,6 @@ class _Model:
     allotments: tuple[Allotment, ...]
     wanted: tuple[Wanted, ...]
     start: Floats  # the weights of the run file, and a little for queries that it has not
-    own: Floats  # those of the run file
     variances: TreeVariances
 
     @classmethod
@@ -278,32 +271,23 @@ class _Model:
             tuple(allotments),
             wanted,
             mixed / mixed.sum(),
-            shares,
             TreeVariances(sizes, allotments, exactly, wanted, zero),
         )
 
-    def weights(self, budget: Budget) -> Floats:
-        """The weights of a budget of the same queries."""
+    def errors(self, budget: Budget) -> tuple[float, ...]:
+        """Largest standard error of each target, with a budget of the same queries."""
         names = self.plan.spine.names
         shares = {
             (each.geolevel, item.query): float(each.share * item.share)
             for each in budget.levels
             for item in each.queries
         }
-        return np.array([shares.get((names[each.level], each.query.name), 0.0) for each in self.allotments])
+        weights = [shares.get((names[each.level], each.query.name), 0.0) for each in self.allotments]
+        return _largest(self.variances, np.array(weights))
 
-    def errors(self, budget: Budget) -> tuple[float, ...]:
-        """Largest standard error of each target."""
-        return _largest(self.variances, self.weights(budget))
-
-    def ratio(self, weights: Floats) -> float:
+    def ratio(self, budget: Budget) -> float:
         """Largest standard error beside what is wanted of it."""
-        pairs = zip(_largest(self.variances, weights), self.wanted, strict=True)
-        return max(error / each.error for error, each in pairs)
-
-    def own_ratio(self) -> float:
-        """The same with the run file's own weights."""
-        return self.ratio(self.own)
+        return max(error / each.error for error, each in zip(self.errors(budget), self.wanted, strict=True))
 
 
 def _largest(variances: TreeVariances, weights: Floats) -> tuple[float, ...]:
@@ -354,8 +338,3 @@ def _written(budget: Budget) -> dict[str, Any]:
             each.geolevel: {item.query: str(item.share) for item in each.queries} for each in budget.levels
         },
     }
-
-
-def _reach(level: Fraction) -> float:
-    """Width of an interval of normal errors beside the standard error."""
-    return 2 * NormalDist().inv_cdf(0.5 + float(level) / 2)

@@ -74,7 +74,7 @@ def key_figures(report: AccuracyReport) -> tuple[KeyFigure, ...]:
         share = line.all_classes.one_minus_tvd
         if (line.place, line.query) == (leaf, strata) and isfinite(share):
             what = f"of the {report.counted} of a {report.said(leaf)} are counted in the right group of"
-            found.append(KeyFigure(_share(max(share, 0)), "", f"{what} {report.said(strata)} (1 - TVD)"))
+            found.append(KeyFigure(rough_share(max(share, 0)), "", f"{what} {report.said(strata)} (1 - TVD)"))
     return tuple(found)
 
 
@@ -129,7 +129,7 @@ def _mean_size(line: QueryErrors) -> float:
 def _by_level(report: AccuracyReport, lines: Sequence[QueryErrors]) -> str:
     every = [_SizeClass(line.place, "", line.all_classes) for line in lines if line.all_classes.counted]
     exact = [report.said(each.place) for each in every if not each.error]
-    wrong = [f"{_share(each.relative)} at {report.said(each.place)}" for each in every if each.error]
+    wrong = [f"{rough_share(each.relative)} at {report.said(each.place)}" for each in every if each.error]
     parts = [f"exact at {_listed(exact)}"] if exact else []
     if wrong:
         parts.append(f"off by {_listed(wrong)} on average")
@@ -144,7 +144,7 @@ def _worst_class(report: AccuracyReport, lines: Sequence[QueryErrors]) -> str:
         return ""
     where = f"the {worst.part.geounits:,} geounits of {report.said(worst.place)} with {worst.label} {report.counted}"
     error = f"{number(round(worst.error, 1))} {report.counted} on average"
-    return f"Worst: {where}, off by {error} ({_share(worst.relative)} of what they have)."
+    return f"Worst: {where}, off by {error} ({rough_share(worst.relative)} of what they have)."
 
 
 def _least(report: AccuracyReport) -> str:
@@ -156,7 +156,7 @@ def _least(report: AccuracyReport) -> str:
     share, line = min(known, key=lambda pair: pair[0])
     return (
         f"Least reliable question: {report.said(line.query)} at {report.said(line.place)}, where "
-        f"{_share(max(share, 0))} of the {report.counted} are counted in the right cell."
+        f"{rough_share(max(share, 0))} of the {report.counted} are counted in the right cell."
     )
 
 
@@ -176,8 +176,8 @@ def _entry_parts(report: AccuracyReport) -> Iterator[str]:
             )
 
 
-def _share(share: float) -> str:
-    """A share in percent, two significant digits."""
+def rough_share(share: float) -> str:
+    """A share in percent, of two significant digits."""
     return percent(float(f"{share:.2g}"))
 
 

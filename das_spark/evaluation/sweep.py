@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 
 from das_spark.errors import InputError
 from das_spark.evaluation.accuracy import TOTAL, AccuracyReport, Entry, definitions, facts_together, pool
+from das_spark.evaluation.headline import rough_share
 from das_spark.evaluation.metrics import ErrorFigures
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.evaluation.samples import (
@@ -282,7 +283,7 @@ def _verdict(sweep: SweepReport) -> str:
         small, large = (sweep.label(GridPoint(each.size, each.variant)) for each in (first, last))
         before, after = first.figures.mean_absolute, last.figures.mean_absolute
         text = f"from {number(round(before, 1))} to {number(round(after, 1))} {sweep.counted}"
-        parts.append(f"{_line_name(sweep, place, measure)} {text} ({percent(float(f'{after / before:.2g}'))} of it)")
+        parts.append(f"{_line_name(sweep, place, measure)} {text} ({rough_share(after / before)} of it)")
         ends = f"Mean errors at {small} and at {large}"
     if not parts:
         return ""

@@ -188,10 +188,9 @@ def map_runs(
     every = [pairs(spark, run, truth) for run in runs]
     # Levels have more and more geounits; those that nobody can draw are not brought to the driver.
     most = MOST_TILES if boundaries is None else _MOST_DRAWN
-    levels = [
-        geounit_errors(of[0].geolevel, [(pair.truth, pair.estimate) for pair in of])
-        for of in takewhile(lambda of: of[0].truth.count() <= most, zip(*every, strict=True))
-    ]
+    few = list(takewhile(lambda of: of[0].truth.count() <= most, zip(*every, strict=True)))
+    drawn = few if boundaries is not None else few[-1:]  # tiles are of the lowest of them
+    levels = [geounit_errors(of[0].geolevel, [(pair.truth, pair.estimate) for pair in of]) for of in drawn]
     return map_of(levels, boundaries, runs[0].product.counted)
 
 

@@ -14,7 +14,8 @@ from das_spark.evaluation import (
     present_comparison,
     spread,
 )
-from das_spark.report import csv_files, data_files, page, table_records
+from das_spark.report import csv_files, page, table_records
+from das_spark.report.data import data_files
 from das_spark.store import write_texts
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from das_spark.errors import BudgetError
 from das_spark.evaluation import SpineLevelRow, SpineReport, present_spine
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
-from das_spark.report import data_files, page
+from das_spark.report import page
+from das_spark.report.data import data_files
 from das_spark.spark.census import read_spine
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths

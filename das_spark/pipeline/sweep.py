@@ -36,7 +36,8 @@ from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.samples import sample_run
-from das_spark.report import csv_files, data_files, page
+from das_spark.report import csv_files, page
+from das_spark.report.data import data_files
 from das_spark.spark.session import require_safe_session, session
 from das_spark.store import (
     PublicManifest,

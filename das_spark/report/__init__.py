@@ -4,12 +4,12 @@ A function of another package turns numbers into a `Report`: sections of paragra
 `Figure`s (panels of curves, bars, whiskers, boxes, violins, guides and regions of a map, with axes, title and caption).
 The first screen has what was found in a sentence, three figures and a picture. `page` makes one self-contained HTML
 file of it, `print_report` prints it, `csv_files` and `table_records` give its tables to programs (`json_text` writes
-records with the facts around them), `data_files` all that its page shows; `markdown_text` makes what is read as plain
-text, and `markdown_page` a page of such a text. Each column says how people read it and which media have it, so that a
-table is written once. Only `figures` knows matplotlib, and only `html` the template.
+records with the facts around them); `markdown_text` makes what is read as plain text, and `markdown_page` a page of
+such a text. Each column says how people read it and which media have it, so that a table is written once. Only
+`figures` knows matplotlib, only `html` the template, and only `data`, which whoever writes the numbers of a page for
+other programs imports by itself, Arrow.
 """
 
-from das_spark.report.data import data_files
 from das_spark.report.figures import drawn
 from das_spark.report.files import csv_files, csv_text
 from das_spark.report.html import markdown_page, page
@@ -81,7 +81,6 @@ __all__ = [
     "Whiskers",
     "csv_files",
     "csv_text",
-    "data_files",
     "drawn",
     "duration",
     "json_text",

@@ -54,11 +54,11 @@ def own_code(spine: Spine) -> Column:
     """The code that a geounit has by itself, of rows with a column level; a column named geocode."""
     code: Column = F.col(GEOCODE)
     for name, span in spine.own_codes.items():
-        code = F.when(F.col("level") == name, _part(span)).otherwise(code)
+        code = F.when(F.col("level") == name, own_part(span)).otherwise(code)
     return code.alias(GEOCODE)
 
 
-def _part(span: tuple[int, int]) -> Column:
+def own_part(span: tuple[int, int]) -> Column:
     """One of the codes that a geocode is made of, without what fills it up."""
     begin, end = span
     return F.regexp_replace(F.substring(GEOCODE, begin + 1, end - begin), rf"[{PADDING}]+$", "")
@@ -71,7 +71,7 @@ def under_own_codes(tables: RunTables, spine: Spine) -> RunTables:
 
 def under_parts(tables: RunTables, spans: Sequence[tuple[int, int]]) -> RunTables:
     """The same of leaves under the codes that columns of microdata hold, one behind the other."""
-    return _under(tables, F.concat(*map(_part, spans)).alias(GEOCODE))
+    return _under(tables, F.concat(*map(own_part, spans)).alias(GEOCODE))
 
 
 def _under(tables: RunTables, code: Column) -> RunTables:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from fractions import Fraction
 
 import pyarrow.parquet as pq
@@ -22,8 +24,8 @@ from das_spark.report import (
     ReportTable,
     Span,
     Whiskers,
-    data_files,
 )
+from das_spark.report.data import data_files
 
 TABLE = ReportTable(
     "errors",
@@ -91,3 +93,8 @@ def test_restricted_files_say_so_in_their_names_and_in_every_row():
     files = data_files(Report("R", REPORT.sections, restricted="RESTRICTED: tells of people"))
     assert all(".restricted." in name for name in files)
     assert {row["classification"] for row in read(files, "errors.restricted")} == {"RESTRICTED"}
+
+
+def test_reports_alone_need_no_arrow():
+    code = "import sys, das_spark.report; assert 'pyarrow' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
