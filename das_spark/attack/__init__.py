@@ -1,0 +1,10 @@
+"""What somebody could learn of a person from what a run publishes, in numbers. RESTRICTED: it compares with the truth.
+
+Each attack has a baseline beside it, since agreement with the truth alone says nothing of a release: much is guessed
+rightly by those who have never seen it.
+
+- `reconstruction`: records of a geounit, from its published tables, by integer programs.
+- `linkage`: what somebody who knows a person's block and age takes from the microdata for that person's race.
+- `inference`: which of two records was counted, from the noisy answers, by the likelihood ratio.
+- `differencing`: the same from two runs of one dataset.
+"""

@@ -1,0 +1,35 @@
+"""How attacks are carried out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from das_spark.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class AttackSettings:
+    """How attacks are carried out.
+
+    Raises:
+        ConfigurationError: A probability is none, or there is nothing to draw.
+    """
+
+    blocks: int = 400  #: geounits of the lowest geolevel whose records are reconstructed; a sample where there are more
+    draws: int = 100_000  #: of the noise, under each of two records
+    level: float = 0.95  #: confidence of what the empirical curves of one run say together
+    swapped: Fraction = Fraction(1, 20)  #: share of the records that the baseline exchanges between geounits
+    seed: int = 0  #: of samples and baselines, which protect nothing; noise is never drawn from it
+    #: INSECURE: a text from which the keys of drawn noise follow, to repeat an attack; fresh keys where None.
+    test_key: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check numbers, before anything is read."""
+        if not 0 < self.level < 1:
+            raise ConfigurationError(f"level: lies between 0 and 1, is {self.level:g}", hint="0.95 is usual")
+        if not 0 <= self.swapped <= 1:
+            raise ConfigurationError(f"swapped: a share lies between 0 and 1, is {self.swapped}")
+        for name, number in (("blocks", self.blocks), ("draws", self.draws)):
+            if number < 1:
+                raise ConfigurationError(f"{name}: one at least, is {number}")
