@@ -8,3 +8,34 @@ rightly by those who have never seen it.
 - `inference`: which of two records was counted, from the noisy answers, by the likelihood ratio.
 - `differencing`: the same from two runs of one dataset.
 """
+
+from das_spark.attack.linkage import (
+    GROUPS,
+    SIZES,
+    TALLY,
+    LinkageFindings,
+    Records,
+    Target,
+    area_above,
+    link,
+    linkage_rows,
+)
+from das_spark.attack.report import AttackReport, present_attacks
+from das_spark.attack.settings import ATTACKS, LINKAGE, AttackSettings
+
+__all__ = [
+    "ATTACKS",
+    "GROUPS",
+    "LINKAGE",
+    "SIZES",
+    "TALLY",
+    "AttackReport",
+    "AttackSettings",
+    "LinkageFindings",
+    "Records",
+    "Target",
+    "area_above",
+    "link",
+    "linkage_rows",
+    "present_attacks",
+]

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from das_spark.errors import ConfigurationError
+
+LINKAGE: Final = "linkage"
+#: Attack -> what it does, in a line.
+ATTACKS: Final = {
+    LINKAGE: "link everybody with the microdata by place and age, and learn race",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,8 @@ class AttackSettings:
     level: float = 0.95  #: confidence of what the empirical curves of one run say together
     swapped: Fraction = Fraction(1, 20)  #: share of the records that the baseline exchanges between geounits
     seed: int = 0  #: of samples and baselines, which protect nothing; noise is never drawn from it
+    known: str = ""  #: query of what is known of persons whom linkage looks for; the usual one where empty
+    learned: str = ""  #: query of what is learned of them
     #: INSECURE: a text from which the keys of drawn noise follow, to repeat an attack; fresh keys where None.
     test_key: str | None = None
 

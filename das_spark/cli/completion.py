@@ -107,6 +107,14 @@ def tables(ctx: Context, _: str) -> Iterator[str]:
 
 
 @_quietly
+def attacks(_: Context, __: str) -> Iterable[str]:
+    """Attacks on a run."""
+    from das_spark.attack import ATTACKS  # noqa: PLC0415
+
+    return ATTACKS
+
+
+@_quietly
 def readers(_: Context, __: str) -> Iterable[str]:
     """Readers of inputs."""
     from das_spark.config import READER_NEEDS  # noqa: PLC0415

@@ -57,6 +57,7 @@ _OWN: Final = {
     "interval": ("intervals", "interval", "Estimates, standard errors and intervals of the truth."),
     "show": ("results", "show", "Show what a run did, or what of it is confidential."),
     "evaluate": ("evaluate", "evaluate", "Compare estimates with the confidential histograms."),
+    "attack": ("attack", "attack", "What somebody could learn of a person from what a run publishes."),
     "audit": ("audit", "audit", "Prove lower bounds on the privacy loss of a run file."),
     "list": ("catalogue", "list_registry", "List products, strategies, readers, writers, solvers, or the run files."),
     "product": ("product", "app", "Write, check and show products: what is counted, and how a budget is spent."),

@@ -27,7 +27,7 @@ from das_spark.pipeline.context import is_insecure
 from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
-from das_spark.privacy import PUBLISHED_DELTA, Framework, LedgerEntry, epsilon_cks
+from das_spark.privacy import PUBLISHED_DELTA, Framework, epsilon_cks
 from das_spark.report import page
 from das_spark.spark.coverage import IntervalsOf, interval_coverage
 from das_spark.spark.evaluate import Subject, evaluate_levels
@@ -215,15 +215,14 @@ def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Pa
     asked = _asked(spark, run.census, named, geography.reader, geography.path)
     levels, name = pairs(spark, run, truth), run.product.name
     report = evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
-    manifest = run.manifest
-    facts = facts_of_run(
-        run.plan,
-        manifest.run_id,
-        manifest.created,
-        str(manifest.versions.get("das_spark", "unknown")),
-        insecure=LedgerEntry.of(manifest.ledger).insecure,
-    )
-    return replace(report, coverage=_coverage(spark, run.plan, run.public, levels), facts=facts)
+    coverage = _coverage(spark, run.plan, run.public, levels)
+    return replace(report, coverage=coverage, facts=facts_of_finished(run))
+
+
+def facts_of_finished(run: FinishedRun) -> dict[str, str]:
+    """What reports say of a finished run below their titles."""
+    version = str(run.manifest.versions.get("das_spark", "unknown"))
+    return facts_of_run(run.plan, run.manifest.run_id, run.manifest.created, version, insecure=run.is_insecure)
 
 
 def facts_of_run(plan: RunPlan, run: str, created: str, version: str, *, insecure: bool) -> dict[str, str]:

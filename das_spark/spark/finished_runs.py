@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from das_spark.config import differing_settings, plan_from_config
 from das_spark.errors import InputError, OutputError
+from das_spark.privacy import LedgerEntry
 from das_spark.products import Product
 from das_spark.spark.census import census_histograms
 from das_spark.spark.compare import same_histograms
@@ -66,6 +67,11 @@ class FinishedRun:
     def census(self) -> Spine:
         """The geounits of the census that the run tells of."""
         return self.product.census(self.spine)
+
+    @property
+    def is_insecure(self) -> bool:
+        """Whether it was made under a test key."""
+        return LedgerEntry.of(self.manifest.ledger).insecure
 
     def measured(self) -> list[str]:
         """Every query that the run measured, with repetitions."""

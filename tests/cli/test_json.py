@@ -138,6 +138,10 @@ def test_intervals(printed, run, place):
 
 
 @pytest.mark.slow
+def test_attacks(printed, run):
+    assert printed("attack", run, "--only", "linkage")["linkage"]["rows"]
+
+
 def test_audits(printed):
     small = ["--runs", "4", "--draws", "50", "--stage", "measurement", "--test-key", "k"]
     assert printed("audit", QUICKSTART, *small)["convicts"] is False

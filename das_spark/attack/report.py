@@ -1,0 +1,91 @@
+"""What all attacks on a run found together, as data and as a page. RESTRICTED."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from das_spark.attack.linkage import UNIQUE, LinkageFindings, linkage_figure, present_linkage
+from das_spark.report import RESTRICTED, Figure, KeyFigure, Report, ReportSection
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AttackReport:
+    """What attacks on one run found; None stands for one that was not made.
+
+    Args:
+        run: Name of the run.
+        product: Name of its product.
+        facts: What the run is, below the title.
+        linkage: Persons linked with records.
+        left_out: Attack that was not made -> why, in a sentence.
+        notices: What must not be missed.
+        seconds: Wall time.
+    """
+
+    run: str
+    product: str
+    facts: Mapping[str, str]
+    linkage: LinkageFindings | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def to_json(self) -> str:
+        """The report as text; numbers that are none are null."""
+        content = {"schema_version": SCHEMA_VERSION, "restricted": True, **asdict(self)}
+        return json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON values
+    """The same as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def present_attacks(report: AttackReport) -> Report:
+    """What the terminal and the written page say of attacks on a run."""
+    verdicts = tuple(_verdicts(report))
+    left_out = tuple(f"{name}: {why}" for name, why in report.left_out.items())
+    return Report(
+        f"Attacks on {report.run} ({report.product})",
+        (
+            *(() if report.linkage is None else present_linkage(report.linkage)),
+            *((ReportSection("Left out", left_out),) if left_out else ()),
+        ),
+        restricted=RESTRICTED,
+        notices=report.notices,
+        facts=report.facts,
+        verdict=" ".join(verdicts) or "No attack was made.",
+        key_figures=tuple(_key_figures(report)),
+        picture=_picture(report),
+        notes=(f"{report.seconds:.0f} seconds.",),
+    )
+
+
+def _verdicts(report: AttackReport) -> Iterator[str]:
+    if report.linkage is not None:
+        yield report.linkage.verdict
+
+
+def _key_figures(report: AttackReport) -> Iterator[KeyFigure]:
+    if report.linkage is not None:
+        row = report.linkage.whole(UNIQUE)
+        if row.persons:
+            lift = (row.confirmed - row.best_guess) / row.persons
+            meaning = f"of unique persons whose {report.linkage.learned} a link with the microdata finds, above guesses"
+            yield KeyFigure(f"{100 * lift:+.1f}", "points", meaning)
+
+
+def _picture(report: AttackReport) -> Figure | None:
+    return None if report.linkage is None else linkage_figure(report.linkage)

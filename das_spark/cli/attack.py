@@ -1,0 +1,86 @@
+"""`attack`: what somebody could learn of a person from what a run publishes."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from das_spark.cli import completion
+from das_spark.cli.options import Data, Json, Run, console, print_found
+from das_spark.privacy import exact
+
+
+def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
+    run: Run,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="ATTACK",
+            help="One of them, such as linkage; may be repeated.",
+            autocompletion=completion.attacks,
+        ),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            "--truth",
+            metavar="RUN",
+            help="Take the confidential histograms of this run.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    known: Annotated[
+        str, typer.Option("--known", metavar="QUERY", help='Of linkage: what is known, such as "sex * age".')
+    ] = "",
+    learned: Annotated[str, typer.Option("--learn", metavar="QUERY", help="Of linkage: what is learned.")] = "",
+    blocks: Annotated[
+        int, typer.Option("--blocks", min=1, help="Geounits of the lowest geolevel that are reconstructed; a sample.")
+    ] = 400,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, help="Draws of the noise under each of two records.")
+    ] = 100_000,
+    level: Annotated[float, typer.Option("--level", help="Confidence of all findings on noise together.")] = 0.95,
+    swapped: Annotated[
+        str, typer.Option("--swapped", metavar="SHARE", help="Of records that the baseline of swapping exchanges.")
+    ] = "1/20",
+    seed: Annotated[int, typer.Option("--seed", help="Of samples and of the baseline of swapping.")] = 0,
+    test_key: Annotated[
+        str | None, typer.Option("--test-key", metavar="TEXT", help="INSECURE: keys from a text, to repeat draws.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write attack.json, attack.html and CSV files there.")
+    ] = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """What somebody could learn of a person from what a run publishes. RESTRICTED: it is compared with the truth.
+
+    Each attack has its baseline beside it: what is found without a record of the place or the person.
+
+    Example: das-spark attack runs/latest --out attack
+    """
+    if data is not None and out is None:
+        raise typer.BadParameter("--data goes with --out")
+    from das_spark.attack import ATTACKS, AttackSettings, present_attacks  # noqa: PLC0415 - needs statistics
+    from das_spark.pipeline.attack import attack_run, write_attacks  # noqa: PLC0415 - needs Spark's packages
+
+    settings = AttackSettings(
+        blocks=blocks,
+        draws=draws,
+        level=level,
+        swapped=exact(swapped, "--swapped"),
+        seed=seed,
+        known=known,
+        learned=learned,
+        test_key=test_key,
+    )
+    progress = (lambda _: None) if as_json else console(err=True).print
+    report = attack_run(run, settings, attacks=only or tuple(ATTACKS), truth=truth, progress=progress)
+    written = ""
+    if out is not None:
+        written = f"{out} (restricted): {', '.join(write_attacks(report, out, data))}"
+    print_found(report.to_json, partial(present_attacks, report), written, as_json=as_json)

@@ -1,0 +1,167 @@
+"""Linkage against an attacker who is played out: every way to link persons with records is tried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from das_spark.attack import GROUPS, SIZES, TALLY, LinkageFindings, Records, Target, area_above, link, linkage_rows
+from das_spark.attack.linkage import present_linkage
+from das_spark.errors import ConfigurationError, QueryError
+from das_spark.histogram import Attribute, Recode, Schema
+from das_spark.products import PRODUCTS
+
+SCHEMA = Schema(
+    "people",
+    (
+        Attribute("sex", ("f", "m")),
+        Attribute("race", ("a", "b", "c"), (Recode("some", (("a or b", (0, 1)),)),)),
+    ),
+)
+TARGET = Target.of(SCHEMA)
+PLACE = {name: place for place, name in enumerate(TALLY)}
+#: (geounit, sex, race) of a record.
+people = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=9)
+
+
+def records(of) -> Records:
+    """Records as arrays, those alike together."""
+    counted = sorted(Counter((place, 3 * sex + race) for place, sex, race in of).items())
+    columns = [[place for (place, _), _ in counted], [cell for (_, cell), _ in counted], [each for _, each in counted]]
+    return Records(*(np.array(column, dtype=np.int64) for column in columns))
+
+
+def whole(found, group, name) -> float:
+    return found[group][:, PLACE[name]].sum()
+
+
+def played(truth, released) -> tuple[Fraction, Fraction]:
+    """Expected links and right links, over all ways to link persons and records of the same geounit and sex."""
+    links = right = Fraction(0)
+    for key in {(place, sex) for place, sex, _ in truth}:
+        mine = [race for place, sex, race in truth if (place, sex) == key]
+        theirs = [race for place, sex, race in released if (place, sex) == key]
+        shorter, longer = sorted([mine, theirs], key=len)
+        ways = list(permutations(longer, len(shorter)))
+        links += len(shorter)
+        right += Fraction(sum(a == b for way in ways for a, b in zip(shorter, way, strict=True)), len(ways))
+    return links, right
+
+
+def most_frequent(values, otherwise):
+    counts = Counter(values)
+    return min((-count, value) for value, count in counts.items())[1] if counts else otherwise
+
+
+@given(people, people, people)
+def test_expected_links_are_those_of_all_ways_to_link(truth, released, area):
+    found = link(records(truth), records(released), records([(0, *rest) for _, *rest in area]), TARGET)
+    links, right = played(truth, released)
+    assert whole(found, "everybody", "persons") == len(truth)
+    assert whole(found, "everybody", "linked") == pytest.approx(float(links))
+    assert whole(found, "everybody", "confirmed") == pytest.approx(float(right))
+    assert whole(found, "everybody", "before") == pytest.approx(float(played(truth, truth)[1]))
+
+
+@given(people, people, people)
+def test_claims_and_guesses_are_those_of_each_person(truth, released, area):
+    found = link(records(truth), records(released), records([(0, *rest) for _, *rest in area]), TARGET)
+    sums = {group: Counter() for group in GROUPS}
+    for place, sex, race in truth:
+        around = [each for _, other, each in area if other == sex]
+        guess = most_frequent(around, most_frequent([each for _, _, each in area], None))
+        claim = most_frequent([each for where, other, each in released if (where, other) == (place, sex)], guess)
+        before = most_frequent([each for where, other, each in truth if (where, other) == (place, sex)], None)
+        row = {
+            "claimed": claim == race,
+            "claimed_before": before == race,
+            "guessed": guess == race,
+            "drawn": Fraction(around.count(race), max(len(around), 1)),
+        }
+        modal = most_frequent([each for where, _, each in truth if where == place], None)
+        groups = {"everybody": True, "nonmodal": race != modal, "unique": truth.count((place, sex, race)) == 1}
+        for group in (name for name, is_in in groups.items() if is_in):
+            sums[group].update(row)
+    for group, row in sums.items():
+        for name, value in row.items():
+            assert whole(found, group, name) == pytest.approx(float(value)), (group, name)
+
+
+def test_confidential_records_give_what_they_would_have_given_before():
+    truth = [(0, 0, 0), (0, 0, 1), (0, 1, 2), (1, 0, 2), (1, 0, 2)]
+    found = link(records(truth), records(truth), records([(0, 0, 1)]), TARGET)
+    for group in GROUPS:
+        assert whole(found, group, "confirmed") == whole(found, group, "before")
+        assert whole(found, group, "claimed") == whole(found, group, "claimed_before")
+
+
+def test_nobody_is_linked_where_nothing_was_released():
+    truth, nothing = records([(0, 0, 0), (1, 1, 1)]), records([])
+    found = link(truth, nothing, nothing, TARGET)
+    assert whole(found, "everybody", "linked") == 0
+    assert whole(found, "everybody", "confirmed") == 0
+    assert whole(found, "everybody", "drawn") == 0
+
+
+def test_records_that_say_nothing_of_their_geounit_add_nothing_to_guesses():
+    """Records are drawn anew from the area: over many geounits links are right as often as guesses by drawing."""
+    numbers = np.random.default_rng(5)
+    rate = np.array([0.6, 0.3, 0.1])
+    truth, released = (
+        [(place, 0, int(race)) for place in range(2000) for race in numbers.choice(3, size=6, p=rate)] for _ in range(2)
+    )
+    found = link(records(truth), records(released), records([(0, *rest) for _, *rest in released]), TARGET)
+    confirmed, drawn, persons = (whole(found, "everybody", name) for name in ("confirmed", "drawn", "persons"))
+    error = np.sqrt(0.25 / persons)
+    assert abs(confirmed - drawn) / persons < 4 * error  # wrong once in 10,000 times, were numbers others
+    before = whole(found, "everybody", "before")
+    assert (before - drawn) / persons > 10 * error, "the records themselves do tell"
+
+
+def test_geounits_are_told_apart_by_their_true_population():
+    truth = [(0, 0, 0)] * 9 + [(1, 1, 1)] * 10 + [(2, 0, 2)] * 1000
+    found = link(records(truth), records([]), records([]), TARGET)
+    assert found["everybody"][:, PLACE["persons"]].tolist() == [9, 10, 0, 0, 0, 0, 1000]
+    rows = linkage_rows("everybody", found["everybody"])
+    assert [(row.least, row.most, row.persons) for row in rows] == [(1, 9, 9), (10, 49, 10), (1000, None, 1000)]
+    assert len(found["everybody"]) == len(SIZES) + 1
+
+
+def test_what_is_known_and_learned():
+    assert [(each.known.name, each.learned.name) for each in (TARGET,)] == [("sex", "race")]
+    dhc = Target.of(PRODUCTS["dhc_2020_person"].schema)
+    assert (dhc.known.name, dhc.learned.name) == ("sex * age", "hispanic * cenrace")
+    other = Target.of(SCHEMA, known="total", learned="sex")
+    assert (other.known.rows, other.learned.rows) == (1, 2)
+    with pytest.raises(ConfigurationError, match="neither origin nor race"):
+        Target.of(PRODUCTS["pl94_2020_unit"].schema)
+    with pytest.raises(ConfigurationError, match="leaves out"):
+        Target.of(SCHEMA, learned="some")
+    with pytest.raises(QueryError, match="gender"):
+        Target.of(SCHEMA, known="gender")
+
+
+def test_the_area_is_two_geolevels_above_the_lowest():
+    assert area_above(("US", "State", "County", "Tract", "Block_Group", "Block")) == "Tract"
+    assert area_above(("State", "County")) == "State"
+    assert area_above(("US",)) == "US"
+
+
+def test_what_people_read_of_it():
+    truth = [(0, 0, 0), (0, 1, 1), (1, 0, 2)]
+    sums = link(records(truth), records(truth), records([(0, 0, 0)]), TARGET)
+    rows = tuple(row for group, values in sums.items() for row in linkage_rows(group, values))
+    found = LinkageFindings("sex", "race", "Block", "Tract", rows)
+    assert found.whole("unique").persons == 3
+    assert found.verdict.startswith("Linkage finds race of 100.0% of unique persons; guesses find 33.3%")
+    (section,) = present_linkage(found)
+    (table,) = [block for block in section.blocks if hasattr(block, "rows")]
+    everybody = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
+    assert everybody["links_add"] == pytest.approx(2 / 3)
+    assert LinkageFindings("sex", "race", "Block", "Tract", ()).verdict == "Linkage: nobody is unique."

@@ -1,0 +1,104 @@
+"""Attacks on a finished run, by the command line; each attack's own tests lie with its package."""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.dataset as ds
+import pytest
+
+from das_spark.attack import ATTACKS, AttackSettings, Records, Target, area_above, link, present_attacks
+from das_spark.cli.main import main
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.pipeline.attack import attack_run
+from das_spark.spark.finished_runs import FinishedRun
+
+pytestmark = [pytest.mark.spark]
+
+
+@pytest.fixture(scope="module")
+def run(measured):
+    return measured.layout("whole").folder
+
+
+@pytest.fixture(scope="module")
+def found(run):
+    return attack_run(run, AttackSettings(), attacks=["linkage"])
+
+
+def histograms(folder) -> dict[str, tuple[list[int], list[int]]]:
+    rows = ds.dataset(folder).to_table(columns=["geocode", "cells", "counts"]).to_pylist()
+    return {row["geocode"]: (row["cells"], row["counts"]) for row in rows}
+
+
+def flat(of, geocodes) -> Records:
+    """Histograms of some geounits, numbered in their order."""
+    rows = [
+        (place, cell, count)
+        for place, code in enumerate(geocodes)
+        for cell, count in zip(*of.get(code, ((), ())), strict=True)
+    ]
+    return Records(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+
+
+def test_spark_sums_up_what_each_area_gives(measured, run, found):
+    """Area by area, from the files themselves."""
+    layout, finished = measured.layout("whole"), FinishedRun.at(run)
+    names, target = finished.census.names, Target.of(finished.product.schema)
+    area, leaf = area_above(names), names[-1]
+    length = finished.census.level(area).length
+    truth = histograms(layout.restricted.level("histograms", leaf))
+    released = histograms(layout.public.level("estimates", leaf))
+    around = histograms(layout.public.level("estimates", area))
+    sums = 0
+    for code in around:
+        inside = sorted(each for each in truth if not length or each.startswith(code))
+        parts = [flat(truth, inside), flat(released, inside), flat(around, [code])]
+        sums = sums + link(*parts, target)["everybody"].sum(axis=0)
+    row = found.linkage.whole("everybody")
+    expected = [row.persons, row.linked, row.confirmed, row.before, row.claimed, row.claimed_before]
+    assert [*expected, row.guessed, row.drawn] == pytest.approx(sums.tolist())
+    assert row.persons == sum(sum(counts) for _, counts in truth.values())
+
+
+def test_the_command_writes_json_csv_and_a_page_for_their_owner_alone(run, found, tmp_path, capsys):
+    out = tmp_path / "attack"
+    assert main(["attack", str(run), "--only", "linkage", "--out", str(out), "--data", str(tmp_path / "data")]) == 0
+    printed = capsys.readouterr().out
+    assert "RESTRICTED" in printed
+    assert found.linkage.verdict in " ".join(printed.split())
+    content = json.loads((out / "attack.json").read_text(encoding="utf-8"))
+    assert content["linkage"] == json.loads(found.to_json())["linkage"]
+    assert content["restricted"]
+    with (out / "linkage.restricted.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["classification"] for row in rows} == {"RESTRICTED"}
+    assert "Links, claims and guesses" in (out / "attack.html").read_text(encoding="utf-8")
+    for place in (out, *out.iterdir(), tmp_path / "data"):
+        assert not stat.S_IMODE(place.stat().st_mode) & 0o077
+    assert (tmp_path / "data" / "linkage.restricted.csv").is_file()
+
+
+def test_a_wrong_name_of_an_attack_is_said_before_anything_is_read(tmp_path):
+    with pytest.raises(ConfigurationError, match="linkige"):
+        attack_run(tmp_path, AttackSettings(), attacks=["linkige"])
+    with pytest.raises(ConfigurationError):
+        attack_run(tmp_path, AttackSettings(), attacks=[])
+    with pytest.raises(OutputError):
+        attack_run(tmp_path, AttackSettings(), attacks=list(ATTACKS))
+
+
+def test_what_is_known_and_learned_can_be_said(run):
+    found = attack_run(run, AttackSettings(known="total", learned="hispanic"), attacks=["linkage"]).linkage
+    assert (found.known, found.learned) == ("total", "hispanic")
+
+
+def test_a_report_without_any_attack_says_so(found):
+    nothing = replace(found, linkage=None, left_out={"linkage": "nobody"})
+    report = present_attacks(nothing)
+    assert report.verdict == "No attack was made."
+    assert report.sections[-1].blocks == ("linkage: nobody",)
