@@ -39,6 +39,7 @@ from das_spark.privacy.mechanisms import (
 )
 from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample, sample_groups
 from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement
+from das_spark.privacy.trade_off import TradeOffCurve
 
 __all__ = [
     "POWERS",
@@ -67,6 +68,7 @@ __all__ = [
     "RunKey",
     "StatementFacts",
     "StreamDomain",
+    "TradeOffCurve",
     "attribute_losses",
     "compose",
     "compose_exactly",

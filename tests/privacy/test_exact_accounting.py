@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -26,6 +27,7 @@ from das_spark.privacy import (
     Framework,
     LevelBudget,
     QueryShare,
+    TradeOffCurve,
     compose_exactly,
     compositions_of,
     epsilon_cks,
@@ -52,6 +54,10 @@ def production(run: str) -> Budget:
         for name, level in record["levels"].items()
     )
     return Budget(Framework.ZCDP, exact(record["rho"], "rho"), levels)
+
+
+def run_file(name: str) -> Budget:
+    return load_plan(CONF / f"{name}.toml", files=False).budget
 
 
 def gaussians(*given: tuple[Fraction | int, int]) -> ExactComposition:
@@ -138,7 +144,7 @@ def test_the_redistricting_releases_cost_what_another_method_has_found(runs, eps
     [(("person",), Fraction(24811, 5000), 24.45649), (("household", "unit"), Fraction(15401, 2000), 32.07198)],
 )
 def test_the_dhc_releases_cost_what_another_method_has_found(products, rho, epsilon):
-    budgets = [load_plan(CONF / f"dhc_2020_{each}.toml", files=False).budget for each in products]
+    budgets = [run_file(f"dhc_2020_{each}") for each in products]
     assert sum(each.total for each in budgets) == rho
     found = compose_exactly(budgets).epsilon(PUBLISHED_DELTA)
     assert found.low - 5e-6 <= epsilon <= found.high + 5e-6
@@ -155,7 +161,7 @@ def test_the_dhc_releases_cost_what_another_method_has_found(products, rho, epsi
 )
 def test_deltas_of_dhc_persons_agree_with_the_published_ones(epsilon, delta):
     # Su, Su, Wang (arXiv 2606.29835): 50 digits, over the production's own spine.
-    found = compose_exactly([load_plan(CONF / "dhc_2020_person.toml", files=False).budget]).delta(epsilon)
+    found = compose_exactly([run_file("dhc_2020_person")]).delta(epsilon)
     assert found.low * (1 - 1e-9) <= delta <= found.high * (1 + 1e-9)
     assert found.high - found.low < 2e-4 * delta
 
@@ -338,9 +344,92 @@ def test_trade_offs_enclose_those_of_every_threshold():
     for alpha in (1e-3, 0.05, 0.3, 0.9):
         found = many.type_two_error(alpha)
         assert found.low <= normal.cdf(normal.inv_cdf(1 - alpha) - 1) <= found.high
-        assert found.high - found.low < 0.05
+        assert found.high - found.low < 0.002
     assert many.type_two_error(0.0).high == 1.0
     assert many.type_two_error(1.0).high == 0.0
+
+
+def most_powerful(composition: ExactComposition, alphas: Sequence[float]) -> list[tuple[float, float]]:
+    """Least type II error and its complement at type I errors, by Neyman and Pearson, from every outcome."""
+    with mpmath.workdps(40):
+        ordered = sorted(outcomes_of(composition).items(), reverse=True)  # rejects where the loss is greatest
+        found = []
+        for alpha in alphas:
+            left, power = mpmath.mpf(alpha), mpmath.mpf(0)
+            for loss, p in ordered:
+                false = p * mpmath.exp(-mpmath.mpf(loss.numerator) / loss.denominator)
+                part = min(mpmath.mpf(1), left / false)
+                left, power = left - part * false, power + part * p
+                if part < 1:
+                    break
+            found.append((float(1 - power), float(power)))
+        return found
+
+
+#: So few answers that the integral ends late: bounds hold, and are wide at the ends of the curve.
+COARSE = [SMALL[2], SMALL[6], SMALL[7], laplaces((2, 1)), gaussians((Fraction(3, 10), 2))]
+
+
+@pytest.mark.parametrize("composition", [*SMALL, *COARSE[3:]])
+def test_trade_offs_are_those_of_the_most_powerful_test(composition):
+    alphas = np.array([1e-7, 1e-5, 1e-3, 0.01, 0.05, 0.3, 0.7, 0.9])
+    low, high = composition.trade_off(alphas)
+    for (beta, power), least, most in zip(most_powerful(composition, alphas), low, high, strict=True):
+        assert least <= beta * (1 + 1e-9)
+        assert beta <= most * (1 + 1e-9) + 1e-15  # the sums leave out what is rarer than 1e-30
+        if composition not in COARSE:
+            assert most - least <= 0.02 * beta + 1e-9
+            assert most - least <= 0.02 * power + 1e-9
+        elif composition is not COARSE[0]:
+            assert most - least < 0.01
+    assert (low <= high).all()
+    assert (np.diff(composition.trade_off(np.linspace(0, 1, 50))[1]) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("runs", [("persons_us",), ("units_us",), ("persons_us", "units_us"), "dhc"])
+def test_trade_offs_of_the_releases_are_close_and_those_of_continuous_noise(runs):
+    budgets = [production(run) for run in runs] if runs != "dhc" else [run_file("dhc_2020_person")]
+    composed = compose_exactly(budgets)
+    alphas = np.array([1e-8, 1e-6, 1e-4, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 0.9])
+    low, high = composed.trade_off(alphas)
+    mu = mpmath.sqrt(2 * mpmath.mpf(float(sum((each.total for each in budgets), Fraction(0)))))
+    for alpha, least, most in zip(alphas, low, high, strict=True):
+        z = mpmath.findroot(lambda each, alpha=alpha: mpmath.log(mpmath.ncdf(-each) / alpha), 2.0)
+        beta, power = float(mpmath.ncdf(z - mu)), float(mpmath.ncdf(mu - z))
+        assert least <= beta * (1 + 1e-9)
+        assert beta <= most * (1 + 1e-9)
+        assert most - least < 0.01 * beta, alpha
+        assert most - least < 0.01 * power, alpha
+
+
+def test_trade_offs_keep_the_shape_of_their_grid_and_their_ends():
+    composed = compose_exactly([production("persons_us")])
+    grid = np.linspace(0, 1, 12).reshape(3, 4)
+    low, high = composed.trade_off(grid)
+    assert low.shape == high.shape == grid.shape
+    assert (high[0, 0], high[-1, -1]) == (1.0, 0.0)
+    assert low[0, 0] > 1 - 1e-11
+    assert low[1, 2] == composed.type_two_error(grid[1, 2]).low
+    none = ExactComposition(()).trade_off(grid)
+    assert (none[0] == 1 - grid).all()
+    assert (none[1] == 1 - grid).all()
+    # Enormous and minute expenses: bounds, if not close ones.
+    assert gaussians((Fraction(1, 10), 2000)).trade_off(grid)[1].max() <= 1.0
+    tiny = gaussians((10**12, 2)).trade_off(grid)
+    assert (tiny[0] >= 1 - grid - 1e-5).all()
+
+
+def test_a_polygon_of_few_points_bounds_every_trade_off_between_them():
+    # Delta of one binary answer, of which exp(1) is the greatest ratio: max(0, p - exp(epsilon) (1 - p)).
+    p = math.e / (1 + math.e)
+    for epsilons in ([0.0, 0.4, 0.8, 1.1], [0.0, 0.45, 0.95, 1.3, 2.0], [0.3, 0.6, 0.7, 1.2]):
+        deltas = np.maximum(0.0, p - np.exp(epsilons) * (1 - p))
+        curve = TradeOffCurve(np.array(epsilons), deltas, deltas)
+        alphas = np.linspace(0, 1, 101)
+        low, high = curve.bounds(alphas)
+        truth = np.maximum(1 - math.e * alphas, (1 - alphas) / math.e)
+        assert (low <= truth + 1e-12).all()
+        assert (truth <= high + 1e-12).all()
 
 
 @pytest.mark.parametrize("power", [0.5, 0.01, 1e-4])
