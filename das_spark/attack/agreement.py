@@ -1,0 +1,138 @@
+"""How many records of a geounit some other records agree with: exactly, and within one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import maximum_flow
+
+from das_spark.attack.guess import modal_cell
+from das_spark.histogram import Histogram
+
+if TYPE_CHECKING:
+    from das_spark.histogram import Schema
+
+_AGE: Final = "age"
+#: An attribute of that name with fewer levels has bands of several years.
+_FEWEST_YEARS: Final = 80
+#: Groups of the true records of a geounit, in order: all of them; those that are not in its modal cell; not in the
+#: modal cell of the area near by, such as the tract; and those that are alone in their cell of the geounit.
+GROUPS: Final = ("all", "nonmodal", "nonmodal near", "unique")
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """When two records agree within one.
+
+    They differ in age by at most one year and in nothing else, where the schema has single years of age; elsewhere they
+    differ in at most one attribute.
+
+    Attributes:
+        shape: Levels of each attribute.
+        age: The attribute of single years; None where there is none.
+    """
+
+    shape: tuple[int, ...]
+    age: int | None
+
+    @classmethod
+    def of(cls, schema: Schema) -> Nearness:
+        """The rule of a schema: years of age are an attribute called age with at least 80 levels."""
+        years = (at for at, each in enumerate(schema.attributes) if each.name == _AGE and each.size >= _FEWEST_YEARS)
+        return cls(schema.shape, next(years, None))
+
+    @property
+    def words(self) -> str:
+        """What it asks for."""
+        return "all attributes but one" if self.age is None else "age within one year, all else"
+
+    def pairs(
+        self, one: NDArray[np.integer[Any]], other: NDArray[np.integer[Any]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which cells agree within one.
+
+        Args:
+            one: Cells, each once, (n,).
+            other: Cells, each once, (m,).
+
+        Returns:
+            Places in `one` and in `other` of the pairs that do, each pair once.
+        """
+        strides = np.concatenate([np.cumprod(self.shape[::-1])[-2::-1], [1]]).astype(np.int64)
+        mine, yours = np.asarray(one, dtype=np.int64), np.asarray(other, dtype=np.int64)
+        if self.age is not None:
+            years, stride = self.shape[self.age], int(strides[self.age])
+            age = mine // stride % years
+            steps = [(np.flatnonzero((age + step >= 0) & (age + step < years)), step * stride) for step in (-1, 0, 1)]
+            found = [_equal(mine[kept] + shift, yours, kept) for kept, shift in steps]
+        else:
+            found = [_equal(mine, yours, np.arange(len(mine)))]
+            for size, stride in zip(self.shape, strides.tolist(), strict=True):
+                own, others = ((cells // stride % size, cells) for cells in (mine, yours))
+                at, to = _equal(own[1] - own[0] * stride, others[1] - others[0] * stride, np.arange(len(mine)))
+                differing = mine[at] != yours[to]  # the same cells are one pair, and not one for each attribute
+                found.append((at[differing], to[differing]))
+        at, to = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return at, to
+
+
+def _equal(
+    keys: NDArray[np.int64], others: NDArray[np.int64], place: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of equal keys: the places of the first ones, and the numbers of the others."""
+    order = np.argsort(others, kind="stable")
+    first, last = (np.searchsorted(others[order], keys, side=side) for side in ("left", "right"))
+    length = last - first
+    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    return np.repeat(place, length), order[np.repeat(first, length) + within]
+
+
+def exactly(truth: Histogram, other: Histogram) -> int:
+    """Records of the truth that others agree with exactly: the smaller count of every cell."""
+    _, mine, yours = np.intersect1d(truth.cells, other.cells, assume_unique=True, return_indices=True)
+    return int(np.minimum(truth.counts[mine], other.counts[yours]).sum())
+
+
+def within_one(truth: Histogram, other: Histogram, near: Nearness) -> int:
+    """The most records of the truth that can each be given an own record that agrees with it within one.
+
+    The largest flow from the cells of the truth, by their counts, to those of the others, which takes theirs.
+    """
+    if not truth.total or not other.total:
+        return 0
+    if (least := exactly(truth, other)) == min(truth.total, other.total):
+        return least
+    at, to = near.pairs(truth.cells, other.cells)
+    source, sink = 0, 1 + len(truth.cells) + len(other.cells)
+    mine, yours = 1 + np.arange(len(truth.cells)), 1 + len(truth.cells) + np.arange(len(other.cells))
+    rows = np.concatenate([np.full(len(mine), source), 1 + at, yours])
+    columns = np.concatenate([mine, yours[to], np.full(len(yours), sink)])
+    capacity = np.concatenate([truth.counts, np.minimum(truth.counts[at], other.counts[to]), other.counts])
+    shape = (sink + 1, sink + 1)
+    network = sparse.csr_array((capacity.astype(np.int32), (rows, columns)), shape=shape)
+    return int(maximum_flow(network, source, sink).flow_value)
+
+
+def groups_of(truth: Histogram, near: Histogram) -> dict[str, Histogram]:
+    """The groups of the records of a geounit.
+
+    Args:
+        truth: Its records.
+        near: The true records of the area near by.
+
+    Returns:
+        By the names of `GROUPS`, in order.
+    """
+    own, nearby = modal_cell(truth), modal_cell(near)
+    chosen = (
+        np.ones(len(truth.cells), dtype=np.bool_),
+        truth.cells != own,
+        truth.cells != nearby,
+        truth.counts == 1,
+    )
+    parts = (Histogram(truth.size, truth.cells[each], truth.counts[each]) for each in chosen)
+    return dict(zip(GROUPS, parts, strict=True))
