@@ -11,29 +11,28 @@ rightly by those who have never seen it.
 
 from das_spark.attack.linkage import (
     GROUPS,
-    SIZES,
     TALLY,
     LinkageFindings,
+    LinkedAttributes,
     Records,
-    Target,
     area_above,
     link,
     linkage_rows,
 )
 from das_spark.attack.report import AttackReport, present_attacks
-from das_spark.attack.settings import ATTACKS, LINKAGE, AttackSettings
+from das_spark.attack.settings import ATTACKS, LINKAGE, RECONSTRUCTION, AttackSettings
 
 __all__ = [
     "ATTACKS",
     "GROUPS",
     "LINKAGE",
-    "SIZES",
+    "RECONSTRUCTION",
     "TALLY",
     "AttackReport",
     "AttackSettings",
     "LinkageFindings",
+    "LinkedAttributes",
     "Records",
-    "Target",
     "area_above",
     "link",
     "linkage_rows",

@@ -24,15 +24,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from das_spark.attack.sizes import SIZES, size_names, size_of
 from das_spark.errors import ConfigurationError
 from das_spark.evaluation import demographic_groups
 from das_spark.histogram import SEPARATOR
-from das_spark.report import Axis, Bars, Figure, Panel, ReportColumn, ReportSection, ReportTable
+from das_spark.report import Axis, Bars, Figure, Panel, ReportColumn, ReportSection, ReportTable, percent
 
 if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
@@ -43,7 +45,9 @@ Floats = NDArray[np.float64]
 #: Attributes that lists of persons have beside an address, as products call them.
 _KNOWN: Final = ("sex", "age", "votingage", "age18plus", "hhsex", "hhage")
 #: Persons that figures are of.
-EVERYBODY: Final = "everybody"
+#: The class of geounits of every size.
+EVERY_SIZE: Final = "all"
+EVERYBODY: Final = "all"
 NONMODAL: Final = "nonmodal"
 UNIQUE: Final = "unique"
 GROUPS: Final = {
@@ -51,12 +55,10 @@ GROUPS: Final = {
     NONMODAL: "persons who do not have the most frequent value of the learned attributes in their geounit",
     UNIQUE: "persons whom no other in their geounit is like in known and learned attributes",
 }
-#: Largest population of the classes of geounits, those of the published reconstructions of 2010.
-SIZES: Final = (9, 49, 99, 249, 499, 999)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LinkedAttributes:
     """What the attacker knows of everybody, and what he wants to learn.
 
     Args:
@@ -68,7 +70,7 @@ class Target:
     learned: Query
 
     @classmethod
-    def of(cls, schema: Schema, known: str = "", learned: str = "") -> Target:
+    def of(cls, schema: Schema, known: str = "", learned: str = "") -> LinkedAttributes:
         """What a list of persons has, and origin and race; or other queries.
 
         Args:
@@ -112,7 +114,7 @@ class Records:
 
 
 #: Columns of the tallies of linkage, which are sums over persons.
-TALLY: Final = ("persons", "linked", "confirmed", "before", "claimed", "claimed_before", "guessed", "drawn")
+TALLY: Final = ("persons", "linked", "confirmed", "before", "swapped", "claimed", "claimed_before", "guessed", "drawn")
 
 
 def area_above(geolevels: Sequence[str]) -> str:
@@ -124,23 +126,27 @@ def area_above(geolevels: Sequence[str]) -> str:
     return geolevels[max(0, len(geolevels) - 3)]
 
 
-def link(truth: Records, released: Records, area: Records, target: Target) -> dict[str, Floats]:
+def link(
+    truth: Records, released: Records, swapped: Records, area: Records, attributes: LinkedAttributes
+) -> dict[str, Floats]:
     """Link the persons of the geounits of one area with the released records there, in expectation.
 
     Args:
         truth: Confidential records.
         released: Published ones, of the same geounits.
+        swapped: Confidential ones after some were exchanged between geounits, as the baseline of swapping does.
         area: Published ones of the area, all of them with geounit 0.
-        target: What is known and learned.
+        attributes: What is known and learned.
 
     Returns:
         For each of `GROUPS` an array (classes of `SIZES`, columns of `TALLY`): persons; links; right links, (T-1); the
-        same were the confidential records published; right claims by released and by confidential records; right
-        guesses of the most frequent value in the area, and of one that is drawn there.
+        same were the confidential records published, and after swapping; right claims by released and by confidential
+        records; right guesses of the most frequent value in the area, and of one that is drawn there.
     """
-    true, other, around = _Keyed(truth, target), _Keyed(released, target), _Keyed(area, target)
+    true, other, around = (_Keyed(records, attributes) for records in (truth, released, area))
+    exchanged = _Keyed(swapped, attributes)
     key, learned, count = true.key, true.learned, true.count
-    geounit, known = np.divmod(key, target.known.rows)
+    geounit, known = np.divmod(key, attributes.known.rows)
     persons, records = true.totals(key), other.totals(key)
     guess = around.modal(known)
     # Where nobody in the area is known to be like that, the guess is that of everybody there.
@@ -154,6 +160,7 @@ def link(truth: Records, released: Records, area: Records, target: Target) -> di
             count * np.minimum(persons, records) / persons,
             count * other.counts(key, learned) / np.maximum(persons, records),
             count * count / persons,
+            count * exchanged.counts(key, learned) / np.maximum(persons, exchanged.totals(key)),
             count * (claim == learned),
             count * (true.modal(key) == learned),
             count * (guess == learned),
@@ -167,10 +174,10 @@ def link(truth: Records, released: Records, area: Records, target: Target) -> di
         NONMODAL: learned != by_geounit.modal(geounit),
         UNIQUE: count == 1,
     }
-    size = np.searchsorted(SIZES, by_geounit.totals(geounit))
+    size = size_of(by_geounit.totals(geounit))
     found = {}
     for name, kept in chosen.items():
-        sums = np.zeros((len(SIZES) + 1, len(TALLY)))
+        sums = np.zeros((len(SIZES), len(TALLY)))
         np.add.at(sums, size[kept], columns[kept])
         found[name] = sums
     return found
@@ -211,10 +218,10 @@ class _Counted:
 class _Keyed(_Counted):
     """Records counted by geounit with known attributes, and learned value."""
 
-    def __init__(self, records: Records, target: Target) -> None:
-        self._known = target.known.rows
-        key = records.geounit * self._known + target.known.row_of(records.cells)
-        super().__init__(key, target.learned.row_of(records.cells), records.counts, target.learned.rows)
+    def __init__(self, records: Records, attributes: LinkedAttributes) -> None:
+        self._known = attributes.known.rows
+        key = records.geounit * self._known + attributes.known.row_of(records.cells)
+        super().__init__(key, attributes.learned.row_of(records.cells), records.counts, attributes.learned.rows)
 
     def by_geounit(self) -> _Counted:
         """The same by geounit alone."""
@@ -235,12 +242,12 @@ class LinkageRow:
 
     Args:
         group: One of `GROUPS`.
-        least: Fewest persons of the geounits.
-        most: Most; None for the largest class.
+        size: Class of the geounits, a name in `size_names`; "all" for geounits of any size.
         persons: How many they are.
         linked: Expected links with released records.
         confirmed: Expected right ones.
         before: Expected right ones, were the confidential records published.
+        swapped: Expected right ones, were they published after swapping.
         claimed: Right claims of the most frequent value in released records.
         claimed_before: The same by confidential records.
         guessed: Right guesses of the most frequent value in the area.
@@ -248,12 +255,12 @@ class LinkageRow:
     """
 
     group: str
-    least: int
-    most: int | None
+    size: str
     persons: int
     linked: float
     confirmed: float
     before: float
+    swapped: float
     claimed: int
     claimed_before: int
     guessed: int
@@ -273,6 +280,7 @@ class LinkageFindings:
         known: Query of what is known.
         learned: Query of what is learned.
         geolevel: The lowest, whose geounits are known.
+        exchanged: Share of the records that the baseline of swapping exchanges, at most.
         area: Geolevel from whose published records values are guessed.
         rows: By group and class of population.
     """
@@ -280,6 +288,7 @@ class LinkageFindings:
     known: str
     learned: str
     geolevel: str
+    exchanged: Fraction
     area: str
     rows: tuple[LinkageRow, ...]
 
@@ -287,7 +296,7 @@ class LinkageFindings:
         """A group in geounits of all classes together."""
         rows = [row for row in self.rows if row.group == group]
         sums = {name: sum(getattr(row, name) for row in rows) for name in TALLY}
-        return LinkageRow(group, 1, None, **sums)
+        return LinkageRow(group, EVERY_SIZE, **sums)
 
     @property
     def verdict(self) -> str:
@@ -304,11 +313,9 @@ class LinkageFindings:
 
 def linkage_rows(group: str, sums: Floats) -> tuple[LinkageRow, ...]:
     """The rows of a group, from its sums as `link` has them."""
-    ends: Sequence[int | None] = (*SIZES, None)
-    least = (1, *(each + 1 for each in SIZES))
     return tuple(
-        LinkageRow(group, low, high, **{name: _number(name, each) for name, each in zip(TALLY, row, strict=True)})
-        for low, high, row in zip(least, ends, sums.tolist(), strict=True)
+        LinkageRow(group, size, **{name: _number(name, each) for name, each in zip(TALLY, row, strict=True)})
+        for size, row in zip(size_names(), sums.tolist(), strict=True)
         if row[0]
     )
 
@@ -323,6 +330,8 @@ _MEANING: Final = (
     " claims for each the value that is most frequent among these records. A guess takes the most frequent value among"
     " published records of the same {known} in the {area}, or draws one of them; the better one counts. What a release"
     " gives away of persons is what it adds to guesses: agreement that guesses have, too, is no loss of privacy."
+    " After swapping, up to {exchanged} of the confidential records have changed places within the geounit above, rare"
+    " ones first."
 )
 _FORM: Final = ".1%"
 
@@ -330,7 +339,7 @@ _FORM: Final = ".1%"
 def present_linkage(found: LinkageFindings) -> tuple[ReportSection, ...]:
     """What people read of linkage."""
     words = {"known": found.known, "learned": found.learned, "geolevel": found.geolevel, "area": found.area}
-    meaning = _MEANING.format(**words)
+    meaning = _MEANING.format(**words, exchanged=percent(found.exchanged))
     groups = [f"{name}: {text}." for name, text in GROUPS.items()]
     return (ReportSection("Linkage", (meaning, *groups, linkage_figure(found), _table(found))),)
 
@@ -354,6 +363,7 @@ def _table(found: LinkageFindings) -> ReportTable:
         ("precision", "right among links"),
         ("confirmed", "right links"),
         ("before", "right links before protection"),
+        ("swapped", "right links after swapping"),
         ("claimed", "right claims"),
         ("claimed_before", "right claims before protection"),
         ("guessed", "guesses by the most frequent"),
@@ -361,7 +371,7 @@ def _table(found: LinkageFindings) -> ReportTable:
     )
     columns = (
         ReportColumn("group"),
-        ReportColumn("geounits_of", "persons in the geounit"),
+        ReportColumn("size", "persons in the geounit"),
         ReportColumn("persons", form=",d"),
         *(ReportColumn(name, heading, _FORM) for name, heading in shares),
         *(
@@ -370,30 +380,31 @@ def _table(found: LinkageFindings) -> ReportTable:
         ),
     )
     rows = [
-        {"group": row.group, "geounits_of": size, "persons": row.persons, **_shares(row)}
+        {"group": row.group, "size": row.size, "persons": row.persons, **_shares(row)}
         for group in GROUPS
-        for row, size in [(found.whole(group), "all"), *((row, _size(row)) for row in found.rows if row.group == group)]
+        for row in (found.whole(group), *(each for each in found.rows if each.group == group))
     ]
     note = "Shares of the persons; links and claims add what they find above the better guess."
     return ReportTable.of("linkage", "Links, claims and guesses by population of the geounit", columns, rows, note=note)
 
 
-def _size(row: LinkageRow) -> str:
-    return f"{row.least} or more" if row.most is None else f"{row.least} to {row.most}"
-
-
 def linkage_figure(found: LinkageFindings) -> Figure:
     """Right links before and after protection, beside guesses."""
     whole = [_shares(found.whole(group)) for group in GROUPS]
-    kinds = (("before", "confidential records"), ("confirmed", "released records"), ("best_guess", "guess"))
+    kinds = (
+        ("before", "confidential records"),
+        ("swapped", "swapped records"),
+        ("confirmed", "released records"),
+        ("best_guess", "guess"),
+    )
     bars = tuple(
         Bars(
-            [place + (number - 1) * 0.27 for place in range(len(whole))],
+            [place + (number - 1.5) * 0.21 for place in range(len(whole))],
             [each[name] for each in whole],
             label,
             number,
             tuple(f"{each[name]:.0%}" for each in whole),
-            thickness=0.24,
+            thickness=0.19,
         )
         for number, (name, label) in enumerate(kinds)
     )
@@ -403,5 +414,5 @@ def linkage_figure(found: LinkageFindings) -> Figure:
         " guess, which needs no record of it."
     )
     return Figure(
-        caption, (Panel(bars, axis, rows=tuple(GROUPS)),), legend="above", height=9, title="Right links and guesses"
+        caption, (Panel(bars, axis, rows=tuple(GROUPS)),), legend="above", height=11, title="Right links and guesses"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,15 +21,16 @@ from das_spark.attack.reconstruction_tally import (
     TOTALS_OF,
     ReconstructionTally,
     guess_names,
-    size_names,
-    size_of,
 )
 from das_spark.attack.sample import Estimate, StratifiedSample
+from das_spark.attack.sizes import size_names, size_of
 from das_spark.report import STROKES, Axis, Curve, Figure, Panel, ReportSection, ReportTable, percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: The group of records that are alone in their cell.
+ALONE: Final = GROUPS[-1]
 #: The class of geounits of every size.
 EVERY_SIZE: Final = "all"
 
@@ -156,20 +156,16 @@ class ReconstructionFindings:
                 return each
         raise KeyError(wanted)
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values; what is not known is null."""
-        return {
-            "about": {**asdict(self.about), "swapped": str(self.about.swapped)},
-            "rates": [_json(asdict(each)) for each in self.rates],
-            "solutions": [_json(asdict(each)) for each in self.solutions],
-        }
-
-
-def _json(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _json(value) if isinstance(value, dict) else None if isinstance(value, float) and isnan(value) else value
-        for name, value in values.items()
-    }
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        run, exact = (self.rate(source, ALONE) for source in (PROTECTED, EXACT))
+        if not run.records:
+            return f"Reconstruction: no record is alone in its cell of its {self.about.geolevel}."
+        return (
+            f"Reconstruction from the tables agrees with {run.rate.value:.1%} of unique records; the best guess with"
+            f" {run.guessed.value:.1%}, and reconstruction from exact tables would with {exact.rate.value:.1%}."
+        )
 
 
 def findings_of(tallies: Sequence[ReconstructionTally], about: Reconstructed) -> ReconstructionFindings:
@@ -204,7 +200,7 @@ class _Sample:
         self.distances = np.array([each.distances for each in tallies])  # (n, sources)
         self.variables = np.array([each.variables for each in tallies])
         self.ended = {source: np.array([each.ended(source) for each in tallies]) for source in SOURCES}
-        stratum = np.array([size_of(int(each.records[0])) for each in tallies])
+        stratum = size_of(self.records[:, 0])
         self.sample = StratifiedSample(stratum, np.array(about.geounits))
 
     def _domain(self, size: int | None) -> NDArray[np.int64]:
@@ -464,7 +460,7 @@ def _published(findings: ReconstructionFindings) -> ReportTable:
 
 #: Given to whole percents, as testimony and papers since repeat them.
 _DECLARATION: Final = "J. Abowd, declaration of April 2021"
-_PAPER: Final = "Abowd et al. 2023, NBER working paper 31995"
+_PAPER: Final = "Abowd et al. 2023, arXiv 2312.11283"
 _DIFFERS: Final = (
     "What differs: the Census Bureau reconstructed block, sex, age, race and origin of 308,745,538 people from tables "
     "of 2010 that were exact counts of swapped records, of blocks and of tracts together; here attributes are those of "

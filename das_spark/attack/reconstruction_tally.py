@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,21 +27,8 @@ TOTALS_OF: Final = {PROTECTED: PROTECTED, EXACT: EXACT, SWAPPED: EXACT}
 METHODS: Final = (*SOURCES, *(f"{guess}, {totals}" for totals in (PROTECTED, EXACT) for guess in GUESSES))
 #: How records agree, in order.
 MEASURES: Final = ("exact", "within")
-#: Least records of each class of geounits; the last one is open.
-SIZES: Final = (1, 10, 50, 100, 250, 500, 1_000)
 
 _OUTCOMES: Final = tuple(Outcome)
-
-
-def size_names() -> tuple[str, ...]:
-    """What the classes of geounits are called."""
-    closed = [f"{least:,} to {end - 1:,}" for least, end in pairwise(SIZES)]
-    return (*closed, f"{SIZES[-1]:,} and more")
-
-
-def size_of(records: int) -> int:
-    """The place of the class of a geounit with so many records, one at least."""
-    return int(np.searchsorted(SIZES, records, side="right")) - 1
 
 
 def guess_names(totals: str) -> tuple[str, ...]:

@@ -6,9 +6,12 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any, Final
 
 from das_spark.attack.linkage import UNIQUE, LinkageFindings, linkage_figure, present_linkage
+from das_spark.attack.reconstruction_report import ALONE, ReconstructionFindings, present_reconstruction
+from das_spark.attack.reconstruction_tally import PROTECTED
 from das_spark.report import RESTRICTED, Figure, KeyFigure, Report, ReportSection
 
 SCHEMA_VERSION: Final = 1
@@ -22,6 +25,7 @@ class AttackReport:
         run: Name of the run.
         product: Name of its product.
         facts: What the run is, below the title.
+        reconstruction: Records reconstructed from tables.
         linkage: Persons linked with records.
         left_out: Attack that was not made -> why, in a sentence.
         notices: What must not be missed.
@@ -31,13 +35,14 @@ class AttackReport:
     run: str
     product: str
     facts: Mapping[str, str]
+    reconstruction: ReconstructionFindings | None = None
     linkage: LinkageFindings | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     seconds: float = 0.0
 
     def to_json(self) -> str:
-        """The report as text; numbers that are none are null."""
+        """The report as text; numbers that are none are null, exact ones text."""
         content = {"schema_version": SCHEMA_VERSION, "restricted": True, **asdict(self)}
         return json.dumps(_plain(content), indent=1, allow_nan=False) + "\n"
 
@@ -50,6 +55,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON values
         return [_plain(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, Fraction):
+        return str(value)
     return value
 
 
@@ -60,6 +67,7 @@ def present_attacks(report: AttackReport) -> Report:
     return Report(
         f"Attacks on {report.run} ({report.product})",
         (
+            *(() if report.reconstruction is None else present_reconstruction(report.reconstruction)),
             *(() if report.linkage is None else present_linkage(report.linkage)),
             *((ReportSection("Left out", left_out),) if left_out else ()),
         ),
@@ -74,11 +82,18 @@ def present_attacks(report: AttackReport) -> Report:
 
 
 def _verdicts(report: AttackReport) -> Iterator[str]:
+    if report.reconstruction is not None:
+        yield report.reconstruction.verdict
     if report.linkage is not None:
         yield report.linkage.verdict
 
 
 def _key_figures(report: AttackReport) -> Iterator[KeyFigure]:
+    if report.reconstruction is not None:
+        rate = report.reconstruction.rate(PROTECTED, ALONE)
+        if rate.records:
+            meaning = "of unique records that a reconstruction from the tables agrees with, above the best guess"
+            yield KeyFigure(f"{100 * rate.lift.value:+.1f}", "points", meaning)
     if report.linkage is not None:
         row = report.linkage.whole(UNIQUE)
         if row.persons:

@@ -8,9 +8,11 @@ from typing import Final
 
 from das_spark.errors import ConfigurationError
 
+RECONSTRUCTION: Final = "reconstruction"
 LINKAGE: Final = "linkage"
 #: Attack -> what it does, in a line.
 ATTACKS: Final = {
+    RECONSTRUCTION: "records of a sample of geounits from their published tables, by integer programs",
     LINKAGE: "link everybody with the microdata by place and age, and learn race",
 }
 

@@ -50,39 +50,50 @@ class Held:
         return cls(schema.query(text or "total"), schema.words(text) if text else "")
 
 
-def swapped(
-    children: Sequence[Histogram], held: Query, share: Fraction, seed: int, geocode: str
-) -> tuple[Histogram, ...]:
-    """Exchange records between the children of one geounit.
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """An exchange of records between the children of geounits.
 
-    The records of the rarest cells of the parent come first. Each is exchanged with one of another child that is alike
-    in what is held, is of another cell, and was not exchanged before; by chance where there are several. A record
-    that has no such partner stays.
-
-    Args:
-        children: Their records.
+    Attributes:
+        size: Cells of the schema.
         held: Records in the same answer are alike.
-        share: Of the parent's records that are exchanged, at most.
+        share: Of a parent's records that are exchanged, at most.
         seed: Of chance.
-        geocode: Of the parent; each parent has chance of its own.
-
-    Returns:
-        The children after the exchange, in order: every child has as many records as before in each answer of `held`,
-        and the parent has the same records.
     """
-    counts = np.concatenate([child.counts for child in children]) if children else np.zeros(0, dtype=np.int64)
-    if not counts.sum():
-        return tuple(children)
-    cells = np.repeat(np.concatenate([child.cells for child in children]), counts).astype(np.int64)
-    home = np.repeat(np.arange(len(children)), [child.total for child in children])
-    generator = Generator(PCG64(SeedSequence([seed, len(geocode), *geocode.encode()])))
-    partner = _partners(cells, home, held.row_of(cells), int(share * len(cells)) // 2, generator)
-    cells = cells[partner]
-    return tuple(
-        Histogram.from_pairs(child.size, own, np.ones(len(own), dtype=np.int64))
-        for number, child in enumerate(children)
-        for own in (cells[home == number],)
-    )
+
+    size: int
+    held: Query
+    share: Fraction
+    seed: int
+
+    def of(self, children: Sequence[Histogram], parent: str) -> tuple[Histogram, ...]:
+        """Exchange records between the children of one geounit.
+
+        The records of the rarest cells of the parent come first. Each is exchanged with one of another child that is
+        alike in what is held, is of another cell, and was not exchanged before; by chance where there are several. A
+        record that has no such partner stays.
+
+        Args:
+            children: Their records.
+            parent: Geocode of the parent; each parent has chance of its own.
+
+        Returns:
+            The children after the exchange, in order: every child has as many records as before in each answer of
+            `held`, and the parent has the same records.
+        """
+        counts = np.concatenate([child.counts for child in children]) if children else np.zeros(0, dtype=np.int64)
+        if not counts.sum():
+            return tuple(children)
+        cells = np.repeat(np.concatenate([child.cells for child in children]), counts).astype(np.int64)
+        home = np.repeat(np.arange(len(children)), [child.total for child in children])
+        generator = Generator(PCG64(SeedSequence([self.seed, len(parent), *parent.encode()])))
+        pairs = int(self.share * len(cells)) // 2
+        cells = cells[_partners(cells, home, self.held.row_of(cells), pairs, generator)]
+        return tuple(
+            Histogram.from_pairs(self.size, own, np.ones(len(own), dtype=np.int64))
+            for number in range(len(children))
+            for own in (cells[home == number],)
+        )
 
 
 def _partners(

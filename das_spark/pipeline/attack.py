@@ -8,8 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from das_spark.attack import ATTACKS, LINKAGE, AttackReport, AttackSettings, Target, present_attacks
-from das_spark.errors import ConfigurationError
+from das_spark.attack import (
+    ATTACKS,
+    LINKAGE,
+    RECONSTRUCTION,
+    AttackReport,
+    AttackSettings,
+    LinkedAttributes,
+    present_attacks,
+)
+from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation import demographic_groups
 from das_spark.pipeline.accuracy import facts_of_finished, pairs
 from das_spark.pipeline.memory import runs_fit
@@ -17,6 +25,7 @@ from das_spark.report import csv_files, page
 from das_spark.report.data import data_files
 from das_spark.spark.finished_runs import FinishedRun, require_truths
 from das_spark.spark.link import link_run
+from das_spark.spark.reconstruct import reconstruct
 from das_spark.spark.session import session
 from das_spark.store import write_texts
 
@@ -60,22 +69,28 @@ def attack_run(
         progress(f"{name}: {time.monotonic() - began:.1f} s")
 
     left_out = {}
+    if RECONSTRUCTION in attacks:
+        try:
+            report = replace(report, reconstruction=reconstruct(run, levels, settings))
+            done(RECONSTRUCTION)
+        except InputError as error:  # no tables there, or one geolevel
+            left_out[RECONSTRUCTION] = error.message
     if LINKAGE in attacks:
-        target = _target(run, settings)
-        if target is None:
+        attributes = _attributes(run, settings)
+        if attributes is None:
             left_out[LINKAGE] = f"{run.product.counted} have neither origin nor race to be learned; name what: --learn"
         else:
-            report = replace(report, linkage=link_run(levels, run.census, target))
+            report = replace(report, linkage=link_run(run, levels, attributes, settings))
             done(LINKAGE)
     return replace(report, left_out=left_out, seconds=time.monotonic() - began)
 
 
-def _target(run: FinishedRun, settings: AttackSettings) -> Target | None:
+def _attributes(run: FinishedRun, settings: AttackSettings) -> LinkedAttributes | None:
     """What is known and learned; None where nothing is said and the product has nothing that is usually learned."""
     schema = run.product.schema
     if not settings.learned and demographic_groups(schema) is None:
         return None
-    return Target.of(schema, settings.known, settings.learned)
+    return LinkedAttributes.of(schema, settings.known, settings.learned)
 
 
 def write_attacks(report: AttackReport, folder: Path, data: Path | None = None) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.errors import GeographyError
+from das_spark.histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +39,15 @@ def flat_histograms(
     cells, offsets = flat_lists(batch.column(f"{prefix}cells"), np.int64)
     counts, _ = flat_lists(batch.column(f"{prefix}counts"), np.int64)
     return np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts
+
+
+def histograms_of(rows: pa.RecordBatch | pa.Table, prefix: str, size: int) -> list[Histogram]:
+    """The histograms of some rows, on a schema of so many cells."""
+    cells, offsets = flat_lists(rows.column(f"{prefix}cells"), np.int64)
+    counts, _ = flat_lists(rows.column(f"{prefix}counts"), np.int64)
+    return [
+        Histogram.from_pairs(size, cells[start:end], counts[start:end]) for start, end in pairwise(offsets.tolist())
+    ]
 
 
 def cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

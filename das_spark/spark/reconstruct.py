@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,21 +18,21 @@ from pyspark.sql import functions as F
 from das_spark.attack.agreement import Nearness
 from das_spark.attack.reconstruction import PublishedColumns
 from das_spark.attack.reconstruction_report import Reconstructed, ReconstructionFindings, findings_of
-from das_spark.attack.reconstruction_tally import SIZES, ReconstructionTally, Target, tally_geounit
+from das_spark.attack.reconstruction_tally import ReconstructionTally, Target, tally_geounit
 from das_spark.attack.sample import allocation
-from das_spark.attack.swap import Held, swapped
+from das_spark.attack.sizes import SIZES
+from das_spark.attack.swap import Exchange, Held
 from das_spark.errors import InputError
 from das_spark.geography import ROOT_GEOCODE, Geolevel
 from das_spark.histogram import Histogram
 from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks, settled
-from das_spark.spark.lists import flat_lists, list_total, together
+from das_spark.spark.lists import flat_lists, histograms_of, list_total, together
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
     from das_spark.attack.settings import AttackSettings
-    from das_spark.histogram import Query
     from das_spark.spark.finished_runs import FinishedRun, Pair
     from das_spark.tabulation import Table
 
@@ -81,7 +79,8 @@ def reconstruct(run: FinishedRun, pairs: Sequence[Pair], settings: AttackSetting
     taken = allocation(geounits, settings.blocks)
     geocodes = _sampled(leaf.truth, taken, settings.seed)
     held, nearness = Held.of(product), Nearness.of(product.schema)
-    swap = _SwapTask(frozenset(geocodes), product.schema.size, held.query, settings.swapped, settings.seed)
+    exchange = Exchange(product.schema.size, held.query, settings.swapped, settings.seed)
+    swap = _SwapTask(frozenset(geocodes), exchange)
     exchanged = _exchanged(leaf.truth, geocodes, parent, near, swap)
     near_pair = next(pair for pair in pairs if pair.geolevel == near.name)
     columns = PublishedColumns.of(tables, product.zero_cells())
@@ -190,28 +189,16 @@ def _whole(top: DataFrame, size: int) -> Histogram:
     return Histogram.from_pairs(size, cells, counts)
 
 
-def _histograms(rows: pa.RecordBatch | pa.Table, prefix: str, size: int) -> list[Histogram]:
-    """The histograms of some rows."""
-    cells, offsets = flat_lists(rows.column(f"{prefix}cells"), np.int64)
-    counts, _ = flat_lists(rows.column(f"{prefix}counts"), np.int64)
-    return [
-        Histogram.from_pairs(size, cells[start:end], counts[start:end]) for start, end in pairwise(offsets.tolist())
-    ]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _SwapTask:
     """From the children of whole parents, sorted, to those of the sample after the exchange."""
 
     geocodes: frozenset[str]  # of the sample
-    size: int  # cells of the schema
-    held: Query
-    share: Fraction
-    seed: int
+    exchange: Exchange
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for parent, rows in together(batches, _PARENT):
-            after = swapped(_histograms(rows, "", self.size), self.held, self.share, self.seed, parent)
+            after = self.exchange.of(histograms_of(rows, "", self.exchange.size), parent)
             codes, near = (rows.column(name).to_pylist() for name in ("geocode", _NEAR))
             chosen = [at for at, code in enumerate(codes) if code in self.geocodes]
             yield pa.RecordBatch.from_pydict(
@@ -235,7 +222,7 @@ class _TallyTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = ("truth", "protected", "swapped", "near_truth", "near")
         for batch in batches:
-            geounits = zip(*(_histograms(batch, f"{name}_", self.whole.size) for name in names), strict=True)
+            geounits = zip(*(histograms_of(batch, f"{name}_", self.whole.size) for name in names), strict=True)
             tallies = [
                 tally_geounit(Target(*each), self.whole, self.columns, self.nearness).flat() for each in geounits
             ]

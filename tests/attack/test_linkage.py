@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.attack import GROUPS, SIZES, TALLY, LinkageFindings, Records, Target, area_above, link, linkage_rows
+from das_spark.attack import GROUPS, TALLY, LinkageFindings, LinkedAttributes, Records, area_above, link, linkage_rows
 from das_spark.attack.linkage import present_linkage
 from das_spark.errors import ConfigurationError, QueryError
 from das_spark.histogram import Attribute, Recode, Schema
@@ -24,7 +24,7 @@ SCHEMA = Schema(
         Attribute("race", ("a", "b", "c"), (Recode("some", (("a or b", (0, 1)),)),)),
     ),
 )
-TARGET = Target.of(SCHEMA)
+ATTRIBUTES = LinkedAttributes.of(SCHEMA)
 PLACE = {name: place for place, name in enumerate(TALLY)}
 #: (geounit, sex, race) of a record.
 people = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=9)
@@ -59,19 +59,23 @@ def most_frequent(values, otherwise):
     return min((-count, value) for value, count in counts.items())[1] if counts else otherwise
 
 
-@given(people, people, people)
-def test_expected_links_are_those_of_all_ways_to_link(truth, released, area):
-    found = link(records(truth), records(released), records([(0, *rest) for _, *rest in area]), TARGET)
+@given(people, people, people, people)
+def test_expected_links_are_those_of_all_ways_to_link(truth, released, swapped, area):
+    around = records([(0, *rest) for _, *rest in area])
+    found = link(records(truth), records(released), records(swapped), around, ATTRIBUTES)
     links, right = played(truth, released)
-    assert whole(found, "everybody", "persons") == len(truth)
-    assert whole(found, "everybody", "linked") == pytest.approx(float(links))
-    assert whole(found, "everybody", "confirmed") == pytest.approx(float(right))
-    assert whole(found, "everybody", "before") == pytest.approx(float(played(truth, truth)[1]))
+    assert whole(found, "all", "persons") == len(truth)
+    assert whole(found, "all", "linked") == pytest.approx(float(links))
+    assert whole(found, "all", "confirmed") == pytest.approx(float(right))
+    assert whole(found, "all", "before") == pytest.approx(float(played(truth, truth)[1]))
+    assert whole(found, "all", "swapped") == pytest.approx(float(played(truth, swapped)[1]))
 
 
 @given(people, people, people)
 def test_claims_and_guesses_are_those_of_each_person(truth, released, area):
-    found = link(records(truth), records(released), records([(0, *rest) for _, *rest in area]), TARGET)
+    found = link(
+        records(truth), records(released), records(truth), records([(0, *rest) for _, *rest in area]), ATTRIBUTES
+    )
     sums = {group: Counter() for group in GROUPS}
     for place, sex, race in truth:
         around = [each for _, other, each in area if other == sex]
@@ -85,7 +89,7 @@ def test_claims_and_guesses_are_those_of_each_person(truth, released, area):
             "drawn": Fraction(around.count(race), max(len(around), 1)),
         }
         modal = most_frequent([each for where, _, each in truth if where == place], None)
-        groups = {"everybody": True, "nonmodal": race != modal, "unique": truth.count((place, sex, race)) == 1}
+        groups = {"all": True, "nonmodal": race != modal, "unique": truth.count((place, sex, race)) == 1}
         for group in (name for name, is_in in groups.items() if is_in):
             sums[group].update(row)
     for group, row in sums.items():
@@ -95,7 +99,7 @@ def test_claims_and_guesses_are_those_of_each_person(truth, released, area):
 
 def test_confidential_records_give_what_they_would_have_given_before():
     truth = [(0, 0, 0), (0, 0, 1), (0, 1, 2), (1, 0, 2), (1, 0, 2)]
-    found = link(records(truth), records(truth), records([(0, 0, 1)]), TARGET)
+    found = link(records(truth), records(truth), records(truth), records([(0, 0, 1)]), ATTRIBUTES)
     for group in GROUPS:
         assert whole(found, group, "confirmed") == whole(found, group, "before")
         assert whole(found, group, "claimed") == whole(found, group, "claimed_before")
@@ -103,10 +107,10 @@ def test_confidential_records_give_what_they_would_have_given_before():
 
 def test_nobody_is_linked_where_nothing_was_released():
     truth, nothing = records([(0, 0, 0), (1, 1, 1)]), records([])
-    found = link(truth, nothing, nothing, TARGET)
-    assert whole(found, "everybody", "linked") == 0
-    assert whole(found, "everybody", "confirmed") == 0
-    assert whole(found, "everybody", "drawn") == 0
+    found = link(truth, nothing, nothing, nothing, ATTRIBUTES)
+    assert whole(found, "all", "linked") == 0
+    assert whole(found, "all", "confirmed") == 0
+    assert whole(found, "all", "drawn") == 0
 
 
 def test_records_that_say_nothing_of_their_geounit_add_nothing_to_guesses():
@@ -116,35 +120,35 @@ def test_records_that_say_nothing_of_their_geounit_add_nothing_to_guesses():
     truth, released = (
         [(place, 0, int(race)) for place in range(2000) for race in numbers.choice(3, size=6, p=rate)] for _ in range(2)
     )
-    found = link(records(truth), records(released), records([(0, *rest) for _, *rest in released]), TARGET)
-    confirmed, drawn, persons = (whole(found, "everybody", name) for name in ("confirmed", "drawn", "persons"))
+    around = records([(0, *rest) for _, *rest in released])
+    found = link(records(truth), records(released), records(truth), around, ATTRIBUTES)
+    confirmed, drawn, persons = (whole(found, "all", name) for name in ("confirmed", "drawn", "persons"))
     error = np.sqrt(0.25 / persons)
     assert abs(confirmed - drawn) / persons < 4 * error  # wrong once in 10,000 times, were numbers others
-    before = whole(found, "everybody", "before")
+    before = whole(found, "all", "before")
     assert (before - drawn) / persons > 10 * error, "the records themselves do tell"
 
 
 def test_geounits_are_told_apart_by_their_true_population():
     truth = [(0, 0, 0)] * 9 + [(1, 1, 1)] * 10 + [(2, 0, 2)] * 1000
-    found = link(records(truth), records([]), records([]), TARGET)
-    assert found["everybody"][:, PLACE["persons"]].tolist() == [9, 10, 0, 0, 0, 0, 1000]
-    rows = linkage_rows("everybody", found["everybody"])
-    assert [(row.least, row.most, row.persons) for row in rows] == [(1, 9, 9), (10, 49, 10), (1000, None, 1000)]
-    assert len(found["everybody"]) == len(SIZES) + 1
+    found = link(records(truth), records([]), records([]), records([]), ATTRIBUTES)
+    assert found["all"][:, PLACE["persons"]].tolist() == [9, 10, 0, 0, 0, 0, 1000]
+    rows = linkage_rows("all", found["all"])
+    assert [(row.size, row.persons) for row in rows] == [("1 to 9", 9), ("10 to 49", 10), ("1,000 and more", 1000)]
 
 
 def test_what_is_known_and_learned():
-    assert [(each.known.name, each.learned.name) for each in (TARGET,)] == [("sex", "race")]
-    dhc = Target.of(PRODUCTS["dhc_2020_person"].schema)
+    assert [(each.known.name, each.learned.name) for each in (ATTRIBUTES,)] == [("sex", "race")]
+    dhc = LinkedAttributes.of(PRODUCTS["dhc_2020_person"].schema)
     assert (dhc.known.name, dhc.learned.name) == ("sex * age", "hispanic * cenrace")
-    other = Target.of(SCHEMA, known="total", learned="sex")
+    other = LinkedAttributes.of(SCHEMA, known="total", learned="sex")
     assert (other.known.rows, other.learned.rows) == (1, 2)
     with pytest.raises(ConfigurationError, match="neither origin nor race"):
-        Target.of(PRODUCTS["pl94_2020_unit"].schema)
+        LinkedAttributes.of(PRODUCTS["pl94_2020_unit"].schema)
     with pytest.raises(ConfigurationError, match="leaves out"):
-        Target.of(SCHEMA, learned="some")
+        LinkedAttributes.of(SCHEMA, learned="some")
     with pytest.raises(QueryError, match="gender"):
-        Target.of(SCHEMA, known="gender")
+        LinkedAttributes.of(SCHEMA, known="gender")
 
 
 def test_the_area_is_two_geolevels_above_the_lowest():
@@ -155,13 +159,13 @@ def test_the_area_is_two_geolevels_above_the_lowest():
 
 def test_what_people_read_of_it():
     truth = [(0, 0, 0), (0, 1, 1), (1, 0, 2)]
-    sums = link(records(truth), records(truth), records([(0, 0, 0)]), TARGET)
+    sums = link(records(truth), records(truth), records(truth), records([(0, 0, 0)]), ATTRIBUTES)
     rows = tuple(row for group, values in sums.items() for row in linkage_rows(group, values))
-    found = LinkageFindings("sex", "race", "Block", "Tract", rows)
+    found = LinkageFindings("sex", "race", "Block", Fraction(1, 20), "Tract", rows)
     assert found.whole("unique").persons == 3
     assert found.verdict.startswith("Linkage finds race of 100.0% of unique persons; guesses find 33.3%")
     (section,) = present_linkage(found)
     (table,) = [block for block in section.blocks if hasattr(block, "rows")]
     everybody = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
     assert everybody["links_add"] == pytest.approx(2 / 3)
-    assert LinkageFindings("sex", "race", "Block", "Tract", ()).verdict == "Linkage: nobody is unique."
+    assert LinkageFindings("sex", "race", "Block", Fraction(1, 20), "Tract", ()).verdict == "Linkage: nobody is unique."

@@ -11,9 +11,20 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
-from das_spark.attack import ATTACKS, AttackSettings, Records, Target, area_above, link, present_attacks
+from das_spark.attack import (
+    ATTACKS,
+    TALLY,
+    AttackSettings,
+    LinkedAttributes,
+    Records,
+    area_above,
+    link,
+    present_attacks,
+)
+from das_spark.attack.swap import Exchange, Held
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, OutputError
+from das_spark.histogram import Histogram
 from das_spark.pipeline.attack import attack_run
 from das_spark.spark.finished_runs import FinishedRun
 
@@ -48,20 +59,28 @@ def flat(of, geocodes) -> Records:
 def test_spark_sums_up_what_each_area_gives(measured, run, found):
     """Area by area, from the files themselves."""
     layout, finished = measured.layout("whole"), FinishedRun.at(run)
-    names, target = finished.census.names, Target.of(finished.product.schema)
+    names, attributes = finished.census.names, LinkedAttributes.of(finished.product.schema)
     area, leaf = area_above(names), names[-1]
-    length = finished.census.level(area).length
+    length, parent_level = finished.census.level(area).length, finished.census.level(names[-2])
+    held = Held.of(finished.product).query
+    exchange = Exchange(finished.product.schema.size, held, AttackSettings().swapped, AttackSettings().seed)
     truth = histograms(layout.restricted.level("histograms", leaf))
     released = histograms(layout.public.level("estimates", leaf))
     around = histograms(layout.public.level("estimates", area))
     sums = 0
     for code in around:
         inside = sorted(each for each in truth if not length or each.startswith(code))
-        parts = [flat(truth, inside), flat(released, inside), flat(around, [code])]
-        sums = sums + link(*parts, target)["everybody"].sum(axis=0)
-    row = found.linkage.whole("everybody")
-    expected = [row.persons, row.linked, row.confirmed, row.before, row.claimed, row.claimed_before]
-    assert [*expected, row.guessed, row.drawn] == pytest.approx(sums.tolist())
+        exchanged = {}
+        for parent in sorted({each[: parent_level.length] for each in inside}):
+            children = [each for each in inside if each.startswith(parent)]
+            made = exchange.of([Histogram.from_pairs(exchange.size, *truth[each]) for each in children], parent)
+            exchanged |= {
+                each: (after.cells.tolist(), after.counts.tolist()) for each, after in zip(children, made, strict=True)
+            }
+        parts = [*(flat(each, inside) for each in (truth, released, exchanged)), flat(around, [code])]
+        sums = sums + link(*parts, attributes)["all"].sum(axis=0)
+    row = found.linkage.whole("all")
+    assert [getattr(row, name) for name in TALLY] == pytest.approx(sums.tolist())
     assert row.persons == sum(sum(counts) for _, counts in truth.values())
 
 
