@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import numpy as np
 import typer
 
 from das_spark.cli import completion
+from das_spark.cli.gain import gain_record, holds_for, print_gain
 from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey, console, print_json
+from das_spark.cli.plan_page import FILES, write_plan
 from das_spark.config import (
     ANSWERS_ALONE,
     BANNER,
@@ -43,6 +47,7 @@ from das_spark.geography import CENSUS_BLOCK, block_geocode
 from das_spark.privacy import (
     POWERS,
     PUBLISHED_DELTA,
+    TYPE_ONE,
     DiscreteLaplace,
     Framework,
     compose_exactly,
@@ -52,7 +57,6 @@ from das_spark.privacy import (
     exact,
     joint_costs,
     rounded_up,
-    totals_at,
     worst_odds,
 )
 from das_spark.report import number, size, table
@@ -61,7 +65,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from das_spark.geography import Spine
-    from das_spark.privacy import Budget, Mechanism
+    from das_spark.privacy import Mechanism
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,40 +316,29 @@ def _conversions(plan: RunPlan) -> list[dict[str, Any]]:
     ]
 
 
-#: Type I errors at which the trade-off curve is told to programs.
-_TYPE_ONE: Final = (1e-6, 1e-4, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
-
-
 def _exact(plan: RunPlan) -> dict[str, Any] | None:
     """What all measured answers cost by their exact composition, in certified bounds; None where it is not known."""
     composed = compose_exactly([plan.budget])
     if composed is None:
         return None
     found = composed.epsilon(PUBLISHED_DELTA)
-    errors = [(each, composed.type_two_error(each)) for each in _TYPE_ONE]
+    low, high = composed.trade_off(np.array(TYPE_ONE))
     return {
         "delta": float(PUBLISHED_DELTA),
         "epsilon_at_least": found.low,
         "epsilon_at_most": found.high,
         "trade_off": [
-            {"type_one_error": each, "type_two_at_least": error.low, "type_two_at_most": error.high}
-            for each, error in errors
+            {"type_one_error": each, "type_two_at_least": least, "type_two_at_most": most}
+            for each, least, most in zip(TYPE_ONE, low.tolist(), high.tolist(), strict=True)
         ],
         "odds_at_most": {str(power): odds for power, odds in zip(POWERS, _odds(plan), strict=True)},
         # Where a spine is made of areas, the statement of the run has the worst pair of its paths.
-        "holds_for": _SHARES_AS_WRITTEN if plan.spine.is_census else _SHARES_BEFORE_THE_SPINE,
+        "holds_for": holds_for([plan]),
     }
 
 
 def _odds(plan: RunPlan) -> tuple[float, ...]:
     return worst_odds(compositions_of(plan.budget), plan.budget.framework, plan.budget.total)
-
-
-_SHARES_AS_WRITTEN: Final = "all measured answers"
-_SHARES_BEFORE_THE_SPINE: Final = (
-    "all measured answers of geounits that have the share of their geolevel; when the spine is made, the statement has"
-    " the worst of its paths"
-)
 
 
 def _intervals(plan: RunPlan, counts: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -452,65 +445,6 @@ def _plans(loaded: RunPlan | JointPlan) -> list[RunPlan]:
     return list(loaded.parts.values()) if isinstance(loaded, JointPlan) else [loaded]
 
 
-def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
-    """The totals that have an epsilon by exact composition, and the noise they would buy, as JSON values."""
-    plans = _plans(loaded)
-    totals = totals_at([each.budget for each in plans], epsilon, delta)
-    budgets = [replace(each.budget, total=total) for each, total in zip(plans, totals, strict=True)]
-    composed = compose_exactly(budgets)
-    return {
-        "run": loaded.name,
-        "epsilon": str(epsilon),
-        "delta": str(delta),
-        "exact_epsilon_at_most": None if composed is None else composed.epsilon(delta).high,
-        "holds_for": _SHARES_AS_WRITTEN if all(each.spine.is_census for each in plans) else _SHARES_BEFORE_THE_SPINE,
-        "parts": [
-            {
-                "run": each.name,
-                "framework": str(each.budget.framework),
-                "total": str(each.budget.total),
-                "total_at_epsilon": str(budget.total),
-                "measurements": [
-                    {"geolevel": level.geolevel, "query": item.query}
-                    | _gain(each.budget, budget, level.geolevel, item.query)
-                    for level in budget.levels
-                    for item in level.queries
-                ],
-            }
-            for each, budget in zip(plans, budgets, strict=True)
-        ],
-    }
-
-
-def _gain(before: Budget, after: Budget, geolevel: str, query: str) -> dict[str, Any]:
-    was, now = (math.sqrt(each.mechanism(geolevel, query).variance()) for each in (before, after))
-    return {"standard_deviation": was, "standard_deviation_at_epsilon": now, "change": now / was - 1 if was else 0.0}
-
-
-def _print_gain(found: dict[str, Any], out: Console) -> None:
-    epsilon, delta = (float(Fraction(found[name])) for name in ("epsilon", "delta"))
-    out.print(f"{found['run']}: epsilon {epsilon:g} at delta {delta:g}, exact composition of {found['holds_for']}")
-    for part in found["parts"]:
-        symbol = Framework(part["framework"]).symbol
-        ratio = float(Fraction(part["total_at_epsilon"]) / Fraction(part["total"])) - 1
-        out.print(
-            f"{part['run']}: {symbol} = {part['total_at_epsilon']} in the place of {part['total']} ({ratio:+.2%}):"
-            f" --set budget.{symbol}={part['total_at_epsilon']}"
-        )
-        rows = [
-            (
-                each["geolevel"],
-                each["query"],
-                number(each["standard_deviation"]),
-                number(each["standard_deviation_at_epsilon"]),
-                f"{each['change']:+.2%}",
-            )
-            for each in part["measurements"]
-        ]
-        heads = ("geolevel", "query", "sd", f"sd at epsilon {epsilon:g}", "change")
-        out.print(table("\nNoise, a geounit", heads, rows, left=2))
-
-
 def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     conf: Conf,
     overlay: Overlays = None,
@@ -531,6 +465,10 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     delta: Annotated[
         str, typer.Option("--delta", metavar="NUMBER", help="With --at-epsilon: the delta at which it is meant.")
     ] = "1e-10",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write plan.json and a page with figures, plan.html, there."),
+    ] = None,
     test_key: TestKey = None,
 ) -> None:
     """Show what a run would measure, how exactly, and at what expense of privacy. Spends nothing.
@@ -551,20 +489,24 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         if as_json:
             print_json(found)
         else:
-            _print_gain(found, console())
+            print_gain(found, console())
         return
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
+    whole = records[0] if together is None else {"run": together["run"], "parts": records, "together": together}
+    if out is not None:
+        write_plan(loaded, records, whole, out)
     if as_json:
-        whole = records[0] if together is None else {"run": together["run"], "parts": records, "together": together}
         print_json(whole)
         return
-    out = console()
+    terminal = console()
     for record in records:
-        _print(record, out)
-        out.print()
+        _print(record, terminal)
+        terminal.print()
     if together is not None:
-        _print_together(together, out)
+        _print_together(together, terminal)
+    if out is not None:
+        terminal.print(f"written to {out}: {', '.join(FILES)}")
 
 
 def _print(record: dict[str, Any], out: Console) -> None:

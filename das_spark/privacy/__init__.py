@@ -38,12 +38,25 @@ from das_spark.privacy.mechanisms import (
     squared_l2_sensitivity,
 )
 from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample, sample_groups
+from das_spark.privacy.semantics import (
+    TYPE_ONE,
+    Unknown,
+    claims_table,
+    in_words,
+    odds_figure,
+    odds_text,
+    percent_at_least,
+    trade_off_figure,
+    trade_off_table,
+    unknowns_of,
+)
 from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement
 from das_spark.privacy.trade_off import TradeOffCurve
 
 __all__ = [
     "POWERS",
     "PUBLISHED_DELTA",
+    "TYPE_ONE",
     "AttemptLine",
     "Bounds",
     "Budget",
@@ -69,7 +82,9 @@ __all__ = [
     "StatementFacts",
     "StreamDomain",
     "TradeOffCurve",
+    "Unknown",
     "attribute_losses",
+    "claims_table",
     "compose",
     "compose_exactly",
     "compositions_of",
@@ -78,10 +93,14 @@ __all__ = [
     "epsilon_cks",
     "exact",
     "geounit_key",
+    "in_words",
     "joint_costs",
     "joint_statement",
     "l1_sensitivity",
     "line_of",
+    "odds_figure",
+    "odds_text",
+    "percent_at_least",
     "privacy_statement",
     "require_table",
     "rounded_up",
@@ -89,6 +108,9 @@ __all__ = [
     "sample_groups",
     "squared_l2_sensitivity",
     "totals_at",
+    "trade_off_figure",
+    "trade_off_table",
+    "unknowns_of",
     "within_geolevel_losses",
     "worst_epsilon",
     "worst_odds",

@@ -263,6 +263,12 @@ def worst_epsilon(compositions: Sequence[ExactComposition], delta: float | Fract
     return Bounds(max(each.low for each in found), max(each.high for each in found)) if found else None
 
 
+def worst_trade_off(compositions: Sequence[ExactComposition], type_one: Floats) -> tuple[Floats, Floats]:
+    """Bounds on what the trade-off functions of at least one composition have in common: the least at each error."""
+    found = [each.trade_off(type_one) for each in compositions]
+    return np.min([low for low, _ in found], axis=0), np.min([high for _, high in found], axis=0)
+
+
 def worst_odds(compositions: Sequence[ExactComposition], framework: Framework, total: Fraction) -> tuple[float, ...]:
     """By what factor the odds of a claim go up at most, for each of `POWERS`; of none, by the conversion (P-8)."""
     if compositions:

@@ -33,6 +33,7 @@ class Loss:
         exact: Bounds on the epsilon of the exact composition (lemma 13), at the delta that was asked for also in pure
             differential privacy; None where it is not known.
         odds: By what factor the odds of a claim about it go up at most, for each of `POWERS`.
+        compositions: Those of which the worst tells of it; none where that is not known.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Loss:
     delta: Fraction
     exact: Bounds | None = None
     odds: tuple[float, ...] = ()
+    compositions: tuple[ExactComposition, ...] = ()
 
 
 SharePath = Sequence[Fraction]
@@ -140,5 +142,5 @@ def _loss(
 ) -> Loss:
     exact, odds = worst_epsilon(compositions, delta), worst_odds(compositions, budget.framework, spent)
     if budget.framework is Framework.PURE_DP or spent == 0:
-        return Loss(name, spent, float(spent), Fraction(0), exact, odds)
-    return Loss(name, spent, epsilon_cks(spent, delta), delta, exact, odds)
+        return Loss(name, spent, float(spent), Fraction(0), exact, odds, compositions)
+    return Loss(name, spent, epsilon_cks(spent, delta), delta, exact, odds, compositions)

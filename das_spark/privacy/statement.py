@@ -28,6 +28,7 @@ from das_spark.privacy.exact_accounting import (
 )
 from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace
+from das_spark.privacy.semantics import Unknown, odds_text, percent_at_least, unknowns_of
 
 if TYPE_CHECKING:
     from das_spark.privacy.ledger import Ledger, LedgerEntry
@@ -45,7 +46,7 @@ _NOT_CLAIMED_WHOLE = (
     " besides all else that is published exactly. Whoever changes one of them by being there is not protected.\n"
 )
 _LARGEST_EXPONENT = 700  # Beyond, the odds exceed a double.
-_MANY = 1e6  # odds from here on are said as powers of ten
+_TYPE_ONE = (0.001, 0.01, 0.05, 0.1)  # errors of tests that a statement names
 _NOT_CLAIMED = (
     "Invariants and whatever follows from them are published as they are. Two populations that differ in an invariant"
     " are not neighbours, and can be told apart.",
@@ -179,6 +180,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         ),
         _left_out(facts),
         _worth_of_claims(facts),
+        _missed(facts),
         _randomness(facts),
         f"## How the estimates were made\n\n{facts.estimation}\n" if facts.estimation else "",
         _bullets("## What is not claimed", _not_claimed(facts)),
@@ -285,17 +287,32 @@ def _worth_of_claims(facts: StatementFacts) -> str:
         f"| unknown | {' | '.join(f'claims in 1 of {int(1 / power):,} true cases' for power in POWERS)} |",
         "|---" * (1 + len(POWERS)) + "|",
     ]
-    lines += [f"| {name} | {' | '.join(map(_factor, odds))} |" for name, odds in rows]
+    lines += [f"| {name} | {' | '.join(map(odds_text, odds))} |" for name, odds in rows]
     return "\n".join(lines) + "\n"
 
 
-def _factor(odds: float) -> str:
-    """Rounded up to three digits; nobody reads more of a factor beyond a million."""
-    if odds == math.inf:
-        return "unbounded"
-    exponent = math.floor(math.log10(odds)) - 2
-    up = math.ceil(odds / 10.0**exponent * (1 - 1e-12)) * 10.0**exponent
-    return f"{up:.3g}" if up >= _MANY else f"{up:,.{max(-exponent, 0)}f}"
+def _missed(facts: StatementFacts) -> str:
+    """How often tests miss at least, at a few type I errors."""
+    whole = () if _is_void(facts) else facts.compositions
+    rows = [Unknown("the whole record" if facts.budget.at_most == 1 else "all the records", whole)] if whole else []
+    rows += [*unknowns_of(facts.attributes, "attribute `", "`"), *unknowns_of(facts.within, "place within the ")]
+    if not rows:
+        return ""
+    shown = [f"{100 * each:g} %" for each in _TYPE_ONE]
+    lines = [
+        "## How often a test must miss",
+        "",
+        "Somebody decides, as above, whether it is one value or another, by any rule. If the rule takes the other value"
+        " for this one in at most so many cases (type I error), then it misses this one in at least the following part"
+        " of the cases in which it is this one (type II error). A rule that looks at nothing misses all the others.",
+        "",
+        f"| unknown | {' | '.join(f'type I error {each}' for each in shown)} |",
+        "|---" * (1 + len(shown)) + "|",
+    ]
+    for unknown in rows:
+        least = unknown.least_misses(_TYPE_ONE)[0]
+        lines.append(f"| {unknown.name} | {' | '.join(f'{percent_at_least(each)} %' for each in least)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _neighbours(facts: StatementFacts) -> str:

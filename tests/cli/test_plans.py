@@ -91,6 +91,25 @@ def test_the_exact_composition_stands_beside_both_conversions(capsys):
         assert f"epsilon {epsilon} at most at delta 1e-10, exact composition of all measured answers" in text
 
 
+def test_a_plan_is_written_as_a_page_with_figures_and_as_json(capsys, tmp_path):
+    single = [str(CONF / "pl94_2020_simulated.toml"), "--out", str(tmp_path / "single")]
+    record = plan_of(capsys, *single)
+    assert json.loads((tmp_path / "single" / "plan.json").read_text()) == record
+    text = (tmp_path / "single" / "plan.html").read_text()
+    assert "epsilon 16.4652 at most at delta 1e-10" in text
+    assert text.count("<figure>") == 3
+    assert "within Tract" in text
+    assert plan_of(capsys, *single) == record  # again, in the same place
+    assert main(["plan", str(CONF / "pl94_2020.toml"), *NAMED, "--out", str(tmp_path / "joint")]) == 0
+    assert "plan.json, plan.html" in capsys.readouterr().out
+    assert json.loads((tmp_path / "joint" / "plan.json").read_text())["together"]["run"] == "pl94-2020"
+    joint = (tmp_path / "joint" / "plan.html").read_text()
+    assert joint.count(": What an attacker can learn</h2>") == 2
+    several = [str(CONF / "hospital_stays_like.toml"), *NAMED, "--out", str(tmp_path / "several")]
+    assert main(["plan", *several]) == 0
+    assert "trade-offs are not drawn" in (tmp_path / "several" / "plan.html").read_text()
+
+
 def test_a_plan_of_several_records_of_a_contributor_is_left_to_the_conversions(capsys):
     assert plan_of(capsys, str(CONF / "hospital_stays_like.toml"))["exact"] is None
     assert main(["plan", str(CONF / "hospital_stays_like.toml"), *NAMED]) == 0

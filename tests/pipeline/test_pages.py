@@ -30,9 +30,9 @@ READING = Path(__file__).with_name("pages.js").read_text(encoding="utf-8")
 LEAST_CONTRAST = 4.5  # of ordinary text: WCAG 2.2, criterion 1.4.3
 FIRST_SCREEN = 900
 WIDTHS = (1400, 400)
-KINDS = ("accuracy", "tiles", "run", "sweep", "comparison", "audit", "attack", "statement", "study", "spine")
+KINDS = ("accuracy", "tiles", "run", "sweep", "comparison", "audit", "attack", "statement", "study", "spine", "plan")
 #: Pages of reports that answer a question; a privacy statement is a text, and those of studies and spines describe.
-WITH_VERDICT = ("accuracy", "tiles", "run", "sweep", "comparison", "audit", "attack")
+WITH_VERDICT = ("accuracy", "tiles", "run", "sweep", "comparison", "audit", "attack", "plan")
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +80,7 @@ def pages(tmp_path_factory, measured, tools):
     few = ["--runs", "4", "--draws", "400", "--test-key", tools.TEST_KEY, "--out", str(folder / "audit")]
     assert main(["audit", str(measured.run_file()), *few]) in (0, 1)
     assert main(["attack", run, "--draws", "2000", "--out", str(folder / "attack")]) == 0
+    assert main(["plan", str(measured.run_file()), "--test-key", tools.TEST_KEY, "--out", str(folder / "plan")]) == 0
     study = ["--persons", "2000", "--levels", "2", "--replicates", "0", "--out", str(folder / "study")]
     assert main(["experiment", "flaxman", *study]) == 0
     report = report_from_json((folder / "drawn" / "accuracy.json").read_text(encoding="utf-8"))
@@ -94,6 +95,7 @@ def pages(tmp_path_factory, measured, tools):
         "tiles": folder / "tiles" / "accuracy.html",
         "audit": folder / "audit" / "audit.html",
         "attack": folder / "attack" / "attack.html",
+        "plan": folder / "plan" / "plan.html",
         "study": folder / "study" / "flaxman.html",
         **{name: folder / f"{name}.html" for name in ("run", "statement", "sweep", "comparison", "spine")},
     }

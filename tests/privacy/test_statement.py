@@ -10,6 +10,7 @@ import pytest
 
 from das_spark.privacy import (
     Budget,
+    ExactComposition,
     Framework,
     Ledger,
     LedgerEntry,
@@ -250,6 +251,23 @@ def test_a_pure_statement_keeps_its_epsilon_and_gives_the_smaller_one_at_a_delta
         assert f"The same noise has epsilon {rounded_up(high, 5)} at most at delta = 1e-10" in text
     wide = privacy_statement(replace(facts, delta=Fraction(1, 10)))
     assert "at most at delta = 0.1, by the exact composition of all measured answers" in wide
+
+
+def test_what_tests_must_miss_is_said_from_below(facts: StatementFacts) -> None:
+    composed = compose_exactly([CONCENTRATED])
+    assert composed is not None
+    part = ExactComposition(composed.parts[:1])
+    losses = (Loss("race", Fraction(1, 5), 4.2, Fraction(1, 10**10), odds=(1.1,) * 3, compositions=(part,)),)
+    text = privacy_statement(replace(facts, budget=CONCENTRATED, attributes=losses, within=()))
+    section = text.split("## How often a test must miss")[1].split("##")[0]
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+    assert [row[0] for row in rows] == ["| the whole record", "| attribute `race`"]
+    for row, composition in zip(rows, (composed, part), strict=True):
+        for cell, error in zip(row[1:], (0.001, 0.01, 0.05, 0.1), strict=True):
+            low = composition.type_two_error(error).low
+            assert low - 1e-3 <= float(cell.rstrip(" |%")) / 100 <= low
+    void = privacy_statement(replace(facts, from_people=("in every Block, something",), attributes=losses, within=()))
+    assert "the whole record |" not in void
 
 
 def test_what_claims_are_worth_is_said_of_the_whole_of_attributes_and_places(facts: StatementFacts) -> None:

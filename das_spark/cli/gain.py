@@ -1,0 +1,89 @@
+"""`plan --at-epsilon`: the total that an epsilon allows by exact composition, and how much less noise that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from das_spark.config import JointPlan, RunPlan
+from das_spark.privacy import Framework, compose_exactly, totals_at
+from das_spark.report import number, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from das_spark.privacy import Budget
+
+_SHARES_AS_WRITTEN: Final = "all measured answers"
+_SHARES_BEFORE_THE_SPINE: Final = (
+    "all measured answers of geounits that have the share of their geolevel; when the spine is made, the statement has"
+    " the worst of its paths"
+)
+
+
+def holds_for(plans: Sequence[RunPlan]) -> str:
+    """Of which answers an exact composition tells that is computed before spines are made."""
+    return _SHARES_AS_WRITTEN if all(each.spine.is_census for each in plans) else _SHARES_BEFORE_THE_SPINE
+
+
+def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
+    """The totals that have an epsilon by exact composition, and the noise they would buy, as JSON values."""
+    plans = list(loaded.parts.values()) if isinstance(loaded, JointPlan) else [loaded]
+    totals = totals_at([each.budget for each in plans], epsilon, delta)
+    budgets = [replace(each.budget, total=total) for each, total in zip(plans, totals, strict=True)]
+    composed = compose_exactly(budgets)
+    return {
+        "run": loaded.name,
+        "epsilon": str(epsilon),
+        "delta": str(delta),
+        "exact_epsilon_at_most": None if composed is None else composed.epsilon(delta).high,
+        "holds_for": holds_for(plans),
+        "parts": [
+            {
+                "run": each.name,
+                "framework": str(each.budget.framework),
+                "total": str(each.budget.total),
+                "total_at_epsilon": str(budget.total),
+                "measurements": [
+                    {"geolevel": level.geolevel, "query": item.query}
+                    | _gain(each.budget, budget, level.geolevel, item.query)
+                    for level in budget.levels
+                    for item in level.queries
+                ],
+            }
+            for each, budget in zip(plans, budgets, strict=True)
+        ],
+    }
+
+
+def _gain(before: Budget, after: Budget, geolevel: str, query: str) -> dict[str, Any]:
+    was, now = (math.sqrt(each.mechanism(geolevel, query).variance()) for each in (before, after))
+    return {"standard_deviation": was, "standard_deviation_at_epsilon": now, "change": now / was - 1 if was else 0.0}
+
+
+def print_gain(found: dict[str, Any], out: Console) -> None:
+    """Print what `gain_record` found."""
+    epsilon, delta = (float(Fraction(found[name])) for name in ("epsilon", "delta"))
+    out.print(f"{found['run']}: epsilon {epsilon:g} at delta {delta:g}, exact composition of {found['holds_for']}")
+    for part in found["parts"]:
+        symbol = Framework(part["framework"]).symbol
+        ratio = float(Fraction(part["total_at_epsilon"]) / Fraction(part["total"])) - 1
+        out.print(
+            f"{part['run']}: {symbol} = {part['total_at_epsilon']} in the place of {part['total']} ({ratio:+.2%}):"
+            f" --set budget.{symbol}={part['total_at_epsilon']}"
+        )
+        rows = [
+            (
+                each["geolevel"],
+                each["query"],
+                number(each["standard_deviation"]),
+                number(each["standard_deviation_at_epsilon"]),
+                f"{each['change']:+.2%}",
+            )
+            for each in part["measurements"]
+        ]
+        heads = ("geolevel", "query", "sd", f"sd at epsilon {epsilon:g}", "change")
+        out.print(table("\nNoise, a geounit", heads, rows, left=2))
