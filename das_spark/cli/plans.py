@@ -469,14 +469,13 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write plan.json and a page with figures, plan.html, there."),
     ] = None,
-    test_key: TestKey = None,
 ) -> None:
     """Show what a run would measure, how exactly, and at what expense of privacy. Spends nothing.
 
     Example: das-spark plan conf/e2e_1940.toml --set budget.epsilon=1 --geounits State=51 --geounits County=3108
     """
-    # The stages of a run do not depend on its key: schedulers ask for them by the run file alone.
-    loaded = load_run(conf, overlay or (), settings or (), files=False, named=test_key is None and not stages)
+    # What is planned depends neither on a key nor on whose people are counted: the run file alone says it.
+    loaded = load_run(conf, overlay or (), settings or (), files=False)
     if stages:
         names = stage_names(loaded)
         if as_json:

@@ -80,7 +80,7 @@ def pages(tmp_path_factory, measured, tools):
     few = ["--runs", "4", "--draws", "400", "--test-key", tools.TEST_KEY, "--out", str(folder / "audit")]
     assert main(["audit", str(measured.run_file()), *few]) in (0, 1)
     assert main(["attack", run, "--draws", "2000", "--out", str(folder / "attack")]) == 0
-    assert main(["plan", str(measured.run_file()), "--test-key", tools.TEST_KEY, "--out", str(folder / "plan")]) == 0
+    assert main(["plan", str(measured.run_file()), "--out", str(folder / "plan")]) == 0
     study = ["--persons", "2000", "--levels", "2", "--replicates", "0", "--out", str(folder / "study")]
     assert main(["experiment", "flaxman", *study]) == 0
     report = report_from_json((folder / "drawn" / "accuracy.json").read_text(encoding="utf-8"))
