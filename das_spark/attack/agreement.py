@@ -91,48 +91,73 @@ def _equal(
     return np.repeat(place, length), order[np.repeat(first, length) + within]
 
 
-def exactly(truth: Histogram, other: Histogram) -> int:
-    """Records of the truth that others agree with exactly: the smaller count of every cell."""
-    _, mine, yours = np.intersect1d(truth.cells, other.cells, assume_unique=True, return_indices=True)
-    return int(np.minimum(truth.counts[mine], other.counts[yours]).sum())
-
-
-def within_one(truth: Histogram, other: Histogram, near: Nearness) -> int:
-    """The most records of the truth that can each be given an own record that agrees with it within one.
-
-    The largest flow from the cells of the truth, by their counts, to those of the others, which takes theirs.
-    """
-    if not truth.total or not other.total:
-        return 0
-    if (least := exactly(truth, other)) == min(truth.total, other.total):
-        return least
-    at, to = near.pairs(truth.cells, other.cells)
-    source, sink = 0, 1 + len(truth.cells) + len(other.cells)
-    mine, yours = 1 + np.arange(len(truth.cells)), 1 + len(truth.cells) + np.arange(len(other.cells))
-    rows = np.concatenate([np.full(len(mine), source), 1 + at, yours])
-    columns = np.concatenate([mine, yours[to], np.full(len(yours), sink)])
-    capacity = np.concatenate([truth.counts, np.minimum(truth.counts[at], other.counts[to]), other.counts])
-    shape = (sink + 1, sink + 1)
-    network = sparse.csr_array((capacity.astype(np.int32), (rows, columns)), shape=shape)
-    return int(maximum_flow(network, source, sink).flow_value)
-
-
-def groups_of(truth: Histogram, near: Histogram) -> dict[str, Histogram]:
-    """The groups of the records of a geounit.
+def groups_of(truth: Histogram, near: Histogram) -> NDArray[np.bool_]:
+    """Which cells of a geounit hold the records of each group.
 
     Args:
-        truth: Its records.
+        truth: Its true records, of n cells.
         near: The true records of the area near by.
 
     Returns:
-        By the names of `GROUPS`, in order.
+        A row for each of `GROUPS`, in order, (groups, n).
     """
     own, nearby = modal_cell(truth), modal_cell(near)
-    chosen = (
-        np.ones(len(truth.cells), dtype=np.bool_),
-        truth.cells != own,
-        truth.cells != nearby,
-        truth.counts == 1,
+    return np.stack(
+        [
+            np.ones(len(truth.cells), dtype=np.bool_),
+            truth.cells != own,
+            truth.cells != nearby,
+            truth.counts == 1,
+        ]
     )
-    parts = (Histogram(truth.size, truth.cells[each], truth.counts[each]) for each in chosen)
-    return dict(zip(GROUPS, parts, strict=True))
+
+
+def agreement(truth: Histogram, groups: NDArray[np.bool_], other: Histogram, near: Nearness) -> NDArray[np.int64]:
+    """How many records of the truth others agree with.
+
+    Exactly: the smaller count of every cell. Within one: the most records that can each be given an own record that
+    agrees within one, which is the largest flow from the cells of the truth, by their counts, to those of the others,
+    which take theirs. Each group is matched as if there were no other records of the truth.
+
+    Args:
+        truth: The records of a geounit, of n cells.
+        groups: Which of these cells each group has, (g, n).
+        other: What they are compared with.
+        near: When records agree within one.
+
+    Returns:
+        Records of each group that agree exactly, and within one, (g, 2).
+    """
+    shared = np.zeros(len(truth.cells), dtype=np.int64)
+    _, mine, yours = np.intersect1d(truth.cells, other.cells, assume_unique=True, return_indices=True)
+    shared[mine] = np.minimum(truth.counts[mine], other.counts[yours])
+    exact = groups @ shared
+    most = np.minimum(groups @ truth.counts, other.total)
+    within = exact.copy()
+    if (left := np.flatnonzero(exact < most)).size:
+        within[left] = _largest_flows(truth, groups[left], other, near)
+    return np.column_stack([exact, within])
+
+
+def _largest_flows(truth: Histogram, groups: NDArray[np.bool_], other: Histogram, near: Nearness) -> NDArray[np.int64]:
+    """The largest flow of each group: one network of parts that have nothing in common but the source and the sink."""
+    at, to = near.pairs(truth.cells, other.cells)
+    n, m, part = len(truth.cells), len(other.cells), np.arange(len(groups))[:, None]
+    mine, yours = 1 + part * n + np.arange(n), 1 + len(groups) * n + part * m + np.arange(m)
+    source, sink = 0, 1 + len(groups) * (n + m)
+    edges = (
+        (np.full(mine.shape, source), mine, groups * truth.counts),
+        (
+            mine[:, at],
+            yours[:, to],
+            np.broadcast_to(np.minimum(truth.counts[at], other.counts[to]), (len(groups), len(at))),
+        ),
+        (yours, np.full(yours.shape, sink), np.broadcast_to(other.counts, yours.shape)),
+    )
+    rows, columns, capacity = (np.concatenate([each.ravel() for each in parts]) for parts in zip(*edges, strict=True))
+    network = sparse.csr_array((capacity.astype(np.int32), (rows, columns)), shape=(sink + 1, sink + 1))
+    flow = maximum_flow(network, source, sink).flow
+    leaving = slice(flow.indptr[source], flow.indptr[source + 1])
+    found = np.zeros(len(groups), dtype=np.int64)
+    np.add.at(found, (flow.indices[leaving] - 1) // n, flow.data[leaving])
+    return found

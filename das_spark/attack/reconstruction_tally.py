@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.attack.agreement import GROUPS, Nearness, exactly, groups_of, within_one
+from das_spark.attack.agreement import GROUPS, Nearness, agreement, groups_of
 from das_spark.attack.guess import GUESSES, guesses
 from das_spark.attack.reconstruction import Likely, Outcome, PublishedColumns, Reconstruction, reconstruct
 from das_spark.tabulation import tabulate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from das_spark.histogram import Histogram
 
@@ -123,8 +123,8 @@ def tally_geounit(
     made = {name: each.records for name, each in solved.items()} | guessed
     groups = groups_of(target.truth, target.near_truth)
     return ReconstructionTally(
-        np.array([each.total for each in groups.values()]),
-        _agreed(made, groups, nearness),
+        groups @ target.truth.counts,
+        np.stack([agreement(target.truth, groups, made[method], nearness) for method in METHODS]),
         np.array([made[method].total for method in METHODS]),
         np.array([_OUTCOMES.index(each.outcome) for each in solved.values()]),
         np.array([each.distance for each in solved.values()]),
@@ -136,14 +136,3 @@ def _reconstructed(records: Histogram, columns: PublishedColumns, likely: Likely
     """The records from their own tables, and from nothing else of them."""
     (values,) = tabulate(columns.matrix, records.cells, np.array([0, len(records.cells)]), records.counts)
     return reconstruct(columns, values, likely)
-
-
-def _agreed(made: Mapping[str, Histogram], groups: Mapping[str, Histogram], nearness: Nearness) -> NDArray[np.int64]:
-    """Records of each group that agree with those of each method, (methods, groups, measures)."""
-    return np.array(
-        [
-            [(exactly(group, made[method]), within_one(group, made[method], nearness)) for group in groups.values()]
-            for method in METHODS
-        ],
-        dtype=np.int64,
-    )

@@ -19,9 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan, sqrt
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+#: Geounits of a stratum from which a variance can be estimated.
+_FEWEST: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +49,14 @@ def allocation(geounits: NDArray[np.int64], number: int) -> NDArray[np.int64]:
         number: Of all that are looked at; all geounits where there are fewer.
 
     Returns:
-        Of each stratum, (strata,); what cannot be shared equally goes to the first strata. A stratum that has a geounit
-        gives one at least, and two if it has two, even if that is more than `number` in all.
+        Of each stratum, (strata,); what cannot be shared equally goes to those with most geounits. A stratum that has
+        geounits gives one at least, and two if it has two, even if that is more than `number` in all.
     """
-    taken = np.minimum(geounits, 2)
-    while (left := number - int(taken.sum())) > 0 and (open_ := np.flatnonzero(taken < geounits)).size:
-        share, more = divmod(left, len(open_))
-        added = np.minimum(geounits[open_] - taken[open_], share + (np.arange(len(open_)) < more))
-        taken[open_] += added
+    taken = np.zeros(len(geounits), dtype=np.int64)
+    # From the smallest stratum on, so that what it does not have is shared by those that are left.
+    for place, stratum in enumerate(np.argsort(geounits, kind="stable").tolist()):
+        share = (number - int(taken.sum())) // (len(geounits) - place)
+        taken[stratum] = min(int(geounits[stratum]), max(share, _FEWEST))
     return taken
 
 
@@ -94,7 +98,7 @@ class StratifiedSample:
             chosen = self.stratum == stratum
             if taken == every or not (x[chosen].any() or y[chosen].any()):
                 continue
-            if taken == 1:
+            if taken < _FEWEST:
                 return Estimate(rate, nan)
             residual = y[chosen] - rate * x[chosen]
             variance += every**2 * (1 - taken / every) * float(residual.var(ddof=1)) / taken
