@@ -469,26 +469,68 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write plan.json and a page with figures, plan.html, there."),
     ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare",
+            metavar="FILE",
+            help="Show instead the budget of this run file (A), as it is, beside that of CONF (B); --overlay and --set"
+            " change B alone.",
+            autocompletion=completion.run_files,
+        ),
+    ] = None,
+    statistics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--statistic",
+            metavar="QUERY@GEOLEVEL",
+            help="With --compare: answers whose standard errors are shown; may be repeated. All that is measured"
+            " otherwise.",
+        ),
+    ] = None,
+    wider_than: Annotated[
+        str | None,
+        typer.Option(
+            "--wider-than",
+            metavar="NUMBER",
+            help="Show instead which columns of published tables will have wider intervals, in people (or units).",
+        ),
+    ] = None,
 ) -> None:
     """Show what a run would measure, how exactly, and at what expense of privacy. Spends nothing.
 
     Example: das-spark plan conf/e2e_1940.toml --set budget.epsilon=1 --geounits State=51 --geounits County=3108
     """
+    _refuse_contradictions(
+        {
+            "--compare": compare,
+            "--wider-than": wider_than,
+            "--at-epsilon": at_epsilon,
+            "--stages": stages or None,
+            "--out": out,
+        },
+        statistics,
+    )
+    if compare is not None:
+        from das_spark.cli.compare_plans import show_comparison  # noqa: PLC0415 - it takes from here
+
+        files = (compare, conf)
+        show_comparison(files, overlay or (), settings or (), statistics or (), geounits or (), as_json=as_json)
+        return
     # What is planned depends neither on a key nor on whose people are counted: the run file alone says it.
     loaded = load_run(conf, overlay or (), settings or (), files=False)
     if stages:
         names = stage_names(loaded)
-        if as_json:
-            print_json(names)
-        else:
-            typer.echo("\n".join(names))
+        print_json(names) if as_json else typer.echo("\n".join(names))
+        return
+    if wider_than is not None:
+        from das_spark.cli.wide_columns import show_wide_columns  # noqa: PLC0415 - as above
+
+        show_wide_columns(_plans(loaded), wider_than, geounits or (), as_json=as_json)
         return
     if at_epsilon is not None:
         found = gain_record(loaded, exact(at_epsilon, "--at-epsilon"), exact(delta, "--delta"))
-        if as_json:
-            print_json(found)
-        else:
-            print_gain(found, console())
+        print_json(found) if as_json else print_gain(found, console())
         return
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
@@ -506,6 +548,15 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         _print_together(together, terminal)
     if out is not None:
         terminal.print(f"written to {out}: {', '.join(FILES)}")
+
+
+def _refuse_contradictions(instead: Mapping[str, object], statistics: Sequence[str] | None) -> None:
+    """Refuse options that each show something else, and those that go with one which is not there."""
+    said = [option for option, value in instead.items() if value is not None]
+    if len(said) > 1:
+        raise typer.BadParameter(f"{' and '.join(said)} show different things: name one of them")
+    if statistics and "--compare" not in said:
+        raise typer.BadParameter("--statistic goes with --compare FILE")
 
 
 def _print(record: dict[str, Any], out: Console) -> None:

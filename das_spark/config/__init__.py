@@ -40,6 +40,7 @@ from das_spark.config.levels import (
 )
 from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, near, nearest, shipped_run_files
 from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings, run_file_keys
+from das_spark.config.named_statistics import Method, NamedStatistic, method_of, read_statistic, statistic_errors
 from das_spark.config.plan import (
     IntervalSettings,
     JointPlan,
@@ -112,6 +113,8 @@ __all__ = [
     "JointPlan",
     "LedgerSettings",
     "MeasurementOrigin",
+    "Method",
+    "NamedStatistic",
     "OriginKind",
     "OutputSettings",
     "ReplicateSettings",
@@ -155,6 +158,7 @@ __all__ = [
     "load_run",
     "load_sweep",
     "measurement_plan",
+    "method_of",
     "names_until",
     "near",
     "nearest",
@@ -167,6 +171,7 @@ __all__ = [
     "plan_of",
     "plan_to_config",
     "published_from_people",
+    "read_statistic",
     "read_targets",
     "readers_of",
     "require_dataset",
@@ -180,6 +185,7 @@ __all__ = [
     "stages_from_measurements",
     "stages_of",
     "stages_until",
+    "statistic_errors",
     "stays_within",
     "steps_of",
     "suggest_budget",

@@ -20,15 +20,17 @@ import numpy as np
 
 from das_spark.config.expected import typical_sizes, width_of_interval
 from das_spark.config.load import read_tables
+from das_spark.config.named_statistics import find_statistic, is_single_child, sentence_of_error, tree_variances
 from das_spark.config.run_files import plan_of, refuse_parts
 from das_spark.errors import ConfigurationError, DasError, Problems
-from das_spark.estimation import Allotment, TreeVariances, Wanted, best_allocation
+from das_spark.estimation import Allotment, Wanted, best_allocation
 from das_spark.privacy import Budget, DiscreteGaussian, Framework, LevelBudget, QueryShare, exact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from das_spark.config.plan import RunPlan
+    from das_spark.estimation import TreeVariances
     from das_spark.histogram import Query
 
     Floats = NDArray[np.float64]
@@ -122,22 +124,16 @@ def read_targets(texts: Sequence[str], plan: RunPlan) -> tuple[Target, ...]:
         if match is None:
             problems.add(text, _FORM)
             continue
-        levels = {name.casefold(): name for name in plan.spine.names}
-        level = levels.get(match["level"].strip().casefold())
-        if level is None:
-            problems.add(text, f"the run has the geolevels {', '.join(plan.spine.names)}")
+        of = find_statistic(match["query"], match["level"], text, plan, problems)
         try:
-            query = plan.product.schema.query(match["query"].strip())
             most = exact(match["most"].strip(), text)
         except DasError as error:
-            problems.add(text, f"{error.message}; {error.hint}" if error.hint else error.message)
+            problems.add(text, sentence_of_error(error))
             continue
         if most <= 0:
             problems.add(text, "the limit is greater than 0")
-        elif not query.is_partition:
-            problems.add(text, "the query leaves out some cells, and cannot be measured")
-        elif level is not None:
-            found.append(Target(query.name, level, match["what"] == "width", most))
+        elif of is not None:
+            found.append(Target(of.query, of.geolevel, match["what"] == "width", most))
     problems.raise_if_any()
     return tuple(found)
 
@@ -247,8 +243,8 @@ class _Model:
 
         def add(geolevel: str, query: Query, share: Fraction) -> None:
             depth = names.index(geolevel)
-            single = depth > 0 and sizes[depth - 1] == 1  # a single child is not measured: its parent has its share
-            allotments.append(Allotment(depth, query, 0.0 if single else unit, float(kept * share)))
+            precision = 0.0 if is_single_child(depth, sizes) else unit
+            allotments.append(Allotment(depth, query, precision, float(kept * share)))
 
         for each in budget.levels:
             for item in each.queries:
@@ -264,15 +260,8 @@ class _Model:
         wanted = tuple(
             Wanted(names.index(each.geolevel), schema.query(each.query), each.error(level)) for each in targets
         )
-        exactly = [names.index(name) for name in plan.invariants.total_levels(names)]
-        zero = np.flatnonzero(plan.product.zero_cells()).astype(np.int32)
-        return cls(
-            plan,
-            tuple(allotments),
-            wanted,
-            mixed / mixed.sum(),
-            TreeVariances(sizes, allotments, exactly, wanted, zero),
-        )
+        variances = tree_variances(plan, names, sizes, allotments, wanted)
+        return cls(plan, tuple(allotments), wanted, mixed / mixed.sum(), variances)
 
     def errors(self, budget: Budget) -> tuple[float, ...]:
         """Largest standard error of each target, with a budget of the same queries."""
@@ -283,18 +272,11 @@ class _Model:
             for item in each.queries
         }
         weights = [shares.get((names[each.level], each.query.name), 0.0) for each in self.allotments]
-        return _largest(self.variances, np.array(weights))
+        return self.variances.largest_errors(np.array(weights))
 
     def ratio(self, budget: Budget) -> float:
         """Largest standard error beside what is wanted of it."""
         return max(error / each.error for error, each in zip(self.errors(budget), self.wanted, strict=True))
-
-
-def _largest(variances: TreeVariances, weights: Floats) -> tuple[float, ...]:
-    """Largest standard error of each target; what is exact has a variance of rounding, of either sign."""
-    found, _ = variances(weights)
-    numbers = range(int(variances.wanted.max()) + 1)
-    return tuple(float(np.sqrt(max(found[variances.wanted == number].max(), 0.0))) for number in numbers)
 
 
 def _precision(budget: Budget) -> float:

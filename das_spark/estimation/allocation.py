@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 _LITTLE: Final = 1e-13
 #: A variance so small beside what is wanted is none.
 _NOISELESS: Final = 1e-12
+#: Relative sizes of eigenvalues, and of squared lengths, up to which they are rounding errors.
+_SINGULAR: Final = 1e-10
+_ROUNDING: Final = 1e-9
+#: Cells of indicators that are held at once: 64 MB.
+_INDICATORS: Final = 1 << 23
 #: Steps of the search, which takes some dozens.
 _STEPS: Final = 500
 #: Where between the best division so far and the proved bound the next one is looked for.
@@ -118,17 +123,27 @@ class TreeVariances:
         self._grams = [np.array(blocks) for blocks in zip(*(grams[each.query] for each in allotments), strict=True)]
         self._lowest_exact = max(exact, default=-1)  # exact totals above follow from those below
         everybody = _indicators(np.zeros(len(frame.cells), dtype=np.int64), np.zeros(1, dtype=np.int64))
-        self._everybody = [part[0] for part in frame.analyze(everybody)]
-        indicators, of = [], []
+        # A total lies in the component of sums alone: of others it tells nothing, and what seems to do so is rounding.
+        parts_of_total = [part[0] for part in frame.analyze(everybody)]
+        longest = max(float((part**2).sum()) for part in parts_of_total)
+        self._everybody = [part * ((part**2).sum() > _ROUNDING * longest) for part in parts_of_total]
+        parts: dict[Query, list[Floats]] = {}
+        of = []
         for number, each in enumerate(wanted):
-            rows = each.query.row_of(frame.cells)
-            # answers whose first cells are alike differ by the names of levels alone: one of each kind is looked at
-            first = np.unique(rows, return_index=True)[1]
-            kinds = first[np.unique(algebra.site[frame.cells[first]], return_index=True)[1]]
-            indicators.append(_indicators(rows, rows[kinds]))
-            of += [number] * len(kinds)
-        #: By component, of all kinds of answers: shape ``(R, p, r)``.
-        self._parts = frame.analyze(np.concatenate(indicators))
+            if each.query not in parts:
+                rows = each.query.row_of(frame.cells)
+                # answers whose first cells are alike differ by the names of levels alone: one of each kind is looked at
+                first = np.unique(rows, return_index=True)[1]
+                kinds = first[np.unique(algebra.site[frame.cells[first]], return_index=True)[1]]
+                once = max(1, _INDICATORS // len(rows))
+                chunks = [
+                    [_compact(part) for part in frame.analyze(_indicators(rows, rows[kinds[place : place + once]]))]
+                    for place in range(0, len(kinds), once)
+                ]
+                parts[each.query] = [np.concatenate(own) for own in zip(*chunks, strict=True)]
+            of += [number] * len(parts[each.query][0])
+        #: By component, of all kinds of answers, compact: shape ``(R, p, r)``, r at most p.
+        self._parts = [np.concatenate(own) for own in zip(*(parts[each.query] for each in wanted), strict=True)]
         self.wanted = np.array(of)
         self._wanted_levels = np.array([each.level for each in wanted])[self.wanted]
 
@@ -156,6 +171,52 @@ class TreeVariances:
                 seen = np.einsum("kpq,aqr,apr->ak", grams, solved, solved, optimize=True)
                 gains[rows] += shares[:, None] * seen * np.where(self._levels >= depth, self._precisions, 0.0)
         return variances, gains
+
+    def largest_errors(self, weights: Floats) -> tuple[float, ...]:
+        """Largest standard error of the answers of each of what is wanted.
+
+        Args:
+            weights: Of the allotments, shape ``(K,)``.
+
+        Returns:
+            One for each of the wanted answers: 0 where all are exact. Where `determined` is false they mean nothing.
+        """
+        found, _ = self(weights)
+        return self._of_each(
+            np.sqrt(np.maximum(found, 0.0))
+        )  # what is exact has a variance of rounding, of either sign
+
+    def determined(self, weights: Floats) -> tuple[bool, ...]:
+        """Whether measurements with a weight, and exact totals, determine all answers of each of what is wanted.
+
+        Args:
+            weights: Of the allotments, shape ``(K,)``.
+        """
+        whole, missing = np.zeros(len(self.wanted)), np.zeros(len(self.wanted))
+        shares = np.array([self._shares(depth) for depth in range(len(self._below))])
+        shares *= np.arange(len(shares))[:, None] <= self._wanted_levels
+        # What the level of an answer adds is seen by it and by all below it, and by those above no more than they tell
+        # of their own geounits; a single child adds nothing, and its parent does in its place.
+        deepest = len(shares) - 1 - np.argmax(shares[::-1] > 0, axis=0)
+        for depth in np.unique(deepest):
+            rows = np.flatnonzero(deepest == depth)
+            seen = (self._levels >= depth) & (self._precisions * weights > 0)
+            for grams, parts, total in zip(self._grams, self._parts, self._everybody, strict=True):
+                if not len(total):
+                    continue
+                known = sum((each / max(np.trace(each), 1.0) for each in grams[seen]), np.zeros(grams.shape[1:]))
+                if depth <= self._lowest_exact:
+                    known = known + total @ total.T / max(float((total**2).sum()), 1.0)
+                values, vectors = np.linalg.eigh(known)
+                space = vectors[:, values > _SINGULAR * max(values.max(), 1e-300)]
+                left = parts[rows] - space @ (space.T @ parts[rows])
+                whole[rows] += (parts[rows] ** 2).sum(axis=(1, 2))
+                missing[rows] += (left**2).sum(axis=(1, 2))
+        return tuple(not each for each in self._of_each((missing > _ROUNDING * whole).astype(np.float64)))
+
+    def _of_each(self, values: Floats) -> tuple[float, ...]:
+        """The largest value of each of the wanted answers."""
+        return tuple(float(values[self.wanted == number].max()) for number in range(int(self.wanted.max()) + 1))
 
     def _inverse(self, depth: int, grams: Floats, factors: Floats, total: Floats) -> Floats:
         """Inverse of the information on what a level adds, of one component."""
@@ -260,6 +321,14 @@ def _projected(point: Floats, cuts: tuple[Floats, Floats], level: float, least: 
     # any weights will do: the solver's last digits are made good, and nothing is proved by them
     free = np.maximum(solution.x - least, 1e-12)
     return np.asarray(least + free * (1 - least.sum()) / free.sum(), dtype=np.float64)
+
+
+def _compact(part: Floats) -> Floats:
+    """A part with the same product with its transpose, which alone counts, and no more columns than rows."""
+    if part.shape[2] <= part.shape[1]:
+        return part
+    triangles: Floats = np.asarray(np.linalg.qr(part.swapaxes(1, 2), mode="r"), dtype=np.float64)
+    return triangles.swapaxes(1, 2)
 
 
 def _indicators(rows: Integers, chosen: Integers) -> Floats:

@@ -80,6 +80,41 @@ def test_variances_are_those_of_the_whole_tree(given_weights, exact, zero):
         assert own.min() == pytest.approx(errors.min(), rel=1e-4, abs=1e-3)
 
 
+def test_an_exact_total_tells_nothing_of_what_sums_to_nothing():
+    """Six levels, of whose indicators the rounded part in the component of differences is no zero."""
+    schema = Schema("six", (Attribute("race", ("0", "1", "2", "3", "4", "5")), AGE, SEX))
+    race, detailed = schema.query("race"), schema.query("detailed")
+    variances = TreeVariances((), [Allotment(0, detailed, 1.0)], (0,), [Wanted(0, race, 1.0)], NOTHING)
+    # ten cells of variance 1, of which the known total takes its sixth
+    assert variances.largest_errors(np.ones(1)) == pytest.approx([np.sqrt(10 - 10 / 6)], rel=1e-6)
+
+
+@given(st.lists(st.booleans(), min_size=len(ALLOTMENTS), max_size=len(ALLOTMENTS)), st.sampled_from([(), (0,), (0, 1)]))
+@settings(deadline=None, max_examples=25)
+def test_answers_are_determined_where_they_lie_in_the_span_of_what_is_measured_there_or_below(measured, exact):
+    variances = TreeVariances(SIZES, ALLOTMENTS, exact, WANTED, NOTHING)
+    cells = np.arange(SCHEMA.size)
+    for wanted, found in zip(WANTED, variances.determined(np.array(measured, dtype=float)), strict=True):
+        seen = [
+            matrix(each.query, cells)
+            for each, weight in zip(ALLOTMENTS, measured, strict=True)
+            if weight and each.level >= wanted.level
+        ]
+        if any(level >= wanted.level for level in exact):
+            seen.append(np.ones((1, len(cells))))
+        known = np.vstack([np.zeros((1, len(cells))), *seen])
+        both = np.vstack([known, matrix(wanted.query, cells)])
+        assert found == (np.linalg.matrix_rank(both) == np.linalg.matrix_rank(known))
+
+
+def test_single_children_are_determined_as_their_parents_are():
+    allotments = (Allotment(0, query("detailed"), 1.0), Allotment(1, query("detailed"), 0.0))
+    wanted = (Wanted(1, query("age"), 1.0),)
+    spent = np.ones(2)
+    assert TreeVariances((1,), allotments, (), wanted, NOTHING).determined(spent) == (True,)
+    assert TreeVariances((2,), allotments, (), wanted, NOTHING).determined(spent) == (False,)
+
+
 @given(weights)
 @settings(deadline=None, max_examples=5)
 def test_gains_are_derivatives_and_variances_scale_with_the_total(given_weights):
