@@ -9,6 +9,7 @@ rightly by those who have never seen it.
 - `differencing`: the same from two runs of one dataset.
 """
 
+from das_spark.attack.inference import InferenceFindings, infer, present_inference
 from das_spark.attack.linkage import (
     GROUPS,
     TALLY,
@@ -30,11 +31,14 @@ __all__ = [
     "TALLY",
     "AttackReport",
     "AttackSettings",
+    "InferenceFindings",
     "LinkageFindings",
     "LinkedAttributes",
     "Records",
     "area_above",
+    "infer",
     "link",
     "linkage_rows",
     "present_attacks",
+    "present_inference",
 ]

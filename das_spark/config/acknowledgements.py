@@ -152,6 +152,17 @@ def stays_within(plan: RunPlan) -> str | None:
     return plan.invariants.total_at
 
 
+def held_geolevel(plan: RunPlan) -> str | None:
+    """The geolevel from which on it is protected where in a geounit somebody lives; None for the root.
+
+    Args:
+        plan: The run.
+    """
+    held = stays_within(plan)
+    # A record may go from one part of an area to another, which are geounits of this level.
+    return held if plan.spine.total_key_at(held) is None else None
+
+
 def holding_losses(
     plan: RunPlan, paths: Sequence[Sequence[Fraction]] = ()
 ) -> tuple[tuple[Loss, ...], tuple[Loss, ...]]:
@@ -164,11 +175,9 @@ def holding_losses(
         plan: The run.
         paths: Shares of the geounits on every way through a spine that has shares of its own.
     """
-    product, held = plan.product, stays_within(plan)
+    product = plan.product
     attributes = attribute_losses(plan.budget, plan.queries, product.schema, paths=paths)
-    if plan.spine.total_key_at(held) is not None:
-        held = None  # a record may go from one part of an area to another, which are geounits of this level
-    within = within_geolevel_losses(plan.budget, paths=paths, held_within=held)
+    within = within_geolevel_losses(plan.budget, paths=paths, held_within=held_geolevel(plan))
     if not is_void(plan):
         return attributes, within
     classes = product.schema.query(product.class_query)
