@@ -21,11 +21,12 @@ from das_spark.attack.linkage import (
     linkage_rows,
 )
 from das_spark.attack.report import AttackReport, present_attacks
-from das_spark.attack.settings import ATTACKS, LINKAGE, RECONSTRUCTION, AttackSettings
+from das_spark.attack.settings import ATTACKS, INFERENCE, LINKAGE, RECONSTRUCTION, AttackSettings
 
 __all__ = [
     "ATTACKS",
     "GROUPS",
+    "INFERENCE",
     "LINKAGE",
     "RECONSTRUCTION",
     "TALLY",

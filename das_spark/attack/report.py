@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
+from das_spark.attack.inference import InferenceFindings, present_inference
 from das_spark.attack.linkage import UNIQUE, LinkageFindings, linkage_figure, present_linkage
 from das_spark.attack.reconstruction_report import ALONE, ReconstructionFindings, present_reconstruction
 from das_spark.attack.reconstruction_tally import PROTECTED
 from das_spark.report import RESTRICTED, Figure, KeyFigure, Report, ReportSection
 
 SCHEMA_VERSION: Final = 1
+CONVICTED: Final = "CONVICTED: the noisy answers tell more than is claimed of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class AttackReport:
         facts: What the run is, below the title.
         reconstruction: Records reconstructed from tables.
         linkage: Persons linked with records.
+        inference: Records, attributes and places told apart by noisy answers.
         left_out: Attack that was not made -> why, in a sentence.
         notices: What must not be missed.
         seconds: Wall time.
@@ -37,9 +40,15 @@ class AttackReport:
     facts: Mapping[str, str]
     reconstruction: ReconstructionFindings | None = None
     linkage: LinkageFindings | None = None
+    inference: InferenceFindings | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    @property
+    def convicts(self) -> bool:
+        """Whether something contradicts what is claimed of the run."""
+        return self.inference is not None and self.inference.convicts
 
     def to_json(self) -> str:
         """The report as text; numbers that are none are null, exact ones text."""
@@ -69,10 +78,11 @@ def present_attacks(report: AttackReport) -> Report:
         (
             *(() if report.reconstruction is None else present_reconstruction(report.reconstruction)),
             *(() if report.linkage is None else present_linkage(report.linkage)),
+            *(() if report.inference is None else present_inference(report.inference)),
             *((ReportSection("Left out", left_out),) if left_out else ()),
         ),
         restricted=RESTRICTED,
-        notices=report.notices,
+        notices=(*report.notices, *((CONVICTED,) if report.convicts else ())),
         facts=report.facts,
         verdict=" ".join(verdicts) or "No attack was made.",
         key_figures=tuple(_key_figures(report)),
@@ -86,6 +96,8 @@ def _verdicts(report: AttackReport) -> Iterator[str]:
         yield report.reconstruction.verdict
     if report.linkage is not None:
         yield report.linkage.verdict
+    if report.inference is not None:
+        yield report.inference.verdict
 
 
 def _key_figures(report: AttackReport) -> Iterator[KeyFigure]:
@@ -100,6 +112,10 @@ def _key_figures(report: AttackReport) -> Iterator[KeyFigure]:
             lift = (row.confirmed - row.best_guess) / row.persons
             meaning = f"of unique persons whose {report.linkage.learned} a link with the microdata finds, above guesses"
             yield KeyFigure(f"{100 * lift:+.1f}", "points", meaning)
+    if report.inference is not None:
+        whole = report.inference.curves[report.inference.rows[0].curve]
+        meaning = "with which the best attacker tells one record from another by the noisy answers; 1 is certainty"
+        yield KeyFigure(f"{whole.advantage:.2f}", "advantage", meaning)
 
 
 def _picture(report: AttackReport) -> Figure | None:

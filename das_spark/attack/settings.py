@@ -10,10 +10,12 @@ from das_spark.errors import ConfigurationError
 
 RECONSTRUCTION: Final = "reconstruction"
 LINKAGE: Final = "linkage"
+INFERENCE: Final = "inference"
 #: Attack -> what it does, in a line.
 ATTACKS: Final = {
     RECONSTRUCTION: "records of a sample of geounits from their published tables, by integer programs",
     LINKAGE: "link everybody with the microdata by place and age, and learn race",
+    INFERENCE: "tell records, attributes and places apart by the likelihood ratio of the noisy answers",
 }
 
 

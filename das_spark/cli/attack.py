@@ -59,7 +59,8 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 ) -> None:
     """What somebody could learn of a person from what a run publishes. RESTRICTED: it is compared with the truth.
 
-    Each attack has its baseline beside it: what is found without a record of the place or the person.
+    Each attack has its baseline beside it: what is found without a record of the place or the person. Exit 1 where the
+    noisy answers tell more than is claimed of them.
 
     Example: das-spark attack runs/latest --out attack
     """
@@ -84,3 +85,5 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if out is not None:
         written = f"{out} (restricted): {', '.join(write_attacks(report, out, data))}"
     print_found(report.to_json, partial(present_attacks, report), written, as_json=as_json)
+    if report.convicts:
+        raise typer.Exit(1)

@@ -10,11 +10,13 @@ from typing import Final
 
 from das_spark.attack import (
     ATTACKS,
+    INFERENCE,
     LINKAGE,
     RECONSTRUCTION,
     AttackReport,
     AttackSettings,
     LinkedAttributes,
+    infer,
     present_attacks,
 )
 from das_spark.errors import ConfigurationError, InputError
@@ -82,6 +84,12 @@ def attack_run(
         else:
             report = replace(report, linkage=link_run(run, levels, attributes, settings))
             done(LINKAGE)
+    if INFERENCE in attacks:
+        try:
+            report = replace(report, inference=infer(run.plan, settings))
+            done(INFERENCE)
+        except ConfigurationError as error:  # of what is measured nothing exact is known
+            left_out[INFERENCE] = error.message
     return replace(report, left_out=left_out, seconds=time.monotonic() - began)
 
 
