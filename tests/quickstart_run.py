@@ -14,8 +14,9 @@ import numpy as np
 from das_spark.attack.agreement import Nearness
 from das_spark.attack.reconstruction import PublishedColumns
 from das_spark.attack.reconstruction_report import Reconstructed, ReconstructionFindings, findings_of
-from das_spark.attack.reconstruction_tally import SIZES, ReconstructionTally, Target, size_of, tally_geounit
-from das_spark.attack.swap import Held, swapped
+from das_spark.attack.reconstruction_tally import ReconstructionTally, Target, tally_geounit
+from das_spark.attack.sizes import SIZES, size_of
+from das_spark.attack.swap import Exchange, Held
 from das_spark.audit.system import LocalSystem, SmallPopulation
 from das_spark.config import load_plan
 from das_spark.histogram import Histogram
@@ -62,10 +63,11 @@ def quickstart_run(epsilon: str) -> QuickstartRun:
 
 def exchanged(run: QuickstartRun) -> dict[str, Histogram]:
     """The blocks after the exchange of the baseline, block group by block group."""
-    held, found = Held.of(run.plan.product).query, {}
+    product, found = run.plan.product, {}
+    exchange = Exchange(product.schema.size, Held.of(product).query, SHARE, SEED)
     for parent in run.truth["Block_Group"]:
         codes = [code for code in run.truth["Block"] if code.startswith(parent)]
-        after = swapped([run.truth["Block"][code] for code in codes], held, SHARE, SEED, parent)
+        after = exchange.of([run.truth["Block"][code] for code in codes], parent)
         found |= dict(zip(codes, after, strict=True))
     return found
 
@@ -89,10 +91,10 @@ def tallies_of(run: QuickstartRun) -> dict[str, ReconstructionTally]:
 
 def findings(run: QuickstartRun, geocodes: list[str] | None = None) -> ReconstructionFindings:
     """What some of the occupied blocks say, or all of them."""
-    classes = [size_of(run.truth["Block"][code].total) for code in run.occupied]
+    classes = size_of(np.array([run.truth["Block"][code].total for code in run.occupied]))
     tallies = tallies_of(run)
     codes = list(tallies) if geocodes is None else geocodes
-    taken = [size_of(run.truth["Block"][code].total) for code in codes]
+    taken = size_of(np.array([run.truth["Block"][code].total for code in codes]))
     sizes = len(SIZES)
     product = run.plan.product
     about = Reconstructed(

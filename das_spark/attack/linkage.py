@@ -341,7 +341,7 @@ def present_linkage(found: LinkageFindings) -> tuple[ReportSection, ...]:
     words = {"known": found.known, "learned": found.learned, "geolevel": found.geolevel, "area": found.area}
     meaning = _MEANING.format(**words, exchanged=percent(found.exchanged))
     groups = [f"{name}: {text}." for name, text in GROUPS.items()]
-    return (ReportSection("Linkage", (meaning, *groups, linkage_figure(found), _table(found))),)
+    return (ReportSection("Linkage", (meaning, *groups, _table(found))),)
 
 
 def _shares(row: LinkageRow) -> dict[str, float]:

@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import histogram, schema
 
-from das_spark.attack.swap import Held, swapped
+from das_spark.attack.swap import Exchange, Held
 from das_spark.products import product
 
 OF = schema(2, 4)
 HELD = OF.query("a0")
 CHILDREN = st.lists(st.lists(st.integers(0, 6), min_size=8, max_size=8).map(histogram), max_size=5)
+
+
+def swapped(children, held, share, seed, parent):
+    return Exchange(OF.size, held, share, seed).of(children, parent)
 
 
 def moved(before, after) -> int:

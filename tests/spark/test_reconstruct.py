@@ -75,7 +75,7 @@ def test_a_sample_is_the_same_for_any_partitions_and_another_one_for_another_see
     assert max(first.about.taken) == 5
     assert first.about.geounits == findings(made).about.geounits
     others = [Pair(*(each if isinstance(each, str) else each.repartition(7) for each in pair)) for pair in pairs]
-    assert reconstruct(Run(made.plan), others, few).to_json() == first.to_json()
+    assert repr(reconstruct(Run(made.plan), others, few)) == repr(first)  # what is not known is not equal to itself
     assert reconstruct(Run(made.plan), pairs, replace(few, seed=6)).rates != first.rates
     assert all(each.geounits == 20 for each in first.rates if each.size == "all")
 
