@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from quickstart_run import quickstart_run
 
 from das_spark.attack import GROUPS, TALLY, LinkageFindings, LinkedAttributes, Records, area_above, link, linkage_rows
 from das_spark.attack.linkage import present_linkage
@@ -169,3 +170,34 @@ def test_what_people_read_of_it():
     everybody = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
     assert everybody["links_add"] == pytest.approx(2 / 3)
     assert LinkageFindings("sex", "race", "Block", Fraction(1, 20), "Tract", ()).verdict == "Linkage: nobody is unique."
+
+
+def of_run(epsilon: str):
+    """Everybody linked in the quickstart census, protected under a budget: group -> shares of its persons."""
+    run = quickstart_run(epsilon)
+    attributes = LinkedAttributes.of(run.plan.product.schema)
+    sums = {group: 0 for group in GROUPS}
+    for tract, around in run.estimates["Tract"].items():
+        blocks = [code for code in run.truth["Block"] if code.startswith(tract)]
+        truth, released = (numbered([of["Block"][code] for code in blocks]) for of in (run.truth, run.estimates))
+        found = link(truth, released, truth, numbered([around]), attributes)
+        sums = {group: sums[group] + found[group].sum(axis=0) for group in GROUPS}
+    return {group: dict(zip(TALLY, values / values[0], strict=True)) for group, values in sums.items()}
+
+
+def numbered(histograms) -> Records:
+    geounit = np.repeat(np.arange(len(histograms)), [len(each.cells) for each in histograms])
+    cells, counts = (np.concatenate([getattr(each, name) for each in histograms]) for name in ("cells", "counts"))
+    return Records(geounit, cells.astype(np.int64), counts)
+
+
+def test_a_run_under_an_enormous_budget_gives_away_what_the_confidential_records_do():
+    for group, shares in of_run("100000").items():
+        assert shares["confirmed"] == pytest.approx(shares["before"], abs=0.005), group
+        assert shares["claimed"] == pytest.approx(shares["claimed_before"], abs=0.005), group
+    assert of_run("100000")["unique"]["confirmed"] > 1.3 * of_run("100000")["unique"]["drawn"]
+
+
+def test_a_run_under_nearly_no_budget_gives_away_no_more_than_guesses_do():
+    for group, shares in of_run("1/1000").items():
+        assert max(shares["confirmed"], shares["claimed"]) < max(shares["guessed"], shares["drawn"]) + 0.01, group
