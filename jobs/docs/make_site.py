@@ -60,6 +60,7 @@ CONTENTS: Final[Mapping[str, object]] = {
     },
     "Inside": {
         "Architecture": "das_spark/README.md",
+        "Attacks": "das_spark/attack/README.md",
         "Estimation": "das_spark/estimation/README.md",
         "Evaluation": "das_spark/evaluation/README.md",
         "Geography": "das_spark/geography/README.md",
