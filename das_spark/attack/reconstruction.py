@@ -53,10 +53,11 @@ Counts = NDArray[np.int64]
 #: Nodes of branch and bound of each of the two programs.
 NODES: Final = 1_000
 #: Cells that no zero column excludes, at most: more are given up, as with too many nodes.
-_MOST_CELLS: Final = 100_000
+_MOST_CELLS: Final = 50_000
 #: Rounds in which bounds of variables follow from each other, at most.
 _ROUNDS: Final = 100
 _LIKELIHOOD_STEPS: Final = 16  # of a factor of two in likelihood
+_NO_MORE: Final = np.zeros(0)  # variables
 _HIGHS: Final = solver("highs", frozenset({Capability.LINEAR, Capability.MIXED_INTEGER}))
 
 
@@ -245,7 +246,7 @@ class _Problem:
         free, found = self.free, self.lower.copy()
         if not free.any():
             return Status.OPTIMAL, found
-        program = self._program(self.costs[free], np.ones(int(free.sum()), dtype=np.bool_))
+        program = self._program(self.costs[free], np.ones(np.count_nonzero(free), dtype=np.bool_))
         solution = _HIGHS.solve(program, SolverOptions(iterations=nodes))
         if solution.x is None:
             return solution.status, None
@@ -254,20 +255,22 @@ class _Problem:
         return solution.status, found if met else None
 
     def _program(
-        self, costs: NDArray[np.float64], integral: NDArray[np.bool_], more: Inequalities | None = None
+        self,
+        costs: NDArray[np.float64],
+        integral: NDArray[np.bool_],
+        added: NDArray[np.float64] = _NO_MORE,
+        more: Inequalities | None = None,
     ) -> Program:
-        """Every column as an equality on the free classes, which come first, and on what else has costs: nothing."""
+        """Every column as an equality on the free classes; behind them variables from 0 to `added`, in no column."""
         free = self.free
         rest = self.values - self.matrix @ np.where(free, 0, self.lower)
         columns = sp.csr_array(self.matrix[:, free])
         kept = np.diff(columns.indptr) > 0
-        others = len(costs) - int(free.sum())
-        equality = sp.hstack([columns[kept], sp.csr_array((int(kept.sum()), others))], format="csc").astype(np.float64)
-        lower = np.concatenate([self.lower[free], np.zeros(others)]).astype(np.float64)
-        upper = np.concatenate([self.upper[free], np.full(others, np.inf)]).astype(np.float64)
-        upper[integral & (np.arange(len(costs)) >= len(costs) - others)] = 1.0
-        right = rest[kept].astype(np.float64)
-        return Program(np.zeros(len(costs)), costs, sp.csc_matrix(equality), right, lower, upper, more, integral)
+        equality = sp.hstack([columns[kept], sp.csr_array((int(kept.sum()), len(added)))], format="csc")
+        lower = np.concatenate([self.lower[free], np.zeros(len(added))])
+        upper = np.concatenate([self.upper[free], added])
+        matrix, right = sp.csc_matrix(equality.astype(np.float64)), rest[kept].astype(np.float64)
+        return Program(np.zeros(len(costs)), costs, matrix, right, lower, upper, more, integral)
 
     def spread(self, found: Counts) -> Counts:
         """Records of the cells of each class, (n,)."""
@@ -292,7 +295,7 @@ class _Problem:
             exact = solution.status is Status.OPTIMAL
             if solution.x is None:
                 return 0, False
-            found[free] = np.rint(solution.x[: int(free.sum())]).astype(np.int64)
+            found[free] = np.rint(solution.x[: np.count_nonzero(free)]).astype(np.int64)
             if (self.matrix @ found != self.values).any():
                 return 0, False
         return int(counts.sum() + found.sum() - 2 * np.minimum(found, least).sum()), exact
@@ -320,7 +323,8 @@ class _Problem:
         )
         limits = Inequalities(matrix, np.concatenate([-above, least[both]]), np.full(2 * number, np.inf))
         integral = np.concatenate([np.ones(size), np.zeros(number), np.ones(number)]).astype(np.bool_)
-        return self._program(np.concatenate([costs, np.full(number, 2.0), np.zeros(number)]), integral, limits)
+        added = np.concatenate([np.full(number, np.inf), np.ones(number)])
+        return self._program(np.concatenate([costs, np.full(number, 2.0), np.zeros(number)]), integral, added, limits)
 
 
 def _sums(values: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:

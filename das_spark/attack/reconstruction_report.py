@@ -114,7 +114,8 @@ class SolutionRate:
         agreement_in_one: Share of these records that agree exactly.
         distance: Largest distance of another solution, as a share of the largest possible (every record is another).
         precision: Share of the reconstructed records that exist.
-        undecided: Geounits of the sample whose other solutions were not all looked for: nodes ran out.
+        undecided: Geounits of the sample whose other solutions were not all looked for, as nodes ran out; the distance
+            is at least that.
         unsolved: Geounits of the sample without a solution within the limits; their records count as not reconstructed.
         infeasible: Geounits of the sample whose tables nothing meets; likewise.
         variables: Most variables of a program.
@@ -198,6 +199,7 @@ class _Sample:
         self.agreed = np.array([each.agreed for each in tallies])  # (n, methods, groups, measures)
         self.made = np.array([each.made for each in tallies])  # (n, methods)
         self.distances = np.array([each.distances for each in tallies])  # (n, sources)
+        self.decided = np.array([each.decided for each in tallies])
         self.variables = np.array([each.variables for each in tallies])
         self.ended = {source: np.array([each.ended(source) for each in tallies]) for source in SOURCES}
         stratum = size_of(self.records[:, 0])
@@ -243,7 +245,7 @@ class _Sample:
             ratio(one * agreed, one * everybody),
             ratio(self.distances[:, number] * within, 2 * made),
             ratio(agreed, made),
-            undecided=int((within * (ended == Outcome.OPEN)).sum()),
+            undecided=int((within * (1 - self.decided[:, number])).sum()),
             unsolved=int((within * (ended == Outcome.LIMIT)).sum()),
             infeasible=int((within * (ended == Outcome.INFEASIBLE)).sum()),
             variables=int((within * self.variables[:, number]).max()),
@@ -417,7 +419,7 @@ def _figure(findings: ReconstructionFindings) -> Figure:
                 Curve(places, rates, f"best guess, totals of the {_SOURCE_NAMES[totals]}", None, stroke, None)
             )
         title = f"Agree {_MEASURE_NAMES[measure]}"
-        panels.append(Panel(tuple(curves), axis, Axis("share of true records", low=0.0, high=1.0, form=".0%"), title))
+        panels.append(Panel(tuple(curves), axis, Axis("share of true records", low=0.0, high=1.02, form=".0%"), title))
     caption = (
         f"Share of all true records that agree with the reconstructed ones, by the number of records in the "
         f"{about.geolevel}. Grey: the best of four guesses that know that number alone."

@@ -45,7 +45,8 @@ class ReconstructionTally:
         agreed: Of them those that agree, (methods, groups, measures).
         made: Records of each method, (methods,).
         outcomes: Place among the outcomes of each source, (sources,).
-        distances: Largest distance of solutions of each source, or one that is reached, (sources,).
+        distances: Largest distance of another solution of each source, or one that is reached, (sources,).
+        decided: 1 where that distance is known to be the largest, (sources,).
         variables: Variables of the program of each source, (sources,).
     """
 
@@ -54,6 +55,7 @@ class ReconstructionTally:
     made: NDArray[np.int64]
     outcomes: NDArray[np.int64]
     distances: NDArray[np.int64]
+    decided: NDArray[np.int64]
     variables: NDArray[np.int64]
 
     def flat(self) -> NDArray[np.int64]:
@@ -78,6 +80,7 @@ _SHAPES: Final = {
     "made": (len(METHODS),),
     "outcomes": (len(SOURCES),),
     "distances": (len(SOURCES),),
+    "decided": (len(SOURCES),),
     "variables": (len(SOURCES),),
 }
 
@@ -128,6 +131,7 @@ def tally_geounit(
         np.array([made[method].total for method in METHODS]),
         np.array([_OUTCOMES.index(each.outcome) for each in solved.values()]),
         np.array([each.distance for each in solved.values()]),
+        np.array([each.exact for each in solved.values()], dtype=np.int64),
         np.array([each.variables for each in solved.values()]),
     )
 

@@ -14,8 +14,7 @@ SIZES: Final = (1, 10, 50, 100, 250, 500, 1_000)
 
 def size_names() -> tuple[str, ...]:
     """What the classes are called."""
-    closed = [f"{least:,} to {end - 1:,}" for least, end in pairwise(SIZES)]
-    return (*closed, f"{SIZES[-1]:,} and more")
+    return (*(f"{least}-{end - 1}" for least, end in pairwise(SIZES)), f"{SIZES[-1]:,}+")
 
 
 def size_of(records: NDArray[np.integer[Any]] | int) -> NDArray[np.int64]:

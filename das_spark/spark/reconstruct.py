@@ -72,7 +72,11 @@ def reconstruct(run: FinishedRun, pairs: Sequence[Pair], settings: AttackSetting
         )
     product, leaf = run.product, pairs[-1]
     parent, near = (run.census.level(pairs[max(0, len(pairs) - 1 - up)].geolevel) for up in (1, _ABOVE))
-    tables = _tables(run, leaf.geolevel)
+    if not (tables := tables_of_leaves(run)):
+        raise InputError(
+            f"{run.folder}: product {product.name} publishes no table of sums at {leaf.geolevel}",
+            hint="records are reconstructed from tables; attack a run of a product that has some there",
+        )
     geounits = _geounits_by_size(leaf.truth)
     if not geounits.any():
         raise InputError(f"{run.folder} has no {product.counted}: there is nothing to reconstruct")
@@ -107,15 +111,10 @@ def reconstruct(run: FinishedRun, pairs: Sequence[Pair], settings: AttackSetting
     return findings_of(tallies, about)
 
 
-def _tables(run: FinishedRun, geolevel: str) -> list[Table]:
-    """The tables of sums that are published of the geounits of a geolevel."""
-    tables = [table for table in run.product.tables_on(run.spine) if geolevel in table.levels(run.census)]
-    if not tables:
-        raise InputError(
-            f"{run.folder}: product {run.product.name} publishes no table of sums at {geolevel}",
-            hint="records are reconstructed from tables; attack a run of a product that has some there",
-        )
-    return tables
+def tables_of_leaves(run: FinishedRun) -> tuple[Table, ...]:
+    """The tables of sums that are published of the lowest geolevel of a run; some products have none."""
+    census = run.census
+    return tuple(table for table in run.product.tables_on(run.spine) if census.leaf.name in table.levels(census))
 
 
 def _size(people: Column) -> Column:

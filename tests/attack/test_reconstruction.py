@@ -10,7 +10,7 @@ from small import every_solution, histogram, schema, table, values_of
 
 from das_spark.attack.reconstruction import Likely, Outcome, PublishedColumns, reconstruct
 from das_spark.histogram import Histogram
-from das_spark.products import product
+from das_spark.products import PRODUCTS, product
 from das_spark.tabulation import Line, Table, incidence
 
 PAIR = schema(2, 3)
@@ -146,12 +146,15 @@ def test_nobody():
     assert (found.records.total, found.outcome, found.distance) == (0, Outcome.ONE, 0)
 
 
+def tables_of_leaves(of) -> list[Table]:
+    census = of.census(of.spine())
+    return [each for each in of.tables_on(of.spine()) if census.leaf.name in each.levels(census)]
+
+
 @pytest.fixture(scope="module")
 def redistricting():
     made = product("e2e_2018")
-    spine = made.spine()
-    tables = [each for each in made.tables_on(spine) if spine.leaf.name in each.levels(spine)]
-    return made, PublishedColumns.of(tables, made.zero_cells())
+    return made, PublishedColumns.of(tables_of_leaves(made), made.zero_cells())
 
 
 @given(people=st.dictionaries(st.integers(0, 251), st.integers(1, 9), max_size=20))
@@ -176,3 +179,42 @@ def test_a_reconstruction_meets_every_column_and_has_no_structural_zero(redistri
     assert not published.impossible[found.records.cells].any()
     away = np.abs(found.records.dense() - records.dense()).sum()
     assert away <= found.distance or not found.exact
+
+
+def test_where_the_nodes_run_out_what_is_known_is_said():
+    of = schema(3, 4, 4)
+    pairs = [
+        {f"a{one}": (i,), f"a{two}": (j,)}
+        for one, two in ((0, 1), (0, 2), (1, 2))
+        for i in range(of.shape[one])
+        for j in range(of.shape[two])
+    ]
+    published = columns((table(of, *pairs),), np.zeros(of.size, dtype=bool))
+    likely = Likely(nobody(of.size), nobody(of.size))
+    undecided = 0
+    for seed in range(4):
+        records = histogram(np.random.default_rng(seed).integers(0, 5, of.size))
+        values = values_of(published.matrix, records)
+        few, many = (reconstruct(published, values, likely, nodes) for nodes in (1, 10_000))
+        assert many.exact
+        for found in (few, many):
+            assert values_of(published.matrix, found.records).tolist() == values.tolist()
+            # What is said to be reached is reached from the other one's solution, too.
+            away = int(np.abs(few.records.dense() - many.records.dense()).sum())
+            assert found.distance <= many.distance + away
+        undecided += not few.exact
+    assert undecided
+
+
+@pytest.mark.parametrize("made", filter(tables_of_leaves, PRODUCTS.values()), ids=lambda of: of.name)
+def test_tables_of_every_product_that_has_some_are_met(made):
+    tables = tables_of_leaves(made)
+    published = PublishedColumns.of(tables, made.zero_cells())
+    possible = np.flatnonzero(~made.zero_cells())
+    cells = np.random.default_rng(7).choice(possible, 6)
+    records = Histogram.from_pairs(made.schema.size, cells, np.ones(6, dtype=np.int64))
+    values = values_of(published.matrix, records)
+    found = reconstruct(published, values, Likely(records, records))
+    assert found.outcome in (Outcome.ONE, Outcome.SEVERAL)
+    assert values_of(published.matrix, found.records).tolist() == values.tolist()
+    assert not published.impossible[found.records.cells].any()

@@ -135,8 +135,8 @@ def test_classes_of_geounits():
     names = size_names()
     ends = {1: 0, 9: 0, 10: 1, 49: 1, 50: 2, 99: 2, 100: 3, 249: 3, 250: 4, 499: 4, 500: 5, 999: 5, 1000: 6, 10**6: 6}
     assert {records: int(size_of(records)) for records in ends} == ends
-    assert names[0] == "1 to 9"
-    assert names[-1] == "1,000 and more"
+    assert names[0] == "1-9"
+    assert names[-1] == "1,000+"
 
 
 def test_the_report(found):
