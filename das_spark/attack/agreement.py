@@ -48,7 +48,7 @@ class Nearness:
     @property
     def words(self) -> str:
         """What it asks for."""
-        return "all attributes but one" if self.age is None else "age within one year, all else"
+        return "the same but for one attribute" if self.age is None else "the same but for one year of age"
 
     def pairs(
         self, one: NDArray[np.integer[Any]], other: NDArray[np.integer[Any]]

@@ -305,6 +305,8 @@ _SOLUTION_COLUMNS: Final = (
     ("infeasible", "nothing meets them", ",d"),
     ("variables", "most variables", ",d"),
 )
+#: Tables that a sentence names, at most.
+_NAMED: Final = 8
 _NOTE: Final = (
     "Agreement: share of the true records of a group that are among the reconstructed ones; a reconstructed record "
     "agrees with one true one at most. Within one: {within}. Best guess: of four guesses with as many records as the "
@@ -358,13 +360,14 @@ def _what(about: Reconstructed) -> str:
     every, taken = sum(about.geounits), sum(about.taken)
     sample = f"all {every:,}" if taken == every else f"{taken:,} of {every:,}, a sample by size with seed {about.seed}"
     held = f", alike in {about.held}," if about.held else ""
+    tables = ", ".join(about.tables) if len(about.tables) <= _NAMED else f"{len(about.tables)} tables"
     return (
         f"The records of each {about.geolevel} with {about.counted} in it ({sample}) were reconstructed from the "
-        f"{about.columns:,} columns of {', '.join(about.tables)} of that {about.geolevel} alone, by integer programs: "
+        f"{about.columns:,} columns of {tables} of that {about.geolevel} alone, by integer programs: "
         "whole nonnegative counts of cells that meet every column. Of several solutions that was taken whose records "
         f"are most frequent in the protected counts of the {about.near}. Beside the tables of the run stand the same "
         f"tables of exact counts, and of exact counts after up to {percent(about.swapped)} of the records{held} were "
-        f"exchanged within the geounit above, rare ones first. The run also publishes records: what is reconstructed "
+        "exchanged within the geounit above, rare ones first. The run also publishes records: what is reconstructed "
         "from its tables says no more than these."
     )
 

@@ -22,6 +22,8 @@ from das_spark.histogram import SEPARATOR, Histogram, Query
 if TYPE_CHECKING:
     from das_spark.products import Product
 
+#: Records among which a partner is looked for at once: mostly there is one among the first.
+_AT_ONCE: Final = 1024
 #: Attributes or recodes that tell those of voting age.
 _VOTING_AGE: Final[tuple[str, ...]] = ("votingage", "age18plus")
 
@@ -112,12 +114,16 @@ def _partners(
             break
         if not free[record]:
             continue
-        others = waiting[int(alike[record])]
-        fits = free[others] & (home[others] != home[record]) & (cells[others] != cells[record])
-        if not fits.any():
-            continue
-        other = int(others[np.argmax(fits)])
-        partner[record], partner[other] = other, record
-        free[[record, other]] = False
-        pairs -= 1
+        answer = int(alike[record])
+        if 2 * np.count_nonzero(free[waiting[answer][:_AT_ONCE]]) < min(_AT_ONCE, len(waiting[answer])):
+            waiting[answer] = waiting[answer][free[waiting[answer]]]
+        for start in range(0, len(waiting[answer]), _AT_ONCE):
+            others = waiting[answer][start : start + _AT_ONCE]
+            fits = free[others] & (home[others] != home[record]) & (cells[others] != cells[record])
+            if fits.any():
+                other = int(others[np.argmax(fits)])
+                partner[record], partner[other] = other, record
+                free[[record, other]] = False
+                pairs -= 1
+                break
     return partner

@@ -63,6 +63,14 @@ def test_who_has_no_partner_stays():
     assert swapped([histogram([0] * 8)], HELD, Fraction(1), 0, "010") == (histogram([0] * 8),)
 
 
+def test_many_records_are_exchanged_as_few_are():
+    # More records than are looked at at once, of which most are exchanged.
+    children = [histogram([9000, 0, 5, 0] * 2), histogram([0, 9000, 0, 5] * 2)]
+    after = swapped(children, HELD, Fraction(9, 10), 4, "010")
+    assert moved(children, after) == 2 * (Fraction(9, 10) * 36_020 // 2)
+    assert after[0].dense()[2] == after[1].dense()[3] == 0
+
+
 def test_chance_follows_from_seed_and_parent_alone():
     children = [histogram(row) for row in np.random.default_rng(7).integers(0, 9, (6, 8))]
     share = Fraction(1, 3)
