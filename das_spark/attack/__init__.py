@@ -20,6 +20,7 @@ from das_spark.attack.linkage import (
     link,
     linkage_rows,
 )
+from das_spark.attack.own_noise import PARENTS, QUERIES, SIBLINGS, Agreement, NoiseFindings, Residuals, RunNoise
 from das_spark.attack.report import AttackReport, present_attacks
 from das_spark.attack.settings import ATTACKS, INFERENCE, LINKAGE, RECONSTRUCTION, AttackSettings
 
@@ -28,14 +29,21 @@ __all__ = [
     "GROUPS",
     "INFERENCE",
     "LINKAGE",
+    "PARENTS",
+    "QUERIES",
     "RECONSTRUCTION",
+    "SIBLINGS",
     "TALLY",
+    "Agreement",
     "AttackReport",
     "AttackSettings",
     "InferenceFindings",
     "LinkageFindings",
     "LinkedAttributes",
+    "NoiseFindings",
     "Records",
+    "Residuals",
+    "RunNoise",
     "area_above",
     "infer",
     "link",

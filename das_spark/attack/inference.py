@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from das_spark.attack.drawing import Answers, DrawnTarget, MeasuredRun, Measuring, count_errors
+from das_spark.attack.own_noise import NoiseFindings, NoiseRow, RunNoise, judge_noise, noise_rows
 from das_spark.attack.roc import JudgedCurve, judge_curves, roc_figure
 from das_spark.config import held_geolevel
 from das_spark.privacy import compose_exactly
@@ -70,6 +71,7 @@ class InferenceFindings:
         usual_shares: Whether geounits have shares of their own, in place of which the usual ones are drawn.
         rows: What is inferred.
         curves: The curves of the rows.
+        own: What the noise of the run itself says; None where it was not looked at.
     """
 
     draws: int
@@ -77,15 +79,20 @@ class InferenceFindings:
     usual_shares: bool
     rows: tuple[InferredRow, ...]
     curves: tuple[JudgedCurve, ...]
+    own: NoiseFindings | None = None
 
     @property
     def convicts(self) -> bool:
-        """Whether something contradicts the claims."""
-        return any(curve.convicts for curve in self.curves)
+        """Whether something contradicts the claims, or the declared noise."""
+        return any(curve.convicts for curve in self.curves) or (self.own is not None and self.own.convicts)
 
     @property
     def verdict(self) -> str:
-        """In a sentence or two."""
+        """In a few sentences."""
+        return self._of_draws if self.own is None else f"{self._of_draws} {self.own.verdict}"
+
+    @property
+    def _of_draws(self) -> str:
         wrong = [row.name for row in self.rows if self.curves[row.curve].convicts]
         if wrong:
             return f"Inference beats the claim: more is learned than the accountant allows of {', '.join(wrong)}."
@@ -103,6 +110,7 @@ def infer(
     settings: AttackSettings,
     progress: Callable[[str], None] = lambda line: None,
     measuring: Measuring | None = None,
+    noise: RunNoise | None = None,
 ) -> InferenceFindings:
     """Infer records, attributes and places from drawn noise, and judge the errors by what the accountant claims.
 
@@ -111,15 +119,16 @@ def infer(
         settings: Draws, confidence and key.
         progress: Is given a line at a time.
         measuring: How geolevels are measured; as the plan says where None.
+        noise: What the run itself drew; None where nobody looks.
 
     Raises:
         ConfigurationError: Nothing exact is known of the composition.
     """
     run = MeasuredRun.of(plan, measuring)
     rows = list(_targets(run))
-    curves = judge_curves(
-        count_errors([run], [target for _, target in rows], settings, "inference"), 1 - settings.level
-    )
+    # What is said of drawn noise, and of that of the run, holds together.
+    alpha = (1 - settings.level) / (1 if noise is None else 2)
+    curves = judge_curves(count_errors([run], [target for _, target in rows], settings, "inference"), alpha)
     progress(f"inference: {settings.draws:,} draws under either record, {len(curves)} curves")
     # Targets of the same answers share the first one's curve.
     numbers: dict[tuple[frozenset[Answers], bool], int] = {}
@@ -131,6 +140,7 @@ def infer(
         usual_shares=not plan.spine.is_census,
         rows=tuple(InferredRow(*row, numbers[target.answers, target.same_geounit]) for row, target in rows),
         curves=curves,
+        own=None if noise is None else judge_noise(plan, noise, alpha),
     )
 
 
@@ -187,7 +197,60 @@ def present_inference(found: InferenceFindings) -> tuple[ReportSection, ...]:
     figure = roc_figure(drawn[:_DRAWN], "Inference from the noisy answers", _CAPTION.format(draws=found.draws))
     usual = (_USUAL,) if found.usual_shares else ()
     kinds = tuple(f"{name}: {text}." for name, text in KINDS.items())
-    return (ReportSection("Inference", (meaning, *usual, *kinds, figure, _table(found), found.verdict)),)
+    section = ReportSection("Inference", (meaning, *usual, *kinds, figure, _table(found), found.verdict))
+    return (section,) if found.own is None else (section, _own_section(found.own))
+
+
+_OWN_MEANING: Final = (
+    "The noise that this run itself has drawn, measurements less true answers. For every query of a geolevel: errors of"
+    " whoever tells by the measurement whether one record more was counted in an answer, over the curve that is claimed"
+    " for this query; whether the distribution is the declared one, at every threshold; whether more noise is 0 than"
+    " declared; whether geounits have the same noise in all their answers. And whether signs agree where they have no"
+    " reason to. All limits and tests together convict sound noise with the probability above at most."
+)
+_OWN_CAPTION: Final = (
+    "Errors of the test whether one record more was counted in an answer, over all answers of the run, for the queries"
+    " with the most answers. Curves and limits as above."
+)
+
+
+def _own_section(found: NoiseFindings) -> ReportSection:
+    largest: list[NoiseRow] = sorted(found.rows, key=lambda row: -row.answers)[:_DRAWN]
+    figure = roc_figure([row.curve for row in largest], "The noise of this run", _OWN_CAPTION)
+    columns = (
+        ReportColumn("geolevel"),
+        ReportColumn("query"),
+        ReportColumn("share"),
+        ReportColumn("answers"),
+        ReportColumn("deviation", "standard deviation of the noise", "number"),
+        ReportColumn("declared_deviation", "declared", "number"),
+        ReportColumn("advantage", form=".4f"),
+        ReportColumn("claimed_advantage", "claimed advantage", ".4f"),
+        ReportColumn("zeros", "without noise"),
+        ReportColumn("expected_zeros", "expected", "number"),
+        ReportColumn("pairs", "equal pairs of geounits"),
+        ReportColumn("expected_pairs", "expected", "number"),
+        ReportColumn("finding"),
+    )
+    marked = frozenset(number for number, row in enumerate(found.rows) if row.findings)
+    queries = ReportTable.of("own_noise", "Noise by query", columns, noise_rows(found), marked=marked)
+    signs = ReportTable.of(
+        "noise_signs",
+        "Signs of the noise in two places",
+        (
+            "geolevel",
+            "between",
+            ReportColumn("compared"),
+            ReportColumn("agreeing"),
+            ReportColumn("probability", "probability of so many or so few", ".2g"),
+            ReportColumn("convicts", "too many or too few"),
+        ),
+        [
+            (row.geolevel, row.between, row.compared, row.agreeing, row.probability, row.convicts)
+            for row in found.agreements
+        ],
+    )
+    return ReportSection("The noise of this run", (_OWN_MEANING, figure, queries, signs, found.verdict))
 
 
 def _is_drawn(row: InferredRow) -> bool:

@@ -123,6 +123,19 @@ def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -
     return truths(spark, find_run(holder.folder).restricted, holder.product, holder.spine)
 
 
+def spine_truths(spark: SparkSession, run: FinishedRun, other: Path | None = None) -> list[tuple[str, DataFrame]]:
+    """Confidential histograms of every geolevel of the spine that a run measured, root first. RESTRICTED."""
+    holder = _holder(run, other)
+    if holder.spine != run.spine:
+        raise InputError(
+            f"{holder.folder} has another spine than {run.folder}, whose measurements are of its own geounits",
+            hint="--truth names a run with the same [geography]",
+        )
+    require_safe_session(spark, insecure=False, synthetic=holder.plan.input.is_simulated)
+    folders = _histogram_folders(find_run(holder.folder).restricted, holder.spine)
+    return [(name, read_table(spark, "histograms", folder)) for name, folder in folders.items()]
+
+
 def _holder(run: FinishedRun, other: Path | None) -> FinishedRun:
     """The run whose confidential histograms another one is compared with."""
     holder = run if other is None else FinishedRun.at(other)
