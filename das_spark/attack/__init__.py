@@ -9,6 +9,7 @@ rightly by those who have never seen it.
 - `differencing`: the same from two runs of one dataset.
 """
 
+from das_spark.attack.differencing import DifferencingFindings, TotalErrors, difference, present_differencing
 from das_spark.attack.inference import InferenceFindings, infer, present_inference
 from das_spark.attack.linkage import (
     GROUPS,
@@ -37,6 +38,7 @@ __all__ = [
     "Agreement",
     "AttackReport",
     "AttackSettings",
+    "DifferencingFindings",
     "InferenceFindings",
     "LinkageFindings",
     "LinkedAttributes",
@@ -44,10 +46,13 @@ __all__ = [
     "Records",
     "Residuals",
     "RunNoise",
+    "TotalErrors",
     "area_above",
+    "difference",
     "infer",
     "link",
     "linkage_rows",
     "present_attacks",
+    "present_differencing",
     "present_inference",
 ]
