@@ -23,16 +23,14 @@ from das_spark.attack.linkage import (
 )
 from das_spark.attack.own_noise import PARENTS, QUERIES, SIBLINGS, Agreement, NoiseFindings, Residuals, RunNoise
 from das_spark.attack.report import AttackReport, present_attacks
-from das_spark.attack.settings import ATTACKS, INFERENCE, LINKAGE, RECONSTRUCTION, AttackSettings
+from das_spark.attack.settings import ATTACKS, DIFFERENCING, AttackSettings
 
 __all__ = [
     "ATTACKS",
+    "DIFFERENCING",
     "GROUPS",
-    "INFERENCE",
-    "LINKAGE",
     "PARENTS",
     "QUERIES",
-    "RECONSTRUCTION",
     "SIBLINGS",
     "TALLY",
     "Agreement",

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
+from das_spark.attack.differencing import DifferencingFindings, present_differencing
 from das_spark.attack.inference import InferenceFindings, present_inference
 from das_spark.attack.linkage import UNIQUE, LinkageFindings, linkage_figure, present_linkage
 from das_spark.attack.reconstruction_report import ALONE, ReconstructionFindings, present_reconstruction
@@ -30,6 +31,7 @@ class AttackReport:
         reconstruction: Records reconstructed from tables.
         linkage: Persons linked with records.
         inference: Records, attributes and places told apart by noisy answers.
+        differencing: Records told apart by another run, too.
         left_out: Attack that was not made -> why, in a sentence.
         notices: What must not be missed.
         seconds: Wall time.
@@ -41,6 +43,7 @@ class AttackReport:
     reconstruction: ReconstructionFindings | None = None
     linkage: LinkageFindings | None = None
     inference: InferenceFindings | None = None
+    differencing: DifferencingFindings | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -48,7 +51,7 @@ class AttackReport:
     @property
     def convicts(self) -> bool:
         """Whether something contradicts what is claimed of the run."""
-        return self.inference is not None and self.inference.convicts
+        return any(each is not None and each.convicts for each in (self.inference, self.differencing))
 
     def to_json(self) -> str:
         """The report as text; numbers that are none are null, exact ones text."""
@@ -79,6 +82,7 @@ def present_attacks(report: AttackReport) -> Report:
             *(() if report.reconstruction is None else present_reconstruction(report.reconstruction)),
             *(() if report.linkage is None else present_linkage(report.linkage)),
             *(() if report.inference is None else present_inference(report.inference)),
+            *(() if report.differencing is None else present_differencing(report.differencing)),
             *((ReportSection("Left out", left_out),) if left_out else ()),
         ),
         restricted=RESTRICTED,
@@ -98,6 +102,8 @@ def _verdicts(report: AttackReport) -> Iterator[str]:
         yield report.linkage.verdict
     if report.inference is not None:
         yield report.inference.verdict
+    if report.differencing is not None:
+        yield report.differencing.verdict
 
 
 def _key_figures(report: AttackReport) -> Iterator[KeyFigure]:

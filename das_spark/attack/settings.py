@@ -8,14 +8,13 @@ from typing import Final
 
 from das_spark.errors import ConfigurationError
 
-RECONSTRUCTION: Final = "reconstruction"
-LINKAGE: Final = "linkage"
-INFERENCE: Final = "inference"
+DIFFERENCING: Final = "differencing"
 #: Attack -> what it does, in a line.
 ATTACKS: Final = {
-    RECONSTRUCTION: "records of a sample of geounits from their published tables, by integer programs",
-    LINKAGE: "link everybody with the microdata by place and age, and learn race",
-    INFERENCE: "tell records, attributes and places apart by the likelihood ratio of the noisy answers",
+    "reconstruction": "records of a sample of geounits from their published tables, by integer programs",
+    "linkage": "link everybody with the microdata by place and age, and learn race",
+    "inference": "tell records, attributes and places apart by the noisy answers; and look at the run's own noise",
+    DIFFERENCING: "tell records apart by the noisy answers of two runs on one dataset",
 }
 
 

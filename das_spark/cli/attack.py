@@ -20,7 +20,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         typer.Option(
             "--only",
             metavar="ATTACK",
-            help="One of them, such as linkage; may be repeated.",
+            help="One of them, such as linkage; may be repeated; all that are possible otherwise.",
             autocompletion=completion.attacks,
         ),
     ] = None,
@@ -30,6 +30,15 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             "--truth",
             metavar="RUN",
             help="Take the confidential histograms of this run.",
+            autocompletion=completion.runs,
+        ),
+    ] = None,
+    second: Annotated[
+        Path | None,
+        typer.Option(
+            "--with",
+            metavar="RUN",
+            help="Of differencing: another run on the same dataset.",
             autocompletion=completion.runs,
         ),
     ] = None,
@@ -66,7 +75,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     """
     if data is not None and out is None:
         raise typer.BadParameter("--data goes with --out")
-    from das_spark.attack import ATTACKS, AttackSettings, present_attacks  # noqa: PLC0415 - needs statistics
+    from das_spark.attack import AttackSettings, present_attacks  # noqa: PLC0415 - needs statistics
     from das_spark.pipeline.attack import attack_run, write_attacks  # noqa: PLC0415 - needs Spark's packages
 
     settings = AttackSettings(
@@ -80,7 +89,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         test_key=test_key,
     )
     progress = (lambda _: None) if as_json else console(err=True).print
-    report = attack_run(run, settings, attacks=only or tuple(ATTACKS), truth=truth, progress=progress)
+    report = attack_run(run, settings, attacks=only or (), second=second, truth=truth, progress=progress)
     written = ""
     if out is not None:
         written = f"{out} (restricted): {', '.join(write_attacks(report, out, data))}"

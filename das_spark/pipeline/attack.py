@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.attack import (
     ATTACKS,
-    INFERENCE,
-    LINKAGE,
-    RECONSTRUCTION,
+    DIFFERENCING,
     AttackReport,
     AttackSettings,
     LinkedAttributes,
+    difference,
     infer,
     present_attacks,
 )
@@ -25,11 +24,20 @@ from das_spark.pipeline.accuracy import facts_of_finished, pairs
 from das_spark.pipeline.memory import runs_fit
 from das_spark.report import csv_files, page
 from das_spark.report.data import data_files
+from das_spark.spark.differences import total_errors
 from das_spark.spark.finished_runs import FinishedRun, require_truths
 from das_spark.spark.link import link_run
 from das_spark.spark.reconstruct import reconstruct
+from das_spark.spark.residuals import residuals_of
 from das_spark.spark.session import session
 from das_spark.store import write_texts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.attack import DifferencingFindings, InferenceFindings, LinkageFindings
+    from das_spark.attack.reconstruction_report import ReconstructionFindings
+    from das_spark.spark.finished_runs import Pair
 
 INSECURE: Final = "INSECURE: the run was made under a test key, and protects nobody."
 
@@ -38,7 +46,8 @@ def attack_run(
     folder: Path,
     settings: AttackSettings,
     *,
-    attacks: Sequence[str] = tuple(ATTACKS),
+    attacks: Sequence[str] = (),
+    second: Path | None = None,
     truth: Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> AttackReport:
@@ -47,7 +56,8 @@ def attack_run(
     Args:
         folder: The run, which still holds its restricted root, or any where `truth` is given.
         settings: How.
-        attacks: Which, keys of `ATTACKS`.
+        attacks: Which, keys of `ATTACKS`; all that are possible where none is named.
+        second: Another run on the same dataset, for differencing.
         truth: A run whose confidential histograms are taken.
         progress: Is given a line at a time.
 
@@ -57,48 +67,76 @@ def attack_run(
         OutputError: The folder is no run, or its confidential histograms were removed.
     """
     unknown = [name for name in attacks if name not in ATTACKS]
-    if unknown or not attacks:
+    if unknown:
         raise ConfigurationError(f"no attack is called {', '.join(unknown)}", hint=f"choose among {', '.join(ATTACKS)}")
+    if DIFFERENCING in attacks and second is None:
+        raise ConfigurationError("differencing takes two runs", hint="name another one on the dataset: --with RUN")
     began = time.monotonic()
     run = FinishedRun.at(folder)
-    require_truths([run], truth)
-    levels = pairs(session("das_spark attack", small=runs_fit(folder)), run, truth)
-    report = AttackReport(
-        run.manifest.run_id, run.product.name, facts_of_finished(run), notices=(INSECURE,) if run.is_insecure else ()
+    other = None if second is None else FinishedRun.at(second)
+    require_truths([run, *([] if other is None else [other])], truth)
+    spark = session("das_spark attack", small=runs_fit(folder))
+    attacked = _Attacked(run, other, truth, settings, spark, pairs(spark, run, truth))
+    found: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    for name in attacks or (each for each in ATTACKS if each != DIFFERENCING or other is not None):
+        result = getattr(attacked, name)()
+        (left_out if isinstance(result, str) else found)[name] = result
+        progress(f"{name}: {time.monotonic() - began:.1f} s")
+    return AttackReport(
+        run.manifest.run_id,
+        run.product.name,
+        facts_of_finished(run),
+        **found,
+        left_out=left_out,
+        notices=(INSECURE,) if run.is_insecure else (),
+        seconds=time.monotonic() - began,
     )
 
-    def done(name: str) -> None:
-        progress(f"{name}: {time.monotonic() - began:.1f} s")
 
-    left_out = {}
-    if RECONSTRUCTION in attacks:
+@dataclass(frozen=True, slots=True)
+class _Attacked:
+    """A run that is attacked; a method by the name of each attack, which gives its findings, or says why not."""
+
+    run: FinishedRun
+    other: FinishedRun | None
+    truth: Path | None
+    settings: AttackSettings
+    spark: SparkSession
+    levels: Sequence[Pair]
+
+    def reconstruction(self) -> ReconstructionFindings | str:
         try:
-            report = replace(report, reconstruction=reconstruct(run, levels, settings))
-            done(RECONSTRUCTION)
-        except InputError as error:  # no tables there, or one geolevel
-            left_out[RECONSTRUCTION] = error.message
-    if LINKAGE in attacks:
-        attributes = _attributes(run, settings)
-        if attributes is None:
-            left_out[LINKAGE] = f"{run.product.counted} have neither origin nor race to be learned; name what: --learn"
-        else:
-            report = replace(report, linkage=link_run(run, levels, attributes, settings))
-            done(LINKAGE)
-    if INFERENCE in attacks:
+            return reconstruct(self.run, self.levels, self.settings)
+        except InputError as error:  # no tables at the lowest geolevel, or nothing above it
+            return error.message
+
+    def linkage(self) -> LinkageFindings | str:
+        schema, settings = self.run.product.schema, self.settings
+        if not settings.learned and demographic_groups(schema) is None:
+            return f"{self.run.product.counted} have neither origin nor race to be learned; name what: --learn QUERY"
+        attributes = LinkedAttributes.of(schema, settings.known, settings.learned)
+        return link_run(self.run, self.levels, attributes, settings)
+
+    def inference(self) -> InferenceFindings | str:
+        noise = residuals_of(self.spark, self.run, self.truth)
         try:
-            report = replace(report, inference=infer(run.plan, settings))
-            done(INFERENCE)
-        except ConfigurationError as error:  # of what is measured nothing exact is known
-            left_out[INFERENCE] = error.message
-    return replace(report, left_out=left_out, seconds=time.monotonic() - began)
+            return infer(self.run.plan, self.settings, noise=noise)
+        except ConfigurationError as error:  # of such a composition nothing exact is known
+            return error.message
 
-
-def _attributes(run: FinishedRun, settings: AttackSettings) -> LinkedAttributes | None:
-    """What is known and learned; None where nothing is said and the product has nothing that is usually learned."""
-    schema = run.product.schema
-    if not settings.learned and demographic_groups(schema) is None:
-        return None
-    return LinkedAttributes.of(schema, settings.known, settings.learned)
+    def differencing(self) -> DifferencingFindings | str:
+        run, other = self.run, self.other
+        if other is None:
+            return "there is no second run"
+        if run.plan.origin is not None or other.plan.origin is not None:
+            return "a run that was estimated from measurements of another one has drawn no noise of its own"
+        totals = total_errors(self.spark, run, other, self.truth)
+        names = (run.manifest.run_id, other.manifest.run_id)
+        try:
+            return difference([run.plan, other.plan], names, self.settings, totals=totals)
+        except ConfigurationError as error:
+            return error.message
 
 
 def write_attacks(report: AttackReport, folder: Path, data: Path | None = None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import stat
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from das_spark.attack import (
     ATTACKS,
     TALLY,
+    AttackReport,
     AttackSettings,
     LinkedAttributes,
     Records,
@@ -25,7 +27,8 @@ from das_spark.attack.swap import Exchange, Held
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.histogram import Histogram
-from das_spark.pipeline.attack import attack_run
+from das_spark.pipeline.attack import _Attacked, attack_run
+from das_spark.spark import residuals
 from das_spark.spark.finished_runs import FinishedRun
 
 pytestmark = [pytest.mark.spark]
@@ -106,9 +109,54 @@ def test_a_wrong_name_of_an_attack_is_said_before_anything_is_read(tmp_path):
     with pytest.raises(ConfigurationError, match="linkige"):
         attack_run(tmp_path, AttackSettings(), attacks=["linkige"])
     with pytest.raises(ConfigurationError):
-        attack_run(tmp_path, AttackSettings(), attacks=[])
+        attack_run(tmp_path, AttackSettings(), attacks=["differencing"])
     with pytest.raises(OutputError):
-        attack_run(tmp_path, AttackSettings(), attacks=list(ATTACKS))
+        attack_run(tmp_path, AttackSettings())
+
+
+def test_every_attack_is_made_and_reported():
+    fields = {field.name for field in dataclasses.fields(AttackReport)}
+    for name in ATTACKS:
+        assert callable(getattr(_Attacked, name))
+        assert name in fields
+
+
+def test_another_run_on_the_same_people_tells_more(measured, run, tmp_path):
+    again = ["run", str(measured.run_file()), "--run-id", "again", "--test-key", "another"]
+    assert main([*again, "--set", "budget.epsilon=1/2"]) == 0
+    second, out = str(measured.layout("again").folder), tmp_path / "attack"
+    few = ["--draws", "4000", "--test-key", "k", "--out", str(out)]
+    assert main(["attack", str(run), "--with", second, "--only", "differencing", *few]) == 0
+    found = json.loads((out / "attack.json").read_text(encoding="utf-8"))["differencing"]
+    assert found["names"] == ["whole", "again"]
+    first, other, both = found["epsilons"]
+    assert max(first, other) < both <= first + other
+    leaf = found["totals"][-1]
+    truth = histograms(measured.layout("whole").restricted.level("histograms", leaf["geolevel"]))
+    for name, of in (("first", "whole"), ("second", "again")):
+        released = histograms(measured.layout(of).public.level("estimates", leaf["geolevel"]))
+        errors = [sum(released[code][1]) - sum(counts) for code, (_, counts) in truth.items()]
+        assert leaf[name] == sum(error**2 for error in errors)
+
+
+def test_the_noise_of_a_run_that_leaks_convicts(run, tmp_path, capsys, monkeypatch):
+    """Measurements that are the counts themselves, planted where the run's own are read."""
+    real = residuals._noise
+
+    def silent(sums, names):
+        noise = real(sums, names)
+        zero = [
+            replace(each, values=np.zeros(1, dtype=np.int64), frequencies=each.frequencies.sum(keepdims=True))
+            for each in noise.residuals
+        ]
+        return replace(noise, residuals=tuple(zero))
+
+    monkeypatch.setattr(residuals, "_noise", silent)
+    out = tmp_path / "attack"
+    few = ["--draws", "2000", "--test-key", "k", "--out", str(out)]
+    assert main(["attack", str(run), "--only", "inference", *few]) == 1
+    assert "CONVICTED" in capsys.readouterr().out
+    assert "noise left out" in (out / "own_noise.restricted.csv").read_text(encoding="utf-8")
 
 
 def test_what_is_known_and_learned_can_be_said(run):
