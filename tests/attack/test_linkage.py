@@ -135,7 +135,7 @@ def test_geounits_are_told_apart_by_their_true_population():
     found = link(records(truth), records([]), records([]), records([]), ATTRIBUTES)
     assert found["all"][:, PLACE["persons"]].tolist() == [9, 10, 0, 0, 0, 0, 1000]
     rows = linkage_rows("all", found["all"])
-    assert [(row.size, row.persons) for row in rows] == [("1 to 9", 9), ("10 to 49", 10), ("1,000 and more", 1000)]
+    assert [(row.size, row.persons) for row in rows] == [("1-9", 9), ("10-49", 10), ("1,000+", 1000)]
 
 
 def test_what_is_known_and_learned():
