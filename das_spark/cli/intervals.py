@@ -61,6 +61,15 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         Path | None,
         typer.Option("--out", metavar="PATH", help="CSV to write, of areas; or folder to make, of geounits."),
     ] = None,
+    wider_than: Annotated[
+        str | None,
+        typer.Option(
+            "--wider-than",
+            metavar="NUMBER|PERCENT",
+            help="Count instead, by table and geolevel, the cells whose interval is wider, in people (or units),"
+            ' such as 20, or beside the estimate, such as "20%"; --out is a CSV then, by column.',
+        ),
+    ] = None,
     conf: External = None,
     overlay: Overlays = None,
     settings: Settings = None,
@@ -72,19 +81,25 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     hold other, whole and nonnegative, estimates. The run must have kept every noisy answer: measurement.rows = "all".
 
     Example: das-spark interval runs/latest --table P1 --areas AREAS.csv
+    Example: das-spark interval runs/latest --wider-than 20
     """
-    if areas is not None and geolevels:
-        raise typer.BadParameter("--geolevel is of geounits, and goes without --areas")
-    if areas is None and out is None:
-        raise typer.BadParameter("name --areas FILE for intervals of areas, or --out DIR for those of all geounits")
+    _refuse_contradictions(areas, geolevels, wider_than, out)
     if (overlay or settings) and conf is None:
         raise typer.BadParameter("--overlay and --set go with --conf")
+    from das_spark.evaluation import WidthLimit  # noqa: PLC0415 - the help needs no numbers; so below
+
+    limit = None if wider_than is None else WidthLimit.of(wider_than)
     external = None if conf is None else load_plan(conf, overlay or (), settings or (), files=False)
     from das_spark.pipeline import area_intervals, geounit_intervals, open_intervals  # noqa: PLC0415
 
     measured = open_intervals(path, level, tables or (), geolevels or (), external)
     screen = console()
     warn(*measured.notices)
+    if limit is not None:
+        from das_spark.cli.wide_cells import show_wide_cells  # noqa: PLC0415
+
+        show_wide_cells(measured, limit, out, as_json=as_json)
+        return
     facts = {"level": level, "notices": measured.notices}
     if areas is None and out is not None:
         summary = geounit_intervals(measured, out)
@@ -108,6 +123,21 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         names = ("area", "column", "what", "estimate", "standard error", "low", "high")
         screen.print(table(f"Intervals of {level} of the truth", names, shown, left=3))
         screen.print("columns that stand deeper in their tables go to a file only: --out FILE")
+
+
+def _refuse_contradictions(
+    areas: Path | None, geolevels: list[str] | None, wider_than: str | None, out: Path | None
+) -> None:
+    """Refuse options that do not go together, and ask for one that says what is wanted."""
+    if areas is not None and geolevels:
+        raise typer.BadParameter("--geolevel is of geounits, and goes without --areas")
+    if areas is not None and wider_than is not None:
+        raise typer.BadParameter("--wider-than counts cells of geounits, and goes without --areas")
+    if areas is None and out is None and wider_than is None:
+        raise typer.BadParameter(
+            "name --areas FILE for intervals of areas, or --out DIR for those of all geounits, or --wider-than NUMBER"
+            " to count wide ones"
+        )
 
 
 def _line(each: AreaInterval) -> tuple[str, ...]:

@@ -123,17 +123,26 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
+def require_new(path: Path) -> None:
+    """Refuse to write what is there, before the work is done.
+
+    Raises:
+        OutputError: It exists.
+    """
+    if path.exists():
+        raise OutputError(f"{path}: is there already", hint="choose another name; nothing is overwritten")
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file that was not there.
 
     Raises:
         OutputError: It exists, or cannot be written.
     """
+    require_new(path)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError as error:
-        raise OutputError(f"{path}: is there already", hint="choose another name; nothing is overwritten") from error
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
 

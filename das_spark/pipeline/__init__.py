@@ -7,6 +7,7 @@ from das_spark.pipeline.area_intervals import (
     area_intervals,
     geounit_intervals,
     open_intervals,
+    wide_intervals,
 )
 from das_spark.pipeline.assess import verify_run
 from das_spark.pipeline.compare import compare_runs
@@ -46,4 +47,5 @@ __all__ = [
     "study_runs",
     "tabulate_run",
     "verify_run",
+    "wide_intervals",
 ]

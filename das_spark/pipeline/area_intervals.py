@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark.config import IntervalSettings, interval_settings, lazy_levels
 from das_spark.core.linear import Statistics
 from das_spark.errors import ConfigurationError, InputError
+from das_spark.evaluation import MEASUREMENTS, REPLICATES_OF_RUN, WideCells
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt
@@ -22,6 +23,7 @@ from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.intervals import (
     PLACE,
     LinearPasses,
+    geounit_moments,
     interval_facts,
     interval_tables,
     intervals_of,
@@ -30,14 +32,17 @@ from das_spark.pipeline.intervals import (
 )
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reestimate import open_source
+from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.sources import RunSource
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.tabulate import TablesWriting, TabulationSummary, table_rows
 from das_spark.spark.evaluate_areas import areas_of_file
 from das_spark.spark.intervals import interval_schema, intervals, rows_of_intervals, unions_of_areas
+from das_spark.spark.replicates import read_replicate_intervals
 from das_spark.spark.session import session
-from das_spark.spark.tables import count_and_first
+from das_spark.spark.tables import at_levels, count_and_first
+from das_spark.spark.wide_intervals import wide_tallies
 from das_spark.store import (
     PublicLayout,
     Staging,
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
+    from das_spark.evaluation import WidthLimit
     from das_spark.geography import Spine
     from das_spark.pipeline.sources import Source
     from das_spark.tabulation import Table
@@ -201,6 +207,56 @@ def geounit_intervals(measured: IntervalSource, out: Path, spark: SparkSession |
             write_intervals(passes, tables, writing, float(settings.level))
         rows = table_rows(target, written, census, settings.geolevels, place=PLACE)
     return TabulationSummary(out, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
+
+
+def wide_intervals(
+    measured: IntervalSource, limit: WidthLimit, spark: SparkSession | None = None
+) -> tuple[WideCells, ...]:
+    """How many cells of tables have intervals that are wider than a limit, by geolevel and column.
+
+    Counted by Spark; nothing is published. Where the run has replicates, the intervals of its published counts are
+    counted, too, behind the others.
+
+    Args:
+        measured: What is known, and wanted.
+        limit: What is wider.
+        spark: The session; found or started where None. Every worker must be able to write to the current folder.
+
+    Raises:
+        InputError: The measurements are not what they must be.
+        OutputError: The disk is full, or the current folder cannot be written.
+    """
+    plan, settings, found, first = measured.plan, measured.settings, list[WideCells](), 0
+    census = plan.product.census(plan.spine)
+    tables = interval_tables(plan)
+    scratch = unfinished_beside(Path(f"intervals-{token_hex(8)}"))
+    with disk_errors(scratch), _passes(measured.source, tables, scratch, spark) as passes:
+        rows = geounit_moments(passes, census, settings.geolevels)
+        for table in tables:
+            levels = table.levels(census, settings.geolevels)
+            own = intervals(at_levels(rows, levels), table, first, float(settings.level), "level")
+            tallies = wide_tallies(own, table, limit)
+            found += _wide_cells(tallies, table, levels, MEASUREMENTS, float(settings.level))
+            first += len(table.names)
+        replicates = plan.output.replicates
+        if replicates is None or not isinstance(measured.source, RunSource):
+            return tuple(found)
+        for table, form in replicate_intervals_of(plan):
+            levels = table.levels(census, settings.geolevels)
+            # Every format holds the same.
+            if form == plan.output.interval_formats[0] and table in tables:
+                counts = read_replicate_intervals(passes.spark, measured.source.public, table, form, levels)
+                tallies = wide_tallies(counts, table, limit)
+                found += _wide_cells(tallies, table, levels, REPLICATES_OF_RUN, float(replicates.level))
+    return tuple(found)
+
+
+def _wide_cells(
+    tallies: Mapping[tuple[str, int], tuple[int, int]], table: Table, levels: Sequence[str], of: str, level: float
+) -> Iterator[WideCells]:
+    for geolevel in levels:
+        for place, name in enumerate(table.names):
+            yield WideCells(of, level, table.name, geolevel, name, table.path(place), *tallies[geolevel, place])
 
 
 @contextmanager

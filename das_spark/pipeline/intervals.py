@@ -191,16 +191,21 @@ def publish_intervals(context: RunContext) -> None:
     context.interval_rows = table_rows(public.intervals, intervals_of(plan), context.census, levels, place=PLACE)
 
 
+def geounit_moments(passes: LinearPasses, census: Spine, levels: Sequence[str]) -> DataFrame:
+    """Go up and down: moments of the geounits of levels of the census, with a column level."""
+    if passes.spine.is_census:
+        passes.carry(levels)
+        return union([at_level(passes.moments(level), level) for level in levels])
+    passes.carry(levels, census_unions(passes.leaves(), census, levels))
+    return census_moments(passes.moments(passes.levels[-1]), passes.union_moments(), census, levels)
+
+
 def write_intervals(passes: LinearPasses, tables: Sequence[Table], writing: TablesWriting, level: float) -> None:
     """Go up and down, and write intervals of tables: all levels of each by one job, then level by level."""
-    census, levels, is_census = writing.census, writing.wanted, passes.spine.is_census
+    census = writing.census
     with disk_errors(writing.target.path):
         leaves, first = passes.leaves(), 0
-        passes.carry(levels, None if is_census else census_unions(leaves, census, levels))
-        if is_census:
-            rows = union([at_level(passes.moments(level), level) for level in levels])
-        else:
-            rows = census_moments(passes.moments(passes.levels[-1]), passes.union_moments(), census, levels)
+        rows = geounit_moments(passes, census, writing.wanted)
         for table in tables:
             found = intervals(at_levels(rows, writing.levels(table)), table, first, level, "level")
             files = write_levels(found, table.name, writing.writer(table), leaves, census, ["geocode"])

@@ -51,6 +51,7 @@ def offered(line: str) -> list[str]:
         ("plan conf/", ["conf/mine.toml"]),
         ("plan con", ["conf/"]),
         ("check quick", ["quickstart"]),
+        ("plan quickstart --compare conf/m", ["conf/mine.toml"]),
         ("init --product e2e_1", ["e2e_1940"]),
         ("product show conf/m", ["conf/mine.toml"]),
         ("init --product pl94_2020_person --strategy us", ["us", "us_rebalanced"]),

@@ -42,6 +42,8 @@ def no_spark(monkeypatch):
         (["--out", "x", "--set", "output.root=x"], "--overlay and --set go with --conf"),
         (["--out", "x", "--overlay", "x.toml"], "--overlay and --set go with --conf"),
         (["--out"], "requires an argument"),
+        (["--areas", "a.csv", "--wider-than", "3"], "--wider-than counts cells of geounits, and goes without --areas"),
+        (["--wider-than", "wide"], "--wider-than wide: is no width"),
         (["--districts", "x"], "No such option"),
     ],
 )
