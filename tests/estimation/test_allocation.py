@@ -81,12 +81,14 @@ def test_variances_are_those_of_the_whole_tree(given_weights, exact, zero):
 
 
 def test_an_exact_total_tells_nothing_of_what_sums_to_nothing():
-    """Six levels, of whose indicators the rounded part in the component of differences is no zero."""
-    schema = Schema("six", (Attribute("race", ("0", "1", "2", "3", "4", "5")), AGE, SEX))
+    """Of a schema like that of 1940, where the total seems to have a part of 1e-15 in the component of differences."""
+    sizes = {"hhgq": 8, "voting": 2, "origin": 2, "race": 6}
+    schema = Schema("like_1940", tuple(Attribute(name, tuple(map(str, range(size)))) for name, size in sizes.items()))
     race, detailed = schema.query("race"), schema.query("detailed")
-    variances = TreeVariances((), [Allotment(0, detailed, 1.0)], (0,), [Wanted(0, race, 1.0)], NOTHING)
-    # ten cells of variance 1, of which the known total takes its sixth
-    assert variances.largest_errors(np.ones(1)) == pytest.approx([np.sqrt(10 - 10 / 6)], rel=1e-6)
+    allotments = [Allotment(0, detailed, 1.0), Allotment(0, race, 1.0)]
+    variances = TreeVariances((), allotments, (0,), [Wanted(0, race, 1.0)], NOTHING)
+    # 32 cells of variance 1, of which the known total takes a sixth
+    assert variances.largest_errors(np.array([1.0, 0.0])) == pytest.approx([np.sqrt(32 * 5 / 6)], rel=1e-6)
 
 
 @given(st.lists(st.booleans(), min_size=len(ALLOTMENTS), max_size=len(ALLOTMENTS)), st.sampled_from([(), (0,), (0, 1)]))
