@@ -314,11 +314,6 @@ def _print_part(part: Mapping[str, Any], out: Console, *, several: bool) -> None
     for side, only in zip("AB", part["geolevels"]["only_in"], strict=True):
         if only:
             out.print(f"only {side} has the geolevels {', '.join(only)}")
-    rows = [(key, *map(_setting, pair)) for key, pair in part["differing_settings"].items()]
-    if rows:
-        out.print(table("\nSettings that differ", ("setting", "A", "B"), rows, left=3))
-    else:
-        out.print("no setting that decides about estimates differs")
     _print_costs("\nExpense of privacy", part["costs"], out)
     for side, holds in zip("AB", part["holds_for"], strict=True):
         if holds is None:
@@ -333,6 +328,11 @@ def _print_part(part: Mapping[str, Any], out: Console, *, several: bool) -> None
         heads = ("table", "geolevel", "total, A", "B", "B / A", "mean of columns, A", "B", "B / A")
         out.print(table(f"\nExpected standard errors of published tables: {part['counts']}", heads, rows, left=2))
         out.print("of a geounit where people of all classes can be, by measurements alone")
+    differing = [(key, *map(_setting, pair)) for key, pair in part["differing_settings"].items()]
+    if differing:
+        out.print(table("\nSettings that differ", ("setting", "A", "B"), differing, left=3))
+    else:
+        out.print("\nno setting that decides about estimates differs")
 
 
 def _print_losses(part: Mapping[str, Any], out: Console) -> None:
