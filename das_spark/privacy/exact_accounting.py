@@ -41,7 +41,6 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations_with_replacement
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,7 +70,7 @@ _ONE_TERM: Final = 0.08
 _DIRECT: Final = 4.0
 _REACH: Final = 7  #: integers on either side of the tilted mean: what is left out is below exp(-4 * 6.5^2 / 2)
 
-_MOST_PATHS: Final = 12  # of a spine, of which all 78 pairs are tried: some 2 s
+_MOST_PATHS: Final = 128  # of a spine, of which all 8,256 pairs are tried
 _NEARLY: Final = 1 + Fraction(1, 10**7)  # how near to the largest factor the search ends
 #: Of claims: in what part of the cases where they are true they are made.
 POWERS: Final = (Fraction(1, 2), Fraction(1, 100), Fraction(1, 10000))
@@ -187,6 +186,33 @@ class ExactComposition:
     def _moments(self) -> _Moments:
         return _Moments(self.parts)
 
+    def _inversion(self, theta: float, epsilon: float, points: int) -> _Inversion:
+        return _Inversion(self, theta, epsilon, points)
+
+
+@dataclass(frozen=True)
+class PairsOfPaths(ExactComposition):
+    """The worst pair of paths, where geounits have shares of their own: bounds hold for every pair (lemma 14).
+
+    Args:
+        parts: The mechanisms of one of the paths, twice.
+        ways: Of every path its mechanisms, each once, and how many times it is composed.
+    """
+
+    ways: tuple[tuple[tuple[Mechanism, int], ...], ...] = ()
+
+    @cached_property
+    def _largest(self) -> Fraction | None:
+        found = [_of_counts(way)._largest for way in self.ways]
+        return None if None in found else 2 * max(each for each in found if each is not None)
+
+    @cached_property
+    def _moments(self) -> _Moments:
+        return _PairMoments(self.ways)
+
+    def _inversion(self, theta: float, epsilon: float, points: int) -> _Inversion:
+        return _PairInversion(self, theta, epsilon, points)
+
 
 _LARGEST_EXPONENT: Final = 700.0  # beyond, odds exceed a double
 _LONGEST: Final = 4000.0  # of the period, in units of 1/theta
@@ -199,7 +225,7 @@ _REACH_OF_THETA: Final = 0.5  #: standard deviations of the loss within which on
 _FINE: Final = 1e-4  #: relative width of bounds on delta
 _COARSE: Final = 1e-2
 _CLOSE: Final = 1e-3  #: of those on delta and on 1 - delta, from which trade-offs are made
-_MOST_OF_CURVE: Final = 1 << 16
+_MOST_OF_CURVE: Final = 1 << 14
 
 
 def compose_exactly(
@@ -229,32 +255,53 @@ def compose_exactly(
     )
 
 
-def compositions_of(budget: Budget, paths: Sequence[Sequence[Fraction]] = ()) -> tuple[ExactComposition, ...]:
+def compositions_of(
+    budget: Budget,
+    paths: Sequence[Sequence[Fraction]] = (),
+    levels: Container[str] | None = None,
+    queries: Container[str] | None = None,
+) -> tuple[ExactComposition, ...]:
     """The compositions of which the worst is the cost of a run.
 
     Args:
         budget: Of the run.
         paths: All shares that occur on a path from the top to a lowest geounit, root first, where geounits have shares
             of their own: the old record may lie on any of them, and the new one too.
+        levels: Geolevels at which neighbours differ at all; None for all.
+        queries: Queries whose answers differ at all; None for all.
 
     Returns:
-        One for each pair of paths; none where that is not known (see `compose_exactly`), or pairs are too many to try.
+        One, with paths that of their worst pair; none where that is not known (see `compose_exactly`), or paths are of
+        more than `_MOST_PATHS` kinds.
     """
     if not paths:
-        usual = compose_exactly([budget])
+        usual = compose_exactly([budget], levels, queries)
         return () if usual is None else (usual,)
-    if len(paths) > _MOST_PATHS or (budget.at_most > 1 and budget.framework is Framework.ZCDP):
+    if budget.at_most > 1 and budget.framework is Framework.ZCDP:
         return ()
-    ways = [
-        [
-            (_shifted(budget.mechanism_at(level.geolevel, item.query, share), budget.at_most), 1)
+    ways = _greatest(
+        Counter(
+            _shifted(budget.mechanism_at(level.geolevel, item.query, share), budget.at_most)
             for share, level in zip(path, budget.levels, strict=True)
             for item in level.queries
-            if share
-        ]
+            if share and (levels is None or level.geolevel in levels) and (queries is None or item.query in queries)
+        )
         for path in paths
-    ]
-    return tuple(_of_counts([*one, *other]) for one, other in combinations_with_replacement(ways, 2))
+    )
+    if len(ways) > _MOST_PATHS:
+        return ()
+    made = tuple(_of_counts(way.items()).parts for way in ways)
+    twice = _of_counts((mechanism, 2 * count) for mechanism, count in made[0])
+    return (twice if len(made) == 1 else PairsOfPaths(twice.parts, made),)
+
+
+def _greatest(ways: Iterable[Counter[Mechanism]]) -> list[Counter[Mechanism]]:
+    """Paths that do not have a part of the mechanisms of another one: that is post-processing of the other."""
+    kept: list[Counter[Mechanism]] = []
+    for way in sorted(ways, key=Counter.total, reverse=True):
+        if not any(way <= other for other in kept):
+            kept.append(way)
+    return kept
 
 
 def worst_epsilon(compositions: Sequence[ExactComposition], delta: float | Fraction) -> Bounds | None:
@@ -365,16 +412,10 @@ class _Moments:
         self.reach = float((self.half_counts * self.half).sum())
         self.deviation = math.sqrt(2 * self.offset + float((self.half_counts * self.half**2).sum()))
         self.mean = self.offset + float((self.half_counts * self.half * np.tanh(self.half / 2)).sum())
-        self._wrapped = self.rho < _DIRECT
 
     def log(self, theta: float) -> float:
         """Logarithm of M(theta)."""
-        rho, half = self.rho, self.half
-        found = float((self.half_counts * (theta * half + _log_ratio(half, theta))).sum())
-        found += self.offset * theta * (theta + 1)
-        wrapped, direct = self._wrapped, ~self._wrapped
-        found += float((self.rho_counts[wrapped] * _log_wrapped(rho[wrapped], theta)).sum())
-        return found + float((self.rho_counts[direct] * _log_direct(rho[direct], theta)).sum())
+        return float(_log_of_products(theta, self.rho, self.rho_counts, self.half, self.half_counts))
 
     def saddle(self, theta: float) -> tuple[float, float]:
         """The epsilon of which theta is the saddle point, and ln delta there to first order; neither is relied on."""
@@ -394,6 +435,47 @@ class _Moments:
             more = slope < epsilon if epsilon is not None else level > (log_delta or 0.0)
             low, high = (middle, high) if more else (low, middle)
         return math.exp(high)
+
+
+class _PairMoments(_Moments):
+    """The largest of every pair of paths, each of which has its own."""
+
+    def __init__(self, ways: Sequence[Sequence[tuple[Mechanism, int]]]) -> None:
+        self.ways = [_Moments(way) for way in ways]
+        self.factors = 2 * max(way.factors for way in self.ways)
+        self.shifted = 2 * max(way.shifted for way in self.ways)
+        self.offset = 2 * max(way.offset for way in self.ways)
+        self.reach = 2 * max(way.reach for way in self.ways)
+        self.deviation = math.sqrt(2) * max(way.deviation for way in self.ways)
+        self.mean = 2 * max(way.mean for way in self.ways)
+        self.rho, self._rho_of_ways = _table([(way.rho, way.rho_counts) for way in self.ways])
+        self.half, self._half_of_ways = _table([(way.half, way.half_counts) for way in self.ways])
+
+    def logs(self, theta: float) -> Floats:
+        """Logarithm of M(theta) of each path."""
+        return _log_of_products(theta, self.rho, self._rho_of_ways, self.half, self._half_of_ways)
+
+    def log(self, theta: float) -> float:
+        """Logarithm of the largest M(theta): that of two equal paths, as the product of two is at most a square."""
+        return 2 * float(self.logs(theta).max())
+
+
+def _table(given: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """All values that occur, and how many of each every row has."""
+    values = np.unique(np.concatenate([row for row, _ in given]))
+    counts = np.zeros((len(given), len(values)))
+    for at, (row, count) in enumerate(given):
+        np.add.at(counts[at], np.searchsorted(values, row), count)
+    return values, counts
+
+
+def _log_of_products(theta: float, rho: Floats, rho_counts: Floats, half: Floats, half_counts: Floats) -> Floats:
+    """Logarithm of M(theta) of mechanisms, or of several products of them: counts have a row for each."""
+    found = half_counts @ (theta * half + _log_ratio(half, theta)) + (rho_counts @ rho) / 2 * theta * (theta + 1)
+    wrapped = rho < _DIRECT
+    found = found + rho_counts[..., wrapped] @ _log_wrapped(rho[wrapped], theta)
+    result: Floats = found + rho_counts[..., ~wrapped] @ _log_direct(rho[~wrapped], theta)
+    return result
 
 
 def _log_ratio(half: Floats, theta: float) -> Floats:
@@ -447,7 +529,7 @@ class _Inversion:
         size: Floats = np.abs(value)
         self._left_out = 0.0
         floor = 1e-19 * max(1.0, min(theta, 1 / moments.deviation) / self._spacing) / self._points
-        for rho, count in self._gaussians(float(u[-1])):
+        for rho, count in _in_order(moments, float(u[-1])):
             factor, most = _gaussian(rho, count, theta, u)
             value, size = np.multiply(value, factor), np.multiply(size, most)
             u, value, size = self._pruned(u, value, size, floor)
@@ -455,21 +537,21 @@ class _Inversion:
             odds = math.tanh((1 + 2 * theta) * half / 2)  # p - (1 - p) of the tilted probability p
             value *= (np.cos(half * u) + 1j * odds * np.sin(half * u)) ** int(count)
         self._u, self._value = u, value
+        self._wrong, self._wrong_turning = self._errors(u, size, moments.rho, moments.rho_counts)
+
+    def _errors(self, u: Floats, size: Floats, rhos: Floats, counts: Floats, part: float = 1.0) -> tuple[float, float]:
+        """What is wrong with the sum, and with it for each unit by which its phases are turned.
+
+        Mechanisms are those of which truncation is bounded; the sum begins with this part of M(theta).
+        """
+        theta, moments = self._theta, self._moments
         total, rho, factors = float(size.sum()), moments.offset, moments.factors
         reduced = np.minimum(2 * rho * u, math.pi * factors) * (2 * u + theta)
         turned = 8 * factors + theta * moments.shifted + reduced + 2 * (rho * theta + moments.reach) * u
-        self._wrong = 2 * float((size * turned).sum()) * _ULP
-        self._wrong_turning = 2 * float((size * u).sum()) * _ULP
-        self._wrong += 2 * self._left_out + self._points * _ULP * (1 + 2 * total)
-        self._wrong += 2 * theta * (theta + 1) / self._spacing * self._tail(self._points * self._spacing)
-
-    def _gaussians(self, farthest: float) -> list[tuple[float, float]]:
-        """Parameter and count of each, the smallest first; those are one whose period the points do not leave."""
-        rho, counts = self._moments.rho, self._moments.rho_counts
-        together = (rho < _ONE_TERM) & (rho * farthest < math.pi)
-        found = sorted(zip(rho[~together].tolist(), counts[~together].tolist(), strict=True))
-        joint = float((rho * counts)[together].sum())
-        return [(joint, 0.0), *found] if joint else found
+        wrong = 2 * float((size * turned).sum()) * _ULP + self._points * _ULP * (1 + 2 * total)
+        tail = self._tail(self._points * self._spacing, rhos, counts)
+        wrong += part * 2 * theta * (theta + 1) / self._spacing * tail
+        return wrong + 2 * self._left_out, 2 * float((size * u).sum()) * _ULP
 
     def _pruned(self, u: Floats, value: Complexes, size: Floats, floor: float) -> tuple[Floats, Complexes, Floats]:
         kept = size > floor
@@ -478,10 +560,10 @@ class _Inversion:
         self._left_out += float(size[~kept].sum())
         return u[kept], value[kept], size[kept]
 
-    def _tail(self, end: float) -> float:
+    def _tail(self, end: float, rhos: Floats, counts: Floats) -> float:
         """Bound on D sum over k > K of |M(theta + i k D)| / M(theta) / (k D)^2."""
         best = 1 / end
-        for rho, count in zip(self._moments.rho.tolist(), self._moments.rho_counts.tolist(), strict=True):
+        for rho, count in zip(rhos.tolist(), counts.tolist(), strict=True):
             if count > 1:
                 best = min(best, self._tail_by(rho, end))
         return best
@@ -509,14 +591,17 @@ class _Inversion:
         if sum(exponents) > _LARGEST_EXPONENT:  # far from the epsilon that theta is for
             return Bounds(0.0, 1.0)
         scale = math.exp(sum(exponents)) / self._period
-        phase = self._u * (moments.offset - epsilon)
-        total = 1 + 2 * float((self._value.real * np.cos(phase) - self._value.imag * np.sin(phase)).sum())
+        total = self._total(self._u * (moments.offset - epsilon))
         wrong = self._wrong + self._wrong_turning * (moments.offset + abs(epsilon))
         magnitude = sum(map(abs, exponents)) + moments.offset * theta * (theta + 1) + moments.reach * theta
         relative = _ULP * (8 * moments.factors + 2 * magnitude + 10)
         high = scale * (1 + relative) * (total + wrong)
         low = scale * (1 - relative) * (total - wrong) - self._left() - self._right(epsilon)
         return Bounds(min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
+
+    def _total(self, phase: Floats) -> float:
+        """The sum over all k."""
+        return 1 + 2 * float((self._value.real * np.cos(phase) - self._value.imag * np.sin(phase)).sum())
 
     def _left(self) -> float:
         return math.exp(-self._theta * self._period) / -math.expm1(-self._theta * self._period) * (1 + 1e-9)
@@ -531,6 +616,63 @@ class _Inversion:
             exponent = constant + self._moments.log(order) - order * epsilon - gap
             best = min(best, math.exp(min(exponent, 700.0)) / -math.expm1(-gap))
         return best * (1 + 1e-9)
+
+
+class _PairInversion(_Inversion):
+    """The same sum of every pair of paths, at the same points: as a product of matrices (lemma 14)."""
+
+    _moments: _PairMoments
+
+    def _fill(self) -> None:
+        theta, ways = self._theta, self._moments.ways
+        u = self._spacing * np.arange(1.0, self._points + 1)
+        weight: NDArray[Any] = theta * (theta + 1) / ((theta + 1j * u) * (theta + 1 + 1j * u))
+        # Each path in parts of the largest M(theta); and the phase of its mean loss, where it is not the largest.
+        parts = np.exp(self._moments.logs(theta) - self._log_at_theta / 2).tolist()
+        values = [
+            each * np.exp(1j * (way.offset - self._moments.offset / 2) * u)
+            for each, way in zip(parts, ways, strict=True)
+        ]
+        sizes: list[Floats] = [np.full(len(u), each) for each in parts]
+        self._left_out = 0.0
+        floor = 1e-19 * max(1.0, min(theta, 1 / self._moments.deviation) / self._spacing) / self._points
+        factors = [_in_order(way, float(u[-1])) for way in ways]
+        for turn in range(max(map(len, factors))):
+            for at, listed in enumerate(factors):
+                if turn < len(listed):
+                    factor, most = _gaussian(*listed[turn], theta, u)
+                    values[at], sizes[at] = values[at] * factor, sizes[at] * most
+            largest = np.abs(weight) * np.max(sizes, axis=0) ** 2
+            kept = largest > floor
+            if kept.sum() <= 0.9 * len(u):  # what two paths leave out, their larger square does
+                self._left_out += float(largest[~kept].sum())
+                u, weight = u[kept], weight[kept]
+                values, sizes = [each[kept] for each in values], [each[kept] for each in sizes]
+        for at, way in enumerate(ways):
+            for half, count in zip(way.half, way.half_counts, strict=True):
+                odds = math.tanh((1 + 2 * theta) * half / 2)
+                values[at] = values[at] * (np.cos(half * u) + 1j * odds * np.sin(half * u)) ** int(count)
+        self._u, self._weight, self._values, self._parts = u, weight, np.array(values), np.array(parts)
+        # By Cauchy and Schwarz, what is wrong with a pair is at most what is wrong with one of its paths twice.
+        found = [
+            self._errors(u, np.abs(weight) * size**2, way.rho, 2 * way.rho_counts, each**2)
+            for each, size, way in zip(parts, sizes, ways, strict=True)
+        ]
+        self._wrong, self._wrong_turning = max(wrong for wrong, _ in found), max(turning for _, turning in found)
+
+    def _total(self, phase: Floats) -> float:
+        """The sum over all k, of the pair where it is greatest."""
+        turned = self._values * (self._weight * np.exp(1j * phase))
+        return float((np.outer(self._parts, self._parts) + 2 * (turned @ self._values.T).real).max())
+
+
+def _in_order(moments: _Moments, farthest: float) -> list[tuple[float, float]]:
+    """Parameter and count of each discrete Gaussian, the smallest first; those are one whose period is not left."""
+    rho, counts = moments.rho, moments.rho_counts
+    together = (rho < _ONE_TERM) & (rho * farthest < math.pi)
+    found = sorted(zip(rho[~together].tolist(), counts[~together].tolist(), strict=True))
+    joint = float((rho * counts)[together].sum())
+    return [(joint, 0.0), *found] if joint else found
 
 
 def _gaussian(rho: float, count: float, theta: float, u: Floats) -> tuple[Complexes, Floats]:
@@ -566,7 +708,7 @@ def _delta(composition: ExactComposition, epsilon: float, accuracy: float) -> Bo
     theta = moments.theta_of(epsilon=epsilon)
     points = _FEWEST_POINTS
     while True:
-        found = _Inversion(composition, theta, epsilon, points).delta(epsilon)
+        found = composition._inversion(theta, epsilon, points).delta(epsilon)
         if found.high - found.low <= accuracy * found.high or points >= _MOST_POINTS:
             return found
         points *= 4
@@ -581,7 +723,7 @@ def _deltas(composition: ExactComposition, epsilons: Floats) -> list[Bounds]:
         middle = near[len(near) // 2]
         theta, points = moments.theta_of(epsilon=middle), _FEWEST_POINTS
         while True:
-            inversion = _Inversion(composition, theta, middle, points)
+            inversion = composition._inversion(theta, middle, points)
             bounds = [inversion.delta(each) for each in near]
             wide = any(each.high - each.low > _CLOSE * min(each.high, 1 - each.low) for each in bounds)
             if not wide or points >= _MOST_OF_CURVE:
@@ -600,7 +742,7 @@ def _epsilon(composition: ExactComposition, delta: float) -> Bounds:
     about = max(moments.saddle(theta)[0], 0.0)
     points = _FEWEST_POINTS
     while True:
-        inversion = _Inversion(composition, theta, about, points)
+        inversion = composition._inversion(theta, about, points)
         at = inversion.delta(about)
         enough = (at.high - at.low) / max(at.high, 1e-300) <= _ACCURACY * theta * about
         if enough or points >= _MOST_POINTS:

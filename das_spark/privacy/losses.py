@@ -7,14 +7,14 @@ the remaining queries or levels are spent on it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from das_spark.errors import BudgetError
 from das_spark.privacy.accounting import PUBLISHED_DELTA, Framework, epsilon_cks
-from das_spark.privacy.exact_accounting import Bounds, ExactComposition, compose_exactly, worst_epsilon, worst_odds
+from das_spark.privacy.exact_accounting import Bounds, ExactComposition, compositions_of, worst_epsilon, worst_odds
 
 if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
@@ -86,17 +86,10 @@ def attribute_losses(
             _worst(budget, parts, paths),
             budget,
             delta,
-            () if paths else _partial_composition(budget, queries=asked),
+            compositions_of(budget, paths, queries=asked),
         )
         for attribute, parts, asked in zip(schema.attributes, involved, asking, strict=True)
     )
-
-
-def _partial_composition(
-    budget: Budget, *, levels: Container[str] | None = None, queries: Container[str] | None = None
-) -> tuple[ExactComposition, ...]:
-    composed = compose_exactly([budget], levels, queries)
-    return () if composed is None else (composed,)
 
 
 def _worst(budget: Budget, parts: Sequence[Fraction], paths: Sequence[SharePath]) -> Fraction:
@@ -132,7 +125,7 @@ def within_geolevel_losses(
     losses = []
     for depth in depths[first:-1]:
         below = [Fraction(int(each > depth)) for each in depths]
-        composed = () if paths else _partial_composition(budget, levels=names[depth + 1 :])
+        composed = compositions_of(budget, paths, levels=names[depth + 1 :])
         losses.append(_loss(names[depth], _worst(budget, below, paths), budget, delta, composed))
     return tuple(losses)
 

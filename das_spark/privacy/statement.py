@@ -295,7 +295,8 @@ def _missed(facts: StatementFacts) -> str:
     """How often tests miss at least, at a few type I errors."""
     whole = () if _is_void(facts) else facts.compositions
     rows = [Unknown("the whole record" if facts.budget.at_most == 1 else "all the records", whole)] if whole else []
-    rows += [*unknowns_of(facts.attributes, "attribute `", "`"), *unknowns_of(facts.within, "place within the ")]
+    if not facts.paths:  # of the worst pair of paths every curve takes seconds
+        rows += [*unknowns_of(facts.attributes, "attribute `", "`"), *unknowns_of(facts.within, "place within the ")]
     if not rows:
         return ""
     shown = [f"{100 * each:g} %" for each in _TYPE_ONE]

@@ -236,7 +236,7 @@ def test_shares_of_their_own_are_composed_over_pairs_of_paths_or_left_to_the_con
     alone = ("1", *["0"] * (len(names) - 1))
     few = privacy_statement(replace(facts, budget=CONCENTRATED, paths={usual: 5, alone: 1}))
     assert "exact composition of all measured answers, at most" in few
-    many = {(str(Fraction(k, 20)), str(Fraction(20 - k, 20))): 1 for k in range(1, 15)}
+    many = {(str(Fraction(k, 200)), str(Fraction(200 - k, 200))): 1 for k in range(1, 131)}
     said = privacy_statement(replace(facts, budget=CONCENTRATED, paths=many))
     assert "since geounits have shares of their own, of too many kinds: the conversions hold" in said
 
