@@ -27,7 +27,14 @@ from das_spark.pipeline.context import is_insecure
 from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
-from das_spark.privacy import PUBLISHED_DELTA, Framework, epsilon_cks
+from das_spark.privacy import (
+    PUBLISHED_DELTA,
+    Framework,
+    compositions_of,
+    epsilon_cks,
+    rounded_up,
+    worst_epsilon,
+)
 from das_spark.report import page
 from das_spark.spark.coverage import IntervalsOf, interval_coverage
 from das_spark.spark.evaluate import Subject, evaluate_levels
@@ -238,7 +245,12 @@ def facts_of_run(plan: RunPlan, run: str, created: str, version: str, *, insecur
     budget = plan.budget
     spent = f"{budget.framework.symbol} = {budget.total}"
     if budget.framework is not Framework.PURE_DP:
-        spent += f" (epsilon {epsilon_cks(budget.total, PUBLISHED_DELTA):.3g} at delta {float(PUBLISHED_DELTA):g})"
+        said = f"epsilon {epsilon_cks(budget.total, PUBLISHED_DELTA):.5g} by Canonne, Kamath, Steinke"
+        # Shares of a spine that is made of areas are not looked up here: the statement has the worst of its paths.
+        exact = worst_epsilon(compositions_of(budget), PUBLISHED_DELTA) if plan.spine.is_census else None
+        if exact is not None:
+            said += f", {rounded_up(exact.high)} at most by exact composition,"
+        spent += f" ({said} at delta {float(PUBLISHED_DELTA):g})"
     else:
         spent += " (delta = 0)"
     return {

@@ -502,6 +502,10 @@ class Ledger:
                 f"By exact composition of all answers, for geounits that have the share of their geolevel: epsilon"
                 f" {rounded_up(exact.high, 5)} at most at delta {float(delta):g}."
             )
+            if count > 1:
+                parts.append(
+                    "This holds where no budget was chosen by what an earlier run had published; the sums hold anyway."
+                )
         parts += self._relation()
         if self.insecure_runs:
             parts.append(f"Under test keys, and so without any protection: {', '.join(self.insecure_runs)}.")

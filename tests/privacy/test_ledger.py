@@ -159,7 +159,10 @@ def test_the_ledger_tells_both_statements_of_a_mixture() -> None:
     assert composed is not None
     high = composed.epsilon(PUBLISHED_DELTA).high
     assert high < epsilon_cks(Fraction(1, 7) + Fraction(1, 32), PUBLISHED_DELTA)
-    assert f"the share of their geolevel: epsilon {rounded_up(high, 5)} at most at delta 1e-10." in text
+    assert f"the share of their geolevel: epsilon {rounded_up(high, 5)} at most at delta 1e-10. This holds" in text
+    assert "This holds where no budget was chosen" not in Ledger((entry("a", Fraction(1), Framework.ZCDP),)).describe(
+        PUBLISHED_DELTA
+    )
 
 
 def test_the_exact_figure_counts_real_runs_that_are_charged() -> None:
