@@ -40,6 +40,8 @@ from das_spark.store import (
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
@@ -110,11 +112,16 @@ def is_charged(layout: RunLayout) -> bool:
     return own is not None and own.is_charged
 
 
-def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
-    """Charge the dataset with this run before anything is drawn; a resumed run finds its own entry again."""
+def enter_run(run: RunLedger, paths: tuple[tuple[Fraction, ...], ...] = ()) -> tuple[LedgerEntry, Ledger]:
+    """Charge the dataset with this run before anything is drawn; a resumed run finds its own entry again.
+
+    Args:
+        run: The ledger, opened for the run.
+        paths: Shares on the paths through its spine, where geounits have shares of their own.
+    """
     own = OwnEntry.find(run.layout.restricted)
     _require_same(run, own)
-    entry, ledger = _enter(run, own, _as_charged(run, own))
+    entry, ledger = _enter(run, own, _as_charged(run, own, paths))
     cost = {"framework": entry.framework.value, "total": str(entry.total)}
     run.progress.log(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
     return entry, ledger
@@ -250,13 +257,13 @@ def _new_entry(run: RunLedger) -> LedgerEntry:
     )
 
 
-def _as_charged(run: RunLedger, own: OwnEntry | None) -> LedgerEntry:
+def _as_charged(run: RunLedger, own: OwnEntry | None, paths: tuple[tuple[Fraction, ...], ...] = ()) -> LedgerEntry:
     """The entry of a run that is charged with its budget, under the caps of its configuration; as it is if it was."""
     entry = _new_entry(run) if own is None else own.entry
     if entry.is_charged:
         return entry
     caps = run.plan.ledger
-    return replace(entry, state=EntryState.CHARGED, cap=caps.cap, cap_was=caps.cap_was)
+    return replace(entry, state=EntryState.CHARGED, cap=caps.cap, cap_was=caps.cap_was, paths=paths)
 
 
 def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[LedgerEntry, Ledger]:
@@ -295,7 +302,7 @@ def _caught_up(run: RunLedger, entry: LedgerEntry) -> LedgerEntry:
         return entry
     if not set(known.completed_levels) >= set(entry.completed_levels):
         return entry
-    changing = ("state", "completed_levels", "cap", "cap_was")
+    changing = ("state", "completed_levels", "cap", "cap_was", "paths")
     return known if replace(entry, **{name: getattr(known, name) for name in changing}) == known else entry
 
 

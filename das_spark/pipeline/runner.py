@@ -35,6 +35,7 @@ from das_spark.pipeline.publish import publish_census, publish_microdata, publis
 from das_spark.pipeline.published import part_that_publishes, take_published
 from das_spark.pipeline.replicates import publish_replicates
 from das_spark.pipeline.space import require_disk_space
+from das_spark.pipeline.spines import shares_on_paths
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
@@ -83,7 +84,7 @@ def charge(context: RunContext) -> tuple[LedgerEntry, Ledger]:
     """Charge a run that has read its input, if the disks can hold what is left of it."""
     if not is_charged(context.layout):
         require_disk_space(context)
-    return enter_run(context.required_ledger())
+    return enter_run(context.required_ledger(), () if is_charged(context.layout) else shares_on_paths(context))
 
 
 def usual_run_id(name: str) -> str:

@@ -20,11 +20,13 @@ from das_spark.spark.readers import (
     read_quarters,
 )
 from das_spark.spark.spine import blocks_in_areas, build_spine, path_leaves, with_quarters, write_blocks
+from das_spark.spark.spine_report import share_paths
 from das_spark.store import discard, finished, guarded_staging, require_held
 from das_spark.store.spine import SpineRecord, read_record, require_new, require_source, write_spine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from fractions import Fraction
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -106,6 +108,13 @@ def load_spine(context: RunContext) -> DataFrame:
     context.built_spine = _spine(stored.record)
     blocks: DataFrame = stored.blocks
     return blocks
+
+
+def shares_on_paths(context: RunContext) -> tuple[tuple[Fraction, ...], ...]:
+    """Shares on every kind of path through the spine of a run; none where a level has one share."""
+    if not context.has_shares:
+        return ()
+    return tuple(path.shares for path in share_paths(load_spine(context), len(context.spine.levels)))
 
 
 def copy_spine(context: RunContext, source: PublicLayout) -> None:

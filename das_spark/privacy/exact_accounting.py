@@ -274,22 +274,39 @@ def compositions_of(
         One, with paths that of their worst pair; none where that is not known (see `compose_exactly`), or paths are of
         more than `_MOST_PATHS` kinds.
     """
-    if not paths:
-        usual = compose_exactly([budget], levels, queries)
-        return () if usual is None else (usual,)
-    if budget.at_most > 1 and budget.framework is Framework.ZCDP:
+    return compositions_together([(budget, paths)], levels, queries)
+
+
+def compositions_together(
+    given: Sequence[tuple[Budget, Sequence[Sequence[Fraction]]]],
+    levels: Container[str] | None = None,
+    queries: Container[str] | None = None,
+) -> tuple[ExactComposition, ...]:
+    """The same of several runs, each with its paths; a record may lie on any path of each.
+
+    Args:
+        given: Budgets of the runs, each with its paths as of `compositions_of`; empty where all geounits of a level
+            have its share.
+        levels: As of `compositions_of`.
+        queries: As of `compositions_of`.
+    """
+    most = max((budget.at_most for budget, _ in given), default=1)
+    if most > 1 and any(budget.framework is Framework.ZCDP for budget, _ in given):
         return ()
-    ways = _greatest(
-        Counter(
-            _shifted(budget.mechanism_at(level.geolevel, item.query, share), budget.at_most)
-            for share, level in zip(path, budget.levels, strict=True)
-            for item in level.queries
-            if share and (levels is None or level.geolevel in levels) and (queries is None or item.query in queries)
+    ways: list[Counter[Mechanism]] = [Counter()]
+    for budget, paths in given:
+        own = _greatest(
+            Counter(
+                _shifted(budget.mechanism_at(level.geolevel, item.query, share), most)
+                for share, level in zip(path, budget.levels, strict=True)
+                for item in level.queries
+                if share and (levels is None or level.geolevel in levels) and (queries is None or item.query in queries)
+            )
+            for path in paths or [[level.share for level in budget.levels]]
         )
-        for path in paths
-    )
-    if len(ways) > _MOST_PATHS:
-        return ()
+        if len(ways) * len(own) > _MOST_PATHS:
+            return ()
+        ways = [before + more for before in ways for more in own]
     made = tuple(_of_counts(way.items()).parts for way in ways)
     twice = _of_counts((mechanism, 2 * count) for mechanism, count in made[0])
     return (twice if len(made) == 1 else PairsOfPaths(twice.parts, made),)

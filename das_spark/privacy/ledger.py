@@ -18,7 +18,7 @@ from typing import Any, Final
 from das_spark.errors import BudgetError, PrivacyGuardError
 from das_spark.privacy.accounting import Composition, Framework, Release, compose
 from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, caps_in_force, exact, require_below
-from das_spark.privacy.exact_accounting import Bounds, compose_exactly, rounded_up
+from das_spark.privacy.exact_accounting import Bounds, compositions_together, rounded_up, worst_epsilon
 
 #: Says of a line that it is an attempt's; lines of runs say nothing, or `RUN`.
 _ATTEMPT: Final = "attempt"
@@ -164,9 +164,12 @@ class LedgerEntry:
         cap_was: The cap before that the run named, to raise it.
         acknowledged: What whoever began the run has acknowledged of it.
         manifest: SHA-256 of the public manifest, which lists every public file with its own; empty until it is written.
+        paths: Shares of the levels on every kind of path through a spine whose geounits have shares of their own, root
+            first, known when the run is charged; empty where a level has one share, or an earlier version made it.
 
     Raises:
-        PrivacyGuardError: If a completed geolevel has no budget, or the run is not charged with it.
+        PrivacyGuardError: If a completed geolevel has no budget, or the run is not charged with it; or if a path has
+            not a share for every geolevel, or its shares do not sum to 1.
     """
 
     run_id: str
@@ -184,6 +187,7 @@ class LedgerEntry:
     cap_was: Cap | None = None
     acknowledged: tuple[str, ...] = ()
     manifest: str = ""
+    paths: tuple[tuple[Fraction, ...], ...] = ()
 
     def __post_init__(self) -> None:
         """Nothing is released that was not budgeted and charged."""
@@ -191,6 +195,12 @@ class LedgerEntry:
         for name in self.completed_levels:
             if name not in known:
                 raise PrivacyGuardError(f"run {self.run_id}: geolevel '{name}' was completed without a budget")
+        for path in self.paths:
+            if len(path) != len(self.budget.levels) or sum(path) != 1 or min(path) < 0:
+                raise PrivacyGuardError(
+                    f"run {self.run_id}: shares on a path through its spine do not divide the budget over the"
+                    f" {len(self.budget.levels)} geolevels: {', '.join(map(str, path))}"
+                )
 
     @property
     def is_charged(self) -> bool:
@@ -248,6 +258,7 @@ class LedgerEntry:
             "total": str(self.budget.total),
             **({} if self.at_most == 1 else {"at_most": self.at_most}),
             "levels": [_level_record(level) for level in self.budget.levels],
+            **({"paths": [list(map(str, path)) for path in self.paths]} if self.paths else {}),
             "invariants": None if self.invariants is None else self.invariants.as_record(),
             "cap": None if self.cap is None else self.cap.as_record(),
             "cap_was": None if self.cap_was is None else self.cap_was.as_record(),
@@ -342,6 +353,7 @@ def _second_format(record: Mapping[str, Any]) -> dict[str, Any]:
         "cap_was": Cap.of(record["cap_was"]),
         "acknowledged": tuple(record["acknowledged"]),
         "manifest": record.get("manifest", ""),
+        "paths": tuple(tuple(exact(share, "share") for share in path) for path in record.get("paths", ())),
     }
 
 
@@ -433,8 +445,8 @@ class Ledger:
 
     def exact_epsilon(self, delta: Fraction) -> Bounds | None:
         """Bounds on the epsilon of the exact composition of all runs with a real key; None where it is not known."""
-        composed = compose_exactly([each.budget for each in self.real if each.is_charged])
-        return None if composed is None else composed.epsilon(delta)
+        charged = [(each.budget, each.paths) for each in self.real if each.is_charged]
+        return worst_epsilon(compositions_together(charged), delta)
 
     def invariants(self) -> tuple[str, ...]:
         """What runs with a real key publish exactly, all of them together, each a sentence."""
@@ -498,8 +510,14 @@ class Ledger:
             parts.append(f"All together: epsilon {total.joint_epsilon(delta):.6g} at delta {float(delta):g}.")
         exact = self.exact_epsilon(delta)
         if exact is not None and (total.rho or exact.high < total.epsilon):
+            shares = any(entry.paths for entry in self.real)
+            where = (
+                "on the worst paths through the spines"
+                if shares
+                else "for geounits that have the share of their geolevel"
+            )
             parts.append(
-                f"By exact composition of all answers, for geounits that have the share of their geolevel: epsilon"
+                f"By exact composition of all answers, {where}: epsilon"
                 f" {rounded_up(exact.high, 5)} at most at delta {float(delta):g}."
             )
             if count > 1:
@@ -590,11 +608,15 @@ def _alone(charged: Sequence[LedgerEntry], kind: str) -> str:
     return ", ".join(f"{name} = {value}" for name, value in figures.items() if value)
 
 
+#: What an entry says from when its run is charged on.
+_KNOWN_WHEN_CHARGED: Final = ("state", "cap", "cap_was", "paths")
+
+
 def _check_successor(earlier: LedgerEntry, later: LedgerEntry) -> None:
     """A run keeps its identity, what was released stays released, and what is charged stays charged."""
     later = replace(later, manifest=earlier.manifest)  # may be written anew, of other tables
     back = replace(later, completed_levels=earlier.completed_levels)
     if not earlier.is_charged:  # it gets its caps when it is charged
-        back = replace(later, completed_levels=(), state=earlier.state, cap=earlier.cap, cap_was=earlier.cap_was)
+        back = replace(later, completed_levels=(), **{name: getattr(earlier, name) for name in _KNOWN_WHEN_CHARGED})
     if back != earlier or not set(earlier.completed_levels) <= set(later.completed_levels):
         raise PrivacyGuardError(f"run {later.run_id} stands in the privacy ledger with another budget or state")

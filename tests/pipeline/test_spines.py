@@ -30,7 +30,7 @@ from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions
 from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.progress import Progress
-from das_spark.privacy import RunKey
+from das_spark.privacy import LedgerEntry, RunKey
 from das_spark.store import PublicLayout, RunLayout, created_at, open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
@@ -148,6 +148,10 @@ def test_the_statement_says_what_shares_and_losses_are(optimised):
     assert {sum(Fraction(share) for share in path[:5]) for path in paths} == {1}
     blocks = len(rows(optimised.public, "estimates", "Block"))
     assert sum(int(path[5].replace(",", "")) for path in paths) == blocks
+    # The entry in the ledger knows the same paths, so that all runs of the dataset are composed over them.
+    entry = LedgerEntry.of(json.loads(optimised.public.manifest.read_text())["ledger"])
+    assert {tuple(path[:5]) for path in paths if path[0] != "..."} <= {tuple(map(str, each)) for each in entry.paths}
+    assert "| exact composition of all measured answers, at most |" in statement
 
 
 def test_the_accuracy_report_has_off_spine_entities(optimised):

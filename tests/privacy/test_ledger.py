@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -25,9 +26,11 @@ from das_spark.privacy import (
     LevelBudget,
     QueryShare,
     compose_exactly,
+    compositions_together,
     epsilon_cks,
     line_of,
     rounded_up,
+    worst_epsilon,
 )
 
 
@@ -163,6 +166,43 @@ def test_the_ledger_tells_both_statements_of_a_mixture() -> None:
     assert "This holds where no budget was chosen" not in Ledger((entry("a", Fraction(1), Framework.ZCDP),)).describe(
         PUBLISHED_DELTA
     )
+
+
+def test_an_entry_with_paths_is_read_again_and_composed_over_all_of_them() -> None:
+    plain = entry("a", Fraction(3), Framework.ZCDP)
+    usual = tuple(level.share for level in plain.budget.levels)
+    alone = (Fraction(1), *[Fraction(0)] * (len(usual) - 1))
+    own = replace(plain, paths=(usual, alone))
+    assert LedgerEntry.from_json(own.to_json()) == own
+    assert "paths" not in plain.public_record()
+    assert LedgerEntry.from_json(plain.to_json()).paths == ()
+    other = replace(entry("b", Fraction(1, 7), Framework.ZCDP), paths=(usual, alone))
+    pairs = [(own.budget, own.paths), (other.budget, other.paths)]
+    found = Ledger((own, other)).exact_epsilon(PUBLISHED_DELTA)
+    assert found == worst_epsilon(compositions_together(pairs), PUBLISHED_DELTA)
+    # Each way through both spines alone costs no more.
+    for path, beside in itertools.product(own.paths, repeat=2):
+        way = compositions_together([(own.budget, [path]), (other.budget, [beside])])
+        assert worst_epsilon(way, PUBLISHED_DELTA).low <= found.high * (1 + 1e-12)
+    assert "By exact composition of all answers, on the worst paths through the spines: epsilon" in Ledger(
+        (own, other)
+    ).describe(PUBLISHED_DELTA)
+    many = tuple((Fraction(k, 200), Fraction(200 - k, 200)) for k in range(130))
+    assert Ledger((replace(plain, paths=many),)).exact_epsilon(PUBLISHED_DELTA) is None
+    for wrong in ((Fraction(1),) * len(usual), (Fraction(1),) * (len(usual) + 1)):
+        with pytest.raises(PrivacyGuardError, match="do not divide the budget"):
+            replace(plain, paths=(wrong,))
+
+
+def test_paths_are_known_when_a_run_is_charged_and_stay() -> None:
+    plain = entry("a", Fraction(3), Framework.ZCDP)
+    usual = tuple(level.share for level in plain.budget.levels)
+    begun = replace(plain, state=EntryState.INVARIANTS)
+    charged = replace(plain, paths=(usual,))
+    ledger = Ledger((begun,)).with_entry(charged)
+    assert ledger.entries == (charged,)
+    with pytest.raises(PrivacyGuardError, match="another budget or state"):
+        ledger.with_entry(plain)
 
 
 def test_the_exact_figure_counts_real_runs_that_are_charged() -> None:
