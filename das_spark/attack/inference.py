@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from das_spark.attack.drawing import Answers, DrawnTarget, MeasuredRun, Measuring, count_errors
-from das_spark.attack.own_noise import NoiseFindings, NoiseRow, RunNoise, judge_noise, noise_rows
+from das_spark.attack.own_noise import NoiseFindings, RunNoise, judge_noise, present_noise
 from das_spark.attack.roc import JudgedCurve, judge_curves, roc_figure
 from das_spark.config import held_geolevel
 from das_spark.privacy import compose_exactly
@@ -198,59 +198,7 @@ def present_inference(found: InferenceFindings) -> tuple[ReportSection, ...]:
     usual = (_USUAL,) if found.usual_shares else ()
     kinds = tuple(f"{name}: {text}." for name, text in KINDS.items())
     section = ReportSection("Inference", (meaning, *usual, *kinds, figure, _table(found), found.verdict))
-    return (section,) if found.own is None else (section, _own_section(found.own))
-
-
-_OWN_MEANING: Final = (
-    "The noise that this run itself has drawn, measurements less true answers. For every query of a geolevel: errors of"
-    " whoever tells by the measurement whether one record more was counted in an answer, over the curve that is claimed"
-    " for this query; whether the distribution is the declared one, at every threshold; whether more noise is 0 than"
-    " declared; whether geounits have the same noise in all their answers. And whether signs agree where they have no"
-    " reason to. All limits and tests together convict sound noise with the probability above at most."
-)
-_OWN_CAPTION: Final = (
-    "Errors of the test whether one record more was counted in an answer, over all answers of the run, for the queries"
-    " with the most answers. Curves and limits as above."
-)
-
-
-def _own_section(found: NoiseFindings) -> ReportSection:
-    largest: list[NoiseRow] = sorted(found.rows, key=lambda row: -row.answers)[:_DRAWN]
-    figure = roc_figure([row.curve for row in largest], "The noise of this run", _OWN_CAPTION)
-    columns = (
-        ReportColumn("geolevel"),
-        ReportColumn("query"),
-        ReportColumn("share"),
-        ReportColumn("answers"),
-        ReportColumn("deviation", "standard deviation of the noise", "number"),
-        ReportColumn("declared_deviation", "declared", "number"),
-        ReportColumn("advantage", form=".4f"),
-        ReportColumn("claimed_advantage", "claimed advantage", ".4f"),
-        ReportColumn("zeros", "without noise"),
-        ReportColumn("expected_zeros", "expected", "number"),
-        ReportColumn("pairs", "equal pairs of geounits"),
-        ReportColumn("expected_pairs", "expected", "number"),
-        ReportColumn("finding"),
-    )
-    marked = frozenset(number for number, row in enumerate(found.rows) if row.findings)
-    queries = ReportTable.of("own_noise", "Noise by query", columns, noise_rows(found), marked=marked)
-    signs = ReportTable.of(
-        "noise_signs",
-        "Signs of the noise in two places",
-        (
-            "geolevel",
-            "between",
-            ReportColumn("compared"),
-            ReportColumn("agreeing"),
-            ReportColumn("probability", "probability of so many or so few", ".2g"),
-            ReportColumn("convicts", "too many or too few"),
-        ),
-        [
-            (row.geolevel, row.between, row.compared, row.agreeing, row.probability, row.convicts)
-            for row in found.agreements
-        ],
-    )
-    return ReportSection("The noise of this run", (_OWN_MEANING, figure, queries, signs, found.verdict))
+    return (section,) if found.own is None else (section, present_noise(found.own))
 
 
 def _is_drawn(row: InferredRow) -> bool:

@@ -20,7 +20,6 @@ Half of the probability of being wrong goes to the limits, the other half in equ
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -30,16 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
-from das_spark.attack.roc import Counted, JudgedCurve, judge_curves
+from das_spark.attack.roc import Counted, JudgedCurve, judge_curves, roc_figure
 from das_spark.privacy import ExactComposition, Mechanism, cumulative_table
+from das_spark.report import ReportColumn, ReportSection, ReportTable
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
-    from das_spark.report import Cell
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: Curves that the page draws.
+_DRAWN: Final = 6
 #: Between what signs are compared.
 QUERIES: Final = "queries of a geounit"
 SIBLINGS: Final = "siblings"
@@ -286,10 +287,44 @@ def _agreement(of: Agreement, alpha: float) -> AgreementRow:
     return AgreementRow(of.geolevel, of.between, of.compared, of.agreeing, probability, probability < alpha)
 
 
-def noise_rows(found: NoiseFindings) -> Iterator[tuple[Cell, ...]]:
-    """Cells of the table of queries, in the order of its columns."""
-    for row in found.rows:
-        yield (
+_MEANING: Final = (
+    "The noise that this run itself has drawn, measurements less true answers. For every query of a geolevel: errors of"
+    " whoever tells by the measurement whether one record more was counted in an answer, over the curve that is claimed"
+    " for this query; whether the distribution is the declared one, at every threshold; whether more noise is 0 than"
+    " declared; whether geounits have the same noise in all their answers. And whether signs agree where they have no"
+    " reason to. All limits and tests together convict sound noise with the probability above at most."
+)
+_CAPTION: Final = (
+    "Errors of the test whether one record more was counted in an answer, over all answers of the run, for the queries"
+    " with the most answers. Curves and limits as above."
+)
+
+
+def present_noise(found: NoiseFindings) -> ReportSection:
+    """What people read of the noise of a run.
+
+    Args:
+        found: Findings of `judge_noise`.
+    """
+    largest = sorted(found.rows, key=lambda row: -row.answers)[:_DRAWN]
+    figure = roc_figure([row.curve for row in largest], "The noise of this run", _CAPTION)
+    columns = (
+        ReportColumn("geolevel"),
+        ReportColumn("query"),
+        ReportColumn("share"),
+        ReportColumn("answers"),
+        ReportColumn("deviation", "standard deviation of the noise", "number"),
+        ReportColumn("declared_deviation", "declared", "number"),
+        ReportColumn("advantage", form=".4f"),
+        ReportColumn("claimed_advantage", "claimed advantage", ".4f"),
+        ReportColumn("zeros", "without noise"),
+        ReportColumn("expected_zeros", "expected", "number"),
+        ReportColumn("pairs", "equal pairs of geounits"),
+        ReportColumn("expected_pairs", "expected", "number"),
+        ReportColumn("finding"),
+    )
+    rows = [
+        (
             row.geolevel,
             row.query,
             row.share,
@@ -304,3 +339,24 @@ def noise_rows(found: NoiseFindings) -> Iterator[tuple[Cell, ...]]:
             row.expected_pairs,
             ", ".join(row.findings) or "as declared",
         )
+        for row in found.rows
+    ]
+    marked = frozenset(number for number, row in enumerate(found.rows) if row.findings)
+    queries = ReportTable.of("own_noise", "Noise by query", columns, rows, marked=marked)
+    signs = ReportTable.of(
+        "noise_signs",
+        "Signs of the noise in two places",
+        (
+            "geolevel",
+            "between",
+            ReportColumn("compared"),
+            ReportColumn("agreeing"),
+            ReportColumn("probability", "probability of so many or so few", ".2g"),
+            ReportColumn("convicts", "too many or too few"),
+        ),
+        [
+            (row.geolevel, row.between, row.compared, row.agreeing, row.probability, row.convicts)
+            for row in found.agreements
+        ],
+    )
+    return ReportSection("The noise of this run", (_MEANING, figure, queries, signs, found.verdict))

