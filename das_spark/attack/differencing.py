@@ -105,7 +105,7 @@ class DifferencingFindings:
         return (
             f"Who has both runs tells one record from another with an advantage of {both:.3f}; with one of them,"
             f" {first:.3f} and {second:.3f}. The ledger's composed claim allows"
-            f" {self.curves[-1].claimed_advantage:.3f}."
+            f" {self.curves[-1].claimed_advantage:.3f}, and no curve exceeds its claim by more than chance."
         )
 
 
@@ -171,9 +171,8 @@ _USUAL: Final = (
     "Geounits of a spine have shares of their own; the usual shares of their geolevels are drawn and claimed."
 )
 _CAPTION: Final = (
-    "Type I and type II errors of the best test by one run, by the other one, and by both. The grey curve is the"
-    " trade-off that the exact accountant claims of the run, and of both composed; a dashed line (upper limits of both"
-    " errors) below it would refute the claim."
+    "How well the best test tells one of two records from the other by one run, by the other one, and by both, for"
+    " which the ledger's composed claim is drawn."
 )
 _TOTALS: Final = (
     "How well the number of records of a geounit is known by the published estimates of either run, and by both"

@@ -100,8 +100,8 @@ class InferenceFindings:
         touching = sum(curve.touches for curve in self.curves)
         return (
             f"Inference by the best attacker tells one record from another with an advantage of {whole.advantage:.3f};"
-            f" the accountant allows {whole.claimed_advantage:.3f}. None of {len(self.curves)} curves contradicts its"
-            f" claim, and {touching} cannot be told from it."
+            f" the accountant allows {whole.claimed_advantage:.3f}. None of {len(self.curves)} curves exceeds its"
+            f" claim by more than chance, and {touching} cannot be told from it."
         )
 
 
@@ -178,12 +178,7 @@ _USUAL: Final = (
     "Geounits of this spine have shares of the budget of their own; the usual shares of their geolevels are drawn and"
     " claimed here."
 )
-_CAPTION: Final = (
-    "Type I and type II errors of the best test between two records. The grey curve is the trade-off that the exact"
-    " accountant claims; no test lies below it, unless more is published than noisy answers. Dots are errors among"
-    " {draws:,} draws, at thresholds that were fixed before; the dashed line is the upper limit of both. A dashed line"
-    " below the grey one would refute the claim."
-)
+_CAPTION: Final = "How well the best test tells one of two records from the other, by {draws:,} draws under either."
 
 
 def present_inference(found: InferenceFindings) -> tuple[ReportSection, ...]:

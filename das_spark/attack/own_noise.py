@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Curves that the page draws.
-_DRAWN: Final = 6
+_DRAWN: Final = 4
 #: Between what signs are compared.
 QUERIES: Final = "queries of a geounit"
 SIBLINGS: Final = "siblings"
@@ -295,8 +295,8 @@ _MEANING: Final = (
     " reason to. All limits and tests together convict sound noise with the probability above at most."
 )
 _CAPTION: Final = (
-    "Errors of the test whether one record more was counted in an answer, over all answers of the run, for the queries"
-    " with the most answers. Curves and limits as above."
+    "How well a measurement tells whether one record more was counted in an answer, over all answers of the run to the"
+    " queries with the most answers."
 )
 
 

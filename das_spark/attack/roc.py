@@ -19,7 +19,7 @@ person leaks in the tails first: the limits here are narrow there, to about 15 /
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -172,36 +172,45 @@ def _plain(values: Floats) -> tuple[float, ...]:
 
 
 def roc_figure(curves: Sequence[JudgedCurve], title: str, caption: str) -> Figure:
-    """Empirical curves over the claimed ones, a panel each, on axes on which both tails read.
+    """Empirical curves below the claimed ones, a panel each, on axes on which the tail reads.
 
     Args:
         curves: Which.
         title: Of the figure.
-        caption: What they are.
+        caption: What they are; how they are drawn is added.
     """
-    return Figure(caption, tuple(map(_panel, curves)), columns=2, legend="above", title=title)
+    return Figure(f"{caption} {_DRAWING}", tuple(map(_panel, curves)), columns=2, legend="above", title=title)
+
+
+_DRAWING: Final = (
+    "Power (1 less the type II error) against type I error, both on logarithmic axes, since leaks show first where type"
+    " I errors are rare; the other tail mirrors this one. The grey curve is the largest power that the exact accountant"
+    " allows. Dots are shares of the draws at thresholds that were fixed before. The dashed line joins lower limits of"
+    " the power over upper limits of the type I error: where it rises above the grey curve, the claim is refuted."
+)
 
 
 def _panel(curve: JudgedCurve) -> Panel:
-    low = 10.0 ** np.floor(np.log10(0.5 / curve.draws))
-    # Where neither error was ever seen there is nothing to be drawn.
-    points = [
-        (one, two, upper_one, upper_two)
-        for one, two, (_, upper_one), (_, upper_two) in zip(
-            curve.type_one, curve.type_two, curve.type_one_limits, curve.type_two_limits, strict=True
-        )
-        if one > 0 and two > 0
-    ]
-    one, two, upper_one, upper_two = zip(*points, strict=True) if points else ((), (), (), ())
-    shown = [(across, up) for across, up in curve.claimed_curve if across >= low and up >= low]
-    across, up = zip(*shown, strict=True) if shown else ((), ())
+    low = 10.0 ** np.floor(np.log10(1 / curve.draws))
+    # What was never seen has no place on a logarithmic axis.
+    seen = _points(zip(curve.type_one, curve.type_two, strict=True), low)
+    limits = _points(
+        ((one, two) for (_, one), (_, two) in zip(curve.type_one_limits, curve.type_two_limits, strict=True)), low
+    )
+    claimed = _points(curve.claimed_curve, low)
     return Panel(
         (
-            Curve(across, up, "claimed: no test lies below", color=None),
-            Curve(upper_one, upper_two, "upper limits", color=1, stroke="dashed"),
-            Curve(one, two, "likelihood ratio", color=0, stroke="none", marker=0, size=3),
+            Curve(*claimed, "claimed: no test lies above", color=None),
+            Curve(*limits, "limits", color=1, stroke="dashed"),
+            Curve(*seen, "likelihood ratio", color=0, stroke="none", marker=0, size=3),
         ),
-        x=Axis("type I error", "log", low, 1.0),
-        y=Axis("type II error", "log", low, 1.0),
+        x=Axis("type I error", "decades", low, 1.0),
+        y=Axis("power", "decades", low, 1.0),
         title=curve.name,
     )
+
+
+def _points(errors: Iterable[tuple[float, float]], low: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Type I errors and powers that an axis shows."""
+    shown = [(one, 1 - two) for one, two in errors if one >= low and 1 - two >= low]
+    return tuple(one for one, _ in shown), tuple(power for _, power in shown)

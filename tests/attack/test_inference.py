@@ -171,6 +171,6 @@ def test_findings_are_plain_and_presentable(plan_of):
     found = infer(plan_of(), drawn(draws=2_000))
     assert json.loads(json.dumps(asdict(found), allow_nan=False))
     report = Report("Inference", present_inference(found))
-    assert "trade-off" in page(report)
+    assert "the claim is refuted" in page(report)
     (table,) = [table for table in report.tables("csv") if table.name == "inference"]
     assert len(table.rows) == len(found.rows)
