@@ -156,6 +156,24 @@ def test_one_noise_for_the_queries_of_a_level(plan):
     assert QUERIES in findings(plan, noise)
 
 
+def test_geounits_with_a_share_of_their_own_are_judged_by_its_noise(plan):
+    """Four times the usual share: narrower noise, which is right for these geounits and no others."""
+    level = plan.budget.levels[0]
+    query, share = level.queries[0].query, 4 * level.share
+    narrow = drawn_noise(plan.budget.mechanism_at(level.geolevel, query, share), 4_000, np.random.default_rng(12))
+    value, frequency = np.unique(narrow, return_counts=True)
+    found = {
+        own: judge_noise(
+            plan,
+            RunNoise((Residuals(level.geolevel, query, own, value, frequency, np.array([[1, 4_000, 0]])),), ()),
+            ALPHA,
+        )
+        for own in (str(share), "")
+    }
+    assert not found[str(share)].convicts
+    assert found[""].convicts
+
+
 def test_tails_by_direct_summation(plan):
     level = plan.budget.levels[0]
     for item in level.queries:
