@@ -23,7 +23,7 @@ def test_files_without_a_name_are_a_problem_among_the_others(write_run_file):
     assert "--set input.dataset=NAME" in caught.value.message
 
 
-@pytest.mark.parametrize("command", ["check", "plan", "run"])
+@pytest.mark.parametrize("command", ["check", "run"])
 def test_every_command_that_may_use_a_real_key_demands_the_name(write_run_file, capsys, command, tmp_path):
     path = str(write_run_file(f'[output]\nroot = "{tmp_path}/runs"\n'))
     assert main([command, path]) == 2
@@ -31,16 +31,16 @@ def test_every_command_that_may_use_a_real_key_demands_the_name(write_run_file, 
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("command", ["check", "plan"])
 @pytest.mark.parametrize("given", [["--test-key", "x"], ["--set", "input.dataset=people"]])
-def test_under_a_test_key_or_with_a_name_nothing_is_missing(write_run_file, command, given):
-    unread = ["--without-files"] if command == "check" else []  # what the files hold is not asked here
-    assert main([command, str(write_run_file()), *given, *unread]) == 0
+def test_under_a_test_key_or_with_a_name_nothing_is_missing(write_run_file, given):
+    # What the files hold is not asked here.
+    assert main(["check", str(write_run_file()), *given, "--without-files"]) == 0
 
 
-def test_stages_are_listed_without_a_name(write_run_file):
-    """A scheduler asks for them by the run file alone."""
-    assert main(["plan", str(write_run_file()), "--stages"]) == 0
+@pytest.mark.parametrize("more", [[], ["--stages"]])
+def test_plans_and_stages_are_shown_without_a_name(write_run_file, more):
+    """Nothing is spent; schedulers ask for stages by the run file alone."""
+    assert main(["plan", str(write_run_file()), *more]) == 0
 
 
 def test_python_is_refused_too_before_a_folder_is_made(write_run_file, tmp_path):
