@@ -24,7 +24,20 @@ from das_spark.attack.reconstruction_tally import (
 )
 from das_spark.attack.sample import Estimate, StratifiedSample
 from das_spark.attack.sizes import size_names, size_of
-from das_spark.report import STROKES, Axis, Curve, Figure, Panel, ReportSection, ReportTable, percent
+from das_spark.report import (
+    EVERYWHERE,
+    PEOPLE,
+    STROKES,
+    TERMINAL,
+    Axis,
+    Cell,
+    Curve,
+    Figure,
+    Panel,
+    ReportSection,
+    ReportTable,
+    percent,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -275,6 +288,8 @@ _SOURCE_NAMES: Final = {
     SWAPPED: "exact tables after swapping",
 }
 _MEASURE_NAMES: Final = {"exact": "exactly", "within": "within one"}
+#: Long tables are on the page, folded, and in files.
+_NOT_PRINTED: Final = EVERYWHERE - TERMINAL
 _RATE_COLUMNS: Final = (
     ("source", "records from"),
     ("group", "true records"),
@@ -334,9 +349,17 @@ def present_reconstruction(findings: ReconstructionFindings) -> tuple[ReportSect
     classes = zip(size_names(), about.geounits, about.taken, strict=True)
     blocks = (
         _what(about),
-        ReportTable.of("reconstruction", "Agreement with the truth", _RATE_COLUMNS, overall, note=note),
+        _at_a_glance(findings, note),
         _figure(findings),
-        ReportTable.of("reconstruction_by_size", f"Agreement by {of_size}", _RATE_COLUMNS, sized, folded=True),
+        ReportTable.of("reconstruction", "Every rate", _RATE_COLUMNS, overall, folded=True, media=_NOT_PRINTED),
+        ReportTable.of(
+            "reconstruction_by_size",
+            f"Every rate by {of_size}",
+            _RATE_COLUMNS,
+            sized,
+            folded=True,
+            media=_NOT_PRINTED,
+        ),
         ReportTable.of(
             "reconstruction_solutions",
             "How many solutions there are",
@@ -372,13 +395,39 @@ def _what(about: Reconstructed) -> str:
     )
 
 
+def _at_a_glance(findings: ReconstructionFindings, note: str) -> ReportTable:
+    """A row a group of records: agreement and lift of each source side by side, for people."""
+    columns: list[tuple[str, str, str]] = [("group", "true records", ""), ("measure", "agree", "")]
+    for source, words in _SOURCE_NAMES.items():
+        columns += [
+            (source, f"from {words}", ".1%"),
+            (f"{source}_lift", "lift", "+.1%"),
+            (f"{source}_error", "error", ".1%"),
+        ]
+    columns.append(("guess", "best guess, totals of the run", ".1%"))
+    rows = []
+    for group in GROUPS:
+        for measure in MEASURES:
+            rates = {source: findings.rate(source, group, measure) for source in SOURCES}
+            row: dict[str, Cell] = _words_of(rates[PROTECTED], findings.about)
+            for source, rate in rates.items():
+                row |= {source: rate.rate.value, f"{source}_lift": rate.lift.value, f"{source}_error": rate.lift.error}
+            rows.append(row | {"guess": rates[PROTECTED].guessed.value})
+    title = "Agreement with the truth"
+    return ReportTable.of("reconstruction_rates", title, columns, rows, note=note, media=PEOPLE)
+
+
+def _words_of(rate: AgreementRate, about: Reconstructed) -> dict[str, Cell]:
+    words = {"counted": about.counted, "geolevel": about.geolevel, "near": about.near}
+    return {"group": _GROUP_NAMES[rate.group].format(**words), "measure": _MEASURE_NAMES[rate.measure]}
+
+
 def _rate_row(rate: AgreementRate, about: Reconstructed) -> dict[str, Any]:
-    words = {"counted": about.counted, "geolevel": about.geolevel, "near": about.near, "whole": about.whole}
+    words = {"near": about.near, "whole": about.whole}
     return {
         "source": _SOURCE_NAMES[rate.source],
-        "group": _GROUP_NAMES[rate.group].format(**words),
+        **_words_of(rate, about),
         "size": rate.size,
-        "measure": _MEASURE_NAMES[rate.measure],
         "geounits": rate.geounits,
         "records": rate.records,
         "agreement": rate.rate.value,
