@@ -279,6 +279,8 @@ class LinkageFindings:
     Args:
         known: Query of what is known.
         learned: Query of what is learned.
+        known_words: The same in the words of the product.
+        learned_words: Likewise.
         geolevel: The lowest, whose geounits are known.
         exchanged: Share of the records that the baseline of swapping exchanges, at most.
         area: Geolevel from whose published records values are guessed.
@@ -287,6 +289,8 @@ class LinkageFindings:
 
     known: str
     learned: str
+    known_words: str
+    learned_words: str
     geolevel: str
     exchanged: Fraction
     area: str
@@ -306,7 +310,7 @@ class LinkageFindings:
             return "Linkage: nobody is unique."
         after, guess, before = (each / row.persons for each in (row.confirmed, row.best_guess, row.before))
         return (
-            f"Linkage finds {self.learned} of {after:.1%} of unique persons; guesses find {guess:.1%},"
+            f"Linkage finds {self.learned_words} of {after:.1%} of unique persons; guesses find {guess:.1%},"
             f" and the confidential records would have given {before:.1%}."
         )
 
@@ -338,7 +342,7 @@ _FORM: Final = ".1%"
 
 def present_linkage(found: LinkageFindings) -> tuple[ReportSection, ...]:
     """What people read of linkage."""
-    words = {"known": found.known, "learned": found.learned, "geolevel": found.geolevel, "area": found.area}
+    words = {"known": found.known_words, "learned": found.learned_words, "geolevel": found.geolevel, "area": found.area}
     meaning = _MEANING.format(**words, exchanged=percent(found.exchanged))
     groups = [f"{name}: {text}." for name, text in GROUPS.items()]
     return (ReportSection("Linkage", (meaning, *groups, _table(found))),)
@@ -410,8 +414,8 @@ def linkage_figure(found: LinkageFindings) -> Figure:
     )
     axis = Axis("share of the persons", low=0, high=1.15, form=".0%")
     caption = (
-        f"Persons whose {found.learned} is found rightly by a link with records of their {found.geolevel}. Beside the"
-        " guess, which needs no record of it."
+        f"Persons whose {found.learned_words} is found rightly by a link with records of their {found.geolevel}. Beside"
+        " the guess, which needs no record of it."
     )
     return Figure(
         caption, (Panel(bars, axis, rows=tuple(GROUPS)),), legend="above", height=11, title="Right links and guesses"

@@ -116,7 +116,9 @@ def _key_figures(report: AttackReport) -> Iterator[KeyFigure]:
         row = report.linkage.whole(UNIQUE)
         if row.persons:
             lift = (row.confirmed - row.best_guess) / row.persons
-            meaning = f"of unique persons whose {report.linkage.learned} a link with the microdata finds, above guesses"
+            meaning = (
+                f"of unique persons whose {report.linkage.learned_words} a link with the microdata finds, above guesses"
+            )
             yield KeyFigure(f"{100 * lift:+.1f}", "points", meaning)
     if report.inference is not None:
         whole = report.inference.curves[report.inference.rows[0].curve]

@@ -65,8 +65,10 @@ def link_run(
     for row in sums:
         arrays[_NAMES[row["person_group"]]][row["size"]] = [row[name] for name in TALLY]
     every = [row for name, values in arrays.items() for row in linkage_rows(name, values)]
-    known, learned = attributes.known.name, attributes.learned.name
-    return LinkageFindings(known, learned, leaf.geolevel, settings.swapped, area, tuple(every))
+    known, learned, words = attributes.known.name, attributes.learned.name, run.product.schema.words
+    return LinkageFindings(
+        known, learned, words(known), words(learned), leaf.geolevel, settings.swapped, area, tuple(every)
+    )
 
 
 def _above(length: int) -> Column:

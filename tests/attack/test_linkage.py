@@ -162,14 +162,17 @@ def test_what_people_read_of_it():
     truth = [(0, 0, 0), (0, 1, 1), (1, 0, 2)]
     sums = link(records(truth), records(truth), records(truth), records([(0, 0, 0)]), ATTRIBUTES)
     rows = tuple(row for group, values in sums.items() for row in linkage_rows(group, values))
-    found = LinkageFindings("sex", "race", "Block", Fraction(1, 20), "Tract", rows)
+    found = LinkageFindings("sex", "race", "sex", "race", "Block", Fraction(1, 20), "Tract", rows)
     assert found.whole("unique").persons == 3
     assert found.verdict.startswith("Linkage finds race of 100.0% of unique persons; guesses find 33.3%")
     (section,) = present_linkage(found)
     (table,) = [block for block in section.blocks if hasattr(block, "rows")]
     everybody = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
     assert everybody["links_add"] == pytest.approx(2 / 3)
-    assert LinkageFindings("sex", "race", "Block", Fraction(1, 20), "Tract", ()).verdict == "Linkage: nobody is unique."
+    assert (
+        LinkageFindings("sex", "race", "sex", "race", "Block", Fraction(1, 20), "Tract", ()).verdict
+        == "Linkage: nobody is unique."
+    )
 
 
 def of_run(epsilon: str):
