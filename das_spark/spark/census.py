@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.geography import BLOCK
+from das_spark.geography import BLOCK, ROOT_GEOCODE
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.problems import reading
 from das_spark.store.spine import SpineRecord, checked_blocks, read_record
@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from das_spark.geography import Spine
+    from das_spark.geography import Geolevel, Spine
 
 
 def census_geocode(column: str = "geocode") -> Column:
     """The geocode that the census gives a block, from its geocode on the spine. A column named geocode."""
     return F.right(F.col(column), F.lit(BLOCK)).alias("geocode")
+
+
+def geocode_at(level: Geolevel) -> Column:
+    """The geounit of a level that holds the one of a column geocode."""
+    return F.substring("geocode", 1, level.length) if level.length else F.lit(ROOT_GEOCODE)
 
 
 def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:

@@ -19,13 +19,12 @@ from das_spark.attack import GROUPS, TALLY, LinkageFindings, LinkedAttributes, R
 from das_spark.attack.sizes import SIZES
 from das_spark.attack.swap import Exchange, Held
 from das_spark.geography import ROOT_GEOCODE
+from das_spark.spark.census import geocode_at
 from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import flat_histograms, histograms_of, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pyspark.sql import Column
 
     from das_spark.attack import AttackSettings
     from das_spark.spark.finished_runs import FinishedRun, Pair
@@ -53,7 +52,7 @@ def link_run(
         frame.select("geocode", *(F.col(name).alias(f"{prefix}{name}") for name in ("cells", "counts")))
         for frame, prefix in ((leaf.truth, _TRUE), (leaf.estimate, ""))
     )
-    leaves = true.join(released, "geocode", "left").withColumn(_AREA, _above(census.level(area).length))
+    leaves = true.join(released, "geocode", "left").withColumn(_AREA, geocode_at(census.level(area)))
     published = next(pair.estimate for pair in levels if pair.geolevel == area)
     around = published.select(F.col("geocode").alias(_AREA), "cells", "counts")
     rows = leaves.unionByName(around, allowMissingColumns=True).repartition(_AREA)
@@ -69,11 +68,6 @@ def link_run(
     return LinkageFindings(
         known, learned, words(known), words(learned), leaf.geolevel, settings.swapped, area, tuple(every)
     )
-
-
-def _above(length: int) -> Column:
-    """The geocode of the area that holds a geounit."""
-    return F.substring("geocode", 1, length) if length else F.lit(ROOT_GEOCODE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

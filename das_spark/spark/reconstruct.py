@@ -16,6 +16,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.attack.agreement import Nearness
+from das_spark.attack.linkage import area_above
 from das_spark.attack.reconstruction import PublishedColumns
 from das_spark.attack.reconstruction_report import Reconstructed, ReconstructionFindings, findings_of
 from das_spark.attack.reconstruction_tally import ReconstructionTally, Target, tally_geounit
@@ -25,6 +26,7 @@ from das_spark.attack.swap import Exchange, Held
 from das_spark.errors import InputError
 from das_spark.geography import ROOT_GEOCODE, Geolevel
 from das_spark.histogram import Histogram
+from das_spark.spark.census import geocode_at
 from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks, settled
 from das_spark.spark.lists import flat_lists, histograms_of, list_total, together
 
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
 #: Columns of the geounits that one of the lowest geolevel lies in.
 _PARENT: Final = "parent"
 _NEAR: Final = "near"
-#: How far the area near by lies above the lowest geolevel: the tract of a block, whose parent is a block group.
-_ABOVE: Final = 2
 _FEWEST_LEVELS: Final = 2
 _TASKS_A_CORE: Final = 4
 _HISTOGRAM: Final = "cells array<int>, counts array<bigint>"
@@ -71,7 +71,8 @@ def reconstruct(run: FinishedRun, pairs: Sequence[Pair], settings: AttackSetting
             hint="attack a run of two geolevels or more",
         )
     product, leaf = run.product, pairs[-1]
-    parent, near = (run.census.level(pairs[max(0, len(pairs) - 1 - up)].geolevel) for up in (1, _ABOVE))
+    names = run.census.names
+    parent, near = (run.census.level(name) for name in (names[-2], area_above(names)))
     if not (tables := tables_of_leaves(run)):
         raise InputError(
             f"{run.folder}: product {product.name} publishes no table of sums at {leaf.geolevel}",
@@ -148,18 +149,15 @@ def _sampled(truth: DataFrame, taken: NDArray[np.int64], seed: int) -> list[str]
     return sorted(row["geocode"] for row in ranked.where(F.col("rank") <= number).select("geocode").collect())
 
 
-def _within(level: Geolevel) -> Column:
-    """The geounit of a level that one of the lowest geolevel lies in."""
-    return F.substring("geocode", 1, level.length) if level.length else F.lit(ROOT_GEOCODE)
-
-
 def _exchanged(
     truth: DataFrame, geocodes: Collection[str], parent: Geolevel, near: Geolevel, swap: _SwapTask
 ) -> DataFrame:
     """The geounits of the sample after records were exchanged among all children of their parents."""
     parents = sorted({code[: parent.length] or ROOT_GEOCODE for code in geocodes})
     of_sample = F.broadcast(truth.sparkSession.createDataFrame([(code,) for code in parents], f"{_PARENT} string"))
-    children = truth.select(_within(parent).alias(_PARENT), _within(near).alias(_NEAR), "geocode", "cells", "counts")
+    children = truth.select(
+        geocode_at(parent).alias(_PARENT), geocode_at(near).alias(_NEAR), "geocode", "cells", "counts"
+    )
     families = children.join(of_sample, _PARENT).repartition(F.col(_PARENT))
     return in_sorted_tasks(families, (_PARENT, "geocode"), swap, _SWAPPED)
 

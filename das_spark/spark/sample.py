@@ -34,11 +34,12 @@ from das_spark.evaluation import (
     residuals,
 )
 from das_spark.geography import ROOT_GEOCODE
+from das_spark.spark.census import geocode_at
 from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import flat_lists, list_total, text_column, together
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from das_spark.geography import Geolevel, Spine
     from das_spark.histogram import Query
@@ -154,7 +155,7 @@ def _draws(shares: Sequence[Fraction], seeds: Sequence[int]) -> tuple[Draw, ...]
 
 def _geounits(leaves: DataFrame, spine: Spine) -> tuple[int, ...]:
     """How many geounits each level has."""
-    counts = [F.count_distinct(_geocode_at(level)).alias(level.name) for level in spine.levels[:-1]]
+    counts = [F.count_distinct(geocode_at(level)).alias(level.name) for level in spine.levels[:-1]]
     (row,) = leaves.agg(*counts, F.count(F.lit(1)).alias(spine.leaf.name)).collect()
     return tuple(row)
 
@@ -164,13 +165,9 @@ def _middle(geounits: Sequence[int], most: int) -> int:
     return max([place for place, number in enumerate(geounits) if number <= most], default=0)
 
 
-def _geocode_at(level: Geolevel) -> Column:
-    return F.substring("geocode", 1, level.length) if level.length else F.lit(ROOT_GEOCODE)
-
-
 def _sampled(leaves: DataFrame, spine: Spine, middle: int, strata: Query, draws: tuple[Draw, ...]) -> pa.Table:
     """The rows of all tasks, summed."""
-    grouped = leaves.select(_geocode_at(spine.levels[middle]).alias(_MIDDLE), "geocode", "cells", "counts")
+    grouped = leaves.select(geocode_at(spine.levels[middle]).alias(_MIDDLE), "geocode", "cells", "counts")
     totals = grouped.groupBy(_MIDDLE).agg(F.sum(list_total("counts")).alias("people")).toArrow().sort_by(_MIDDLE)
     persons = _persons(totals.column("people").to_numpy().astype(np.int64), draws)
     by_geocode = dict(zip(totals.column(_MIDDLE).to_pylist(), persons.T, strict=True))
