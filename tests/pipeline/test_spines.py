@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from das_spark.attack import AttackSettings
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
@@ -26,6 +27,7 @@ from das_spark.pipeline import (
     verify_run,
 )
 from das_spark.pipeline import ingest as ingest_stage
+from das_spark.pipeline.attack import attack_run
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions
 from das_spark.pipeline.input_record import fingerprint
@@ -100,6 +102,18 @@ def test_siblings_with_other_shares_are_measured_with_other_noise(optimised):
     for row in rows(optimised.public, "measurements", "Block_Group"):
         found.setdefault(row["query"], set()).add(row["variance"])
     assert all(len(variances) > 1 for variances in found.values()), found
+
+
+def test_attacks_find_the_declared_noise_by_the_share_of_each_geounit(optimised):
+    found = attack_run(optimised.folder, AttackSettings(draws=2_000, blocks=20, test_key="k"))
+    assert not found.convicts
+    assert not found.left_out
+    assert found.inference.usual_shares
+    noise = found.inference.own
+    groups = [row for row in noise.rows if row.geolevel == "Block_Group"]
+    assert len({row.share for row in groups}) > 1
+    assert len({row.declared_deviation for row in groups if row.query == groups[0].query}) > 1
+    assert found.linkage.geolevel == "Block"
 
 
 def test_the_total_of_the_state_is_exact_and_that_of_its_parts_is_not_told(optimised):
