@@ -258,7 +258,7 @@ FAULTS = [
         each_row("Constraint", of_other_cells, "US"): "nurse_nva_0_con: its binning is ['hhgq', 'nonvoting', '*', '*']",
     },
     {
-        each_row("DPQuery", lambda each: each | {"geocode": "0" + each["geocode"]}): "optimised spine are not handled",
+        each_row("DPQuery", lambda each: each | {"geocode": "0" + each["geocode"]}): "optimized spine are not handled",
         each_row("Constraint", recoded("44")): "constraints of 44, which has no measurements",
     },
     {each_row("DPQuery", recoded("44")): "geounits in 72, which has no measurements"},
