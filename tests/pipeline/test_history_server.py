@@ -93,7 +93,7 @@ def test_the_server_lists_the_application_and_its_stages(observed, server):
     log = (workshop.layout("seen").restricted.log).read_text().splitlines()
     assert application["id"] == json.loads(log[-1])["application"], "the same name as in the log of the run"
     assert application["attempts"][0]["completed"]
-    groups = {job["jobGroup"] for job in asked(server, f"applications/{application['id']}/jobs")}
+    groups = {job.get("jobGroup") for job in asked(server, f"applications/{application['id']}/jobs")}
     assert {"seen/ingest", "seen/measure County", "seen/verify"} <= groups
 
 
