@@ -119,6 +119,7 @@ def test_more_noise_than_claimed_is_above_the_curve(plan_of):
     assert not found.curves[0].touches
 
 
+@pytest.mark.slow
 def test_sound_noise_is_convicted_no_more_often_than_stated(plan_of):
     """200 repetitions at a confidence of 80 %, by the same claims; 63 convictions would have a probability of 1e-4."""
     run, repetitions, alpha = MeasuredRun.of(plan_of("4")), 200, 0.2

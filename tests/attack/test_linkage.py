@@ -201,6 +201,7 @@ def test_a_run_under_an_enormous_budget_gives_away_what_the_confidential_records
     assert of_run("100000")["unique"]["confirmed"] > 1.3 * of_run("100000")["unique"]["drawn"]
 
 
+@pytest.mark.slow
 def test_a_run_under_nearly_no_budget_gives_away_no_more_than_guesses_do():
     for group, shares in of_run("1/1000").items():
         assert max(shares["confirmed"], shares["claimed"]) < max(shares["guessed"], shares["drawn"]) + 0.01, group

@@ -71,6 +71,7 @@ def plan(request, plan_of):
     return plan_of("8") if request.param == "pure_dp" else plan_of(rho="2")
 
 
+@pytest.mark.slow
 def test_sound_noise_is_convicted_no_more_often_than_stated(plan):
     """150 runs at 20 %: 49 convictions would have a probability below 1e-4."""
     repetitions, alpha = 150, 0.2
