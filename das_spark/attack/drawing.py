@@ -91,7 +91,7 @@ class MeasuredRun:
         if compose_exactly([plan.budget]) is None:
             raise ConfigurationError(
                 "inference: no exact composition is known of Gaussian noise for several records of a contributor",
-                hint="leave this attack out of runs with budget.at_most above 1 and rho",
+                hint="leave this attack out (--only) where records.at_most is above 1 and the total is rho",
             )
 
         def usual(geolevel: str, key: RunKey) -> MeasurementPlan:
