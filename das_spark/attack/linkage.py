@@ -34,7 +34,7 @@ from das_spark.attack.sizes import SIZES, size_names, size_of
 from das_spark.errors import ConfigurationError
 from das_spark.evaluation import demographic_groups
 from das_spark.histogram import SEPARATOR
-from das_spark.report import Axis, Bars, Figure, Panel, ReportColumn, ReportSection, ReportTable, percent
+from das_spark.report import PROGRAMS, Axis, Bars, Figure, Panel, ReportColumn, ReportSection, ReportTable, percent
 
 if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
@@ -338,6 +338,7 @@ _MEANING: Final = (
     " ones first."
 )
 _FORM: Final = ".1%"
+_ADD: Final = {"links_add": "links add", "claims_add": "claims add"}
 
 
 def present_linkage(found: LinkageFindings) -> tuple[ReportSection, ...]:
@@ -362,33 +363,32 @@ def _shares(row: LinkageRow) -> dict[str, float]:
 
 
 def _table(found: LinkageFindings) -> ReportTable:
-    shares = (
-        ("linked", "linked"),
-        ("precision", "right among links"),
+    of_links = (
         ("confirmed", "right links"),
-        ("before", "right links before protection"),
-        ("swapped", "right links after swapping"),
+        ("before", "before protection"),
+        ("swapped", "after swapping"),
         ("claimed", "right claims"),
-        ("claimed_before", "right claims before protection"),
-        ("guessed", "guesses by the most frequent"),
-        ("drawn", "guesses by drawing"),
+        ("claimed_before", "before protection"),
+        ("best_guess", "best guess"),
     )
     columns = (
         ReportColumn("group"),
         ReportColumn("size", "persons in the geounit"),
         ReportColumn("persons", form=",d"),
-        *(ReportColumn(name, heading, _FORM) for name, heading in shares),
-        *(
-            ReportColumn(name, heading, "+.1%")
-            for name, heading in (("links_add", "links add"), ("claims_add", "claims add"))
-        ),
+        *(ReportColumn(name, heading, _FORM) for name, heading in of_links),
+        *(ReportColumn(name, heading, "+.1%") for name, heading in _ADD.items()),
+        # What the rest is made of: too wide for a page.
+        *(ReportColumn(name, form=_FORM, media=PROGRAMS) for name in ("linked", "precision", "guessed", "drawn")),
     )
     rows = [
         {"group": row.group, "size": row.size, "persons": row.persons, **_shares(row)}
         for group in GROUPS
         for row in (found.whole(group), *(each for each in found.rows if each.group == group))
     ]
-    note = "Shares of the persons; links and claims add what they find above the better guess."
+    note = (
+        "Shares of the persons who are found rightly, by links and by claims, from published records and, before"
+        " protection, from the confidential ones; links and claims add what they find above the better guess."
+    )
     return ReportTable.of("linkage", "Links, claims and guesses by population of the geounit", columns, rows, note=note)
 
 

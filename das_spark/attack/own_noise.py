@@ -31,7 +31,7 @@ from scipy.special import bdtr, bdtrc
 
 from das_spark.attack.roc import Counted, JudgedCurve, judge_curves, roc_figure
 from das_spark.privacy import ExactComposition, Mechanism, cumulative_table
-from das_spark.report import ReportColumn, ReportSection, ReportTable
+from das_spark.report import EVERYWHERE, PROGRAMS, ReportColumn, ReportSection, ReportTable
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
@@ -311,16 +311,16 @@ def present_noise(found: NoiseFindings) -> ReportSection:
     columns = (
         ReportColumn("geolevel"),
         ReportColumn("query"),
-        ReportColumn("share"),
-        ReportColumn("answers"),
+        ReportColumn("share", media=EVERYWHERE if any(row.share for row in found.rows) else PROGRAMS),
+        ReportColumn("answers", form=",d"),
         ReportColumn("deviation", "standard deviation of the noise", "number"),
         ReportColumn("declared_deviation", "declared", "number"),
-        ReportColumn("advantage", form=".4f"),
-        ReportColumn("claimed_advantage", "claimed advantage", ".4f"),
-        ReportColumn("zeros", "without noise"),
+        ReportColumn("advantage", form=".4f", media=PROGRAMS),
+        ReportColumn("claimed_advantage", form=".4f", media=PROGRAMS),
+        ReportColumn("zeros", "without noise", ",d"),
         ReportColumn("expected_zeros", "expected", "number"),
-        ReportColumn("pairs", "equal pairs of geounits"),
-        ReportColumn("expected_pairs", "expected", "number"),
+        ReportColumn("pairs", "equal pairs of geounits", ",d"),
+        ReportColumn("expected_pairs", form="number", media=PROGRAMS),
         ReportColumn("finding"),
     )
     rows = [
