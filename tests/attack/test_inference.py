@@ -102,6 +102,7 @@ def test_targets_are_those_of_the_losses(plan_of):
 SEEN = [fault for fault in faulty_systems.OF_NOISE if fault is not faulty_systems.NoiseReused]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", SEEN)
 @pytest.mark.parametrize("framework", ["pure_dp", "zcdp"])
 def test_planted_faults_are_seen(plan_of, fault, framework):
@@ -131,6 +132,7 @@ def test_sound_noise_is_convicted_no_more_often_than_stated(plan_of):
     assert convicted <= binom.ppf(1 - 1e-4, repetitions, alpha)
 
 
+@pytest.mark.slow
 def test_fresh_keys_differ_and_test_keys_repeat(plan_of):
     plan = plan_of()
     first, second = (infer(plan, drawn(draws=2_000)) for _ in range(2))

@@ -203,6 +203,7 @@ def test_advantage_at_a_single_mechanism_by_direct_summation(plan):
         assert row.curve.touches
 
 
+@pytest.mark.slow
 def test_findings_of_a_run_join_those_of_drawn_noise(plan):
     settings = AttackSettings(draws=2_000, test_key="of a test")
     good, bad = (

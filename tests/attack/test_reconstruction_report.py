@@ -61,6 +61,7 @@ def test_a_run_under_an_enormous_budget_is_reconstructed_as_exact_tables_are(eno
             assert protected.lift == exact.lift
 
 
+@pytest.mark.slow
 def test_a_run_with_nearly_no_budget_is_at_the_level_of_the_guess(hardly_any):
     for group in GROUPS:
         rate = hardly_any.rate(PROTECTED, group)

@@ -371,6 +371,7 @@ OWN_SHARES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "delta"), [*((each, 1e-10) for each in OWN_SHARES), (OWN_SHARES[0], 1e-2)])
 def test_shares_of_their_own_take_the_worst_pair_of_paths(budget, delta):
     (found,) = compositions_of(budget, PATHS)
@@ -388,6 +389,7 @@ def test_shares_of_their_own_take_the_worst_pair_of_paths(budget, delta):
     assert worst_epsilon((), PUBLISHED_DELTA) is None
 
 
+@pytest.mark.slow
 def test_trade_offs_and_odds_of_paths_are_those_of_their_worst_pair():
     budget = OWN_SHARES[0]
     (found,) = compositions_of(budget, PATHS)
