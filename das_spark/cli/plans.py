@@ -496,6 +496,12 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             help="Show instead which columns of published tables will have wider intervals, in people (or units).",
         ),
     ] = None,
+    test_key: Annotated[
+        str | None,
+        typer.Option(
+            "--test-key", metavar="TEXT", help="Taken as by run, whose arguments serve here; changes nothing."
+        ),
+    ] = None,
 ) -> None:
     """Show what a run would measure, how exactly, and at what expense of privacy. Spends nothing.
 
@@ -518,6 +524,7 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         show_comparison(files, overlay or (), settings or (), statistics or (), geounits or (), as_json=as_json)
         return
     # What is planned depends neither on a key nor on whose people are counted: the run file alone says it.
+    del test_key
     loaded = load_run(conf, overlay or (), settings or (), files=False)
     if stages:
         names = stage_names(loaded)

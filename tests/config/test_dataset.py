@@ -37,7 +37,7 @@ def test_under_a_test_key_or_with_a_name_nothing_is_missing(write_run_file, give
     assert main(["check", str(write_run_file()), *given, "--without-files"]) == 0
 
 
-@pytest.mark.parametrize("more", [[], ["--stages"]])
+@pytest.mark.parametrize("more", [[], ["--stages"], ["--test-key", "x"]])
 def test_plans_and_stages_are_shown_without_a_name(write_run_file, more):
     """Nothing is spent; schedulers ask for stages by the run file alone."""
     assert main(["plan", str(write_run_file()), *more]) == 0
