@@ -25,9 +25,9 @@ class Failing:
     def __init__(self, task: Any) -> None:
         self.task = task
 
-    def __call__(self, family: Any) -> Any:
-        self.task(family)
-        raise ZeroDivisionError("a fault in a task", family.get(_CHILD).longs.tolist())
+    def __call__(self, families: Any) -> Any:
+        self.task(families)
+        raise ZeroDivisionError("a fault in a task", [family.get(_CHILD).longs.tolist() for family in families])
 
 
 def tell_keys(descriptor: int) -> None:
