@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config import JointPlan, RunPlan
+from das_spark.config import JointPlan, RunPlan, plans_in
 from das_spark.privacy import Framework, compose_exactly, totals_at
 from das_spark.report import number, table
 
@@ -31,7 +31,7 @@ def holds_for(plans: Sequence[RunPlan]) -> str:
 
 def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
     """The totals that have an epsilon by exact composition, and the noise they would buy, as JSON values."""
-    plans = list(loaded.parts.values()) if isinstance(loaded, JointPlan) else [loaded]
+    plans = plans_in(loaded)
     totals = totals_at([each.budget for each in plans], epsilon, delta)
     budgets = [replace(each.budget, total=total) for each, total in zip(plans, totals, strict=True)]
     composed = compose_exactly(budgets)

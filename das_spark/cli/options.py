@@ -130,7 +130,11 @@ def require_new(path: Path) -> None:
         OutputError: It exists.
     """
     if path.exists():
-        raise OutputError(f"{path}: is there already", hint="choose another name; nothing is overwritten")
+        raise _is_there(path)
+
+
+def _is_there(path: Path) -> OutputError:
+    return OutputError(f"{path}: is there already", hint="choose another name; nothing is overwritten")
 
 
 def write_new(path: Path, text: str) -> None:
@@ -139,10 +143,11 @@ def write_new(path: Path, text: str) -> None:
     Raises:
         OutputError: It exists, or cannot be written.
     """
-    require_new(path)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
+    except FileExistsError as error:
+        raise _is_there(path) from error
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
 

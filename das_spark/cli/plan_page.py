@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from das_spark.config import BANNER, JointPlan, RunPlan, holding_losses, is_void
+from das_spark.config import BANNER, JointPlan, RunPlan, holding_losses, is_void, plans_in
 from das_spark.privacy import (
     Framework,
     Unknown,
@@ -55,7 +55,7 @@ def write_plan(
 
 def present_plan(loaded: RunPlan | JointPlan, records: Sequence[Mapping[str, Any]], whole: Mapping[str, Any]) -> Report:
     """The page of a plan; arguments as of `write_plan`."""
-    plans = list(loaded.parts.values()) if isinstance(loaded, JointPlan) else [loaded]
+    plans = plans_in(loaded)
     parts = [_Semantics(plan) for plan in plans]
     everything, sections = parts[0].whole, list[ReportSection]()
     if isinstance(loaded, JointPlan):

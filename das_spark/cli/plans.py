@@ -35,6 +35,7 @@ from das_spark.config import (
     load_run,
     needs_of,
     plan_to_config,
+    plans_in,
     published_from_people,
     rules_from_people,
     stage_names,
@@ -412,13 +413,13 @@ def check(
     from das_spark.pipeline.homes import layout_of  # noqa: PLC0415
     from das_spark.pipeline.preflight import try_stages  # noqa: PLC0415
 
-    for each in _plans(loaded):
+    for each in plans_in(loaded):
         try_stages(each, layout_of(each.output, _NEW_RUN), stages_of(each), files=not without_files)
     if as_json:
-        print_json({"run_file": conf, "problems": [], "runs": [_checked(each) for each in _plans(loaded)]})
+        print_json({"run_file": conf, "problems": [], "runs": [_checked(each) for each in plans_in(loaded)]})
         return
     typer.echo(f"{conf}: no problem found")
-    for each in _plans(loaded):
+    for each in plans_in(loaded):
         spent = f"{each.budget.framework.symbol} {each.budget.total}"
         typer.echo(f"run {each.name}, product {each.product.name}, reader {each.input.reader}, {spent}")
         typer.echo(f"geolevels {', '.join(each.spine.names)}; configuration {each.config_hash}")
@@ -439,10 +440,6 @@ def _checked(plan: RunPlan) -> dict[str, Any]:
         "config_hash": plan.config_hash,
         "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
     }
-
-
-def _plans(loaded: RunPlan | JointPlan) -> list[RunPlan]:
-    return list(loaded.parts.values()) if isinstance(loaded, JointPlan) else [loaded]
 
 
 def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
@@ -533,13 +530,13 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if wider_than is not None:
         from das_spark.cli.wide_columns import show_wide_columns  # noqa: PLC0415 - as above
 
-        show_wide_columns(_plans(loaded), wider_than, geounits or (), as_json=as_json)
+        show_wide_columns(plans_in(loaded), wider_than, geounits or (), as_json=as_json)
         return
     if at_epsilon is not None:
         found = gain_record(loaded, exact(at_epsilon, "--at-epsilon"), exact(delta, "--delta"))
         print_json(found) if as_json else print_gain(found, console())
         return
-    records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
+    records = [plan_record(each, known_geounits(each, geounits or ())) for each in plans_in(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
     whole = records[0] if together is None else {"run": together["run"], "parts": records, "together": together}
     if out is not None:

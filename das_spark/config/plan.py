@@ -312,6 +312,11 @@ class JointPlan:
     parts: Mapping[str, RunPlan]
 
 
+def plans_in(loaded: RunPlan | JointPlan) -> tuple[RunPlan, ...]:
+    """The parts of a joint run, in their order, or the one run."""
+    return tuple(loaded.parts.values()) if isinstance(loaded, JointPlan) else (loaded,)
+
+
 def public_plan(plan: RunPlan) -> RunPlan:
     """A plan that tells nothing of the machine, as a manifest has it: files by their names, no roots, no ledger.
 

@@ -21,16 +21,14 @@ from das_spark.attack import (
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation import demographic_groups
 from das_spark.pipeline.accuracy import facts_of_finished, pairs
+from das_spark.pipeline.evaluation_files import write_report
 from das_spark.pipeline.memory import runs_fit
-from das_spark.report import csv_files, page
-from das_spark.report.data import data_files
 from das_spark.spark.differences import total_errors
 from das_spark.spark.finished_runs import FinishedRun, require_truths
 from das_spark.spark.link import link_run
 from das_spark.spark.reconstruct import reconstruct
 from das_spark.spark.residuals import residuals_of
 from das_spark.spark.session import session
-from das_spark.store import write_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,8 +151,4 @@ def write_attacks(report: AttackReport, folder: Path, data: Path | None = None) 
     Raises:
         OutputError: The disk is full, or the folder cannot be made or written.
     """
-    found = present_attacks(report)
-    if data is not None:
-        write_texts(data, data_files(found), restricted=True)
-    texts = {"attack.json": report.to_json(), "attack.html": page(found), **csv_files(found)}
-    return write_texts(folder, texts, restricted=True)
+    return write_report("attack", present_attacks(report), report.to_json(), folder, data)

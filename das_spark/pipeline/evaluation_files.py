@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from das_spark.evaluation import (
@@ -14,7 +14,7 @@ from das_spark.evaluation import (
     present_comparison,
     spread,
 )
-from das_spark.report import csv_files, page, table_records
+from das_spark.report import Report, csv_files, page, table_records
 from das_spark.report.data import data_files
 from das_spark.store import write_texts
 
@@ -44,13 +44,9 @@ def write_accuracy(
         OutputError: The disk is full, or the folder cannot be made or written.
     """
     found = present_accuracy(study.report, spread(reports) if len(reports) > 1 else (), study, error_map)
-    more = table_records(found.tables("json"))
-    texts = {"accuracy.json": study.report.to_json(more), "accuracy.html": page(found), **csv_files(found)}
-    if data is not None:
-        write_texts(data, data_files(found), restricted=True)
-    if study.samples is not None:
-        texts["samples.json"] = study.samples.to_json()
-    return write_texts(folder, texts, restricted=True)
+    content = study.report.to_json(table_records(found.tables("json")))
+    samples = {} if study.samples is None else {"samples.json": study.samples.to_json()}
+    return write_report("accuracy", found, content, folder, data, samples)
 
 
 def write_comparison(comparison: RunComparison, folder: Path, data: Path | None = None) -> tuple[str, ...]:
@@ -67,8 +63,29 @@ def write_comparison(comparison: RunComparison, folder: Path, data: Path | None 
     Raises:
         OutputError: The disk is full, or the folder cannot be made or written.
     """
-    found = present_comparison(comparison)
-    texts = {"comparison.json": comparison.to_json(), "comparison.html": page(found), **csv_files(found)}
+    return write_report("comparison", present_comparison(comparison), comparison.to_json(), folder, data)
+
+
+def write_report(
+    name: str, report: Report, content: str, folder: Path, data: Path | None, more: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Write a restricted report as JSON, page and CSV files.
+
+    Args:
+        name: Of the JSON file and of the page.
+        report: What people read.
+        content: What the JSON file holds.
+        folder: Made, for its owner alone, where it is not there yet; so are the files.
+        data: Where every table and figure of the page goes as CSV and Parquet; None for nowhere.
+        more: Further files by their names.
+
+    Returns:
+        Names of the files in the folder.
+
+    Raises:
+        OutputError: The disk is full, or the folder cannot be made or written.
+    """
     if data is not None:
-        write_texts(data, data_files(found), restricted=True)
+        write_texts(data, data_files(report), restricted=True)
+    texts = {f"{name}.json": content, f"{name}.html": page(report), **csv_files(report), **(more or {})}
     return write_texts(folder, texts, restricted=True)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at, told_apart, units_for
-from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan
+from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan, plans_in
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.pipeline.context import RunOptions
@@ -153,7 +153,7 @@ def audit_structure(
     """Run a plan on neighbouring inputs, and compare what it publishes."""
     if folder.exists():
         raise OutputError(f"{folder}: is there already", hint="name a folder that does not exist")
-    parts = tuple(plan.parts.values()) if isinstance(plan, JointPlan) else (plan,)
+    parts = plans_in(plan)
     found: list[PublicDifference] = []
     first: dict[str, Seen] = {}
     try:
