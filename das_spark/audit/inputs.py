@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.audit.system import SmallPopulation, declared_bounds
-from das_spark.config import RunPlan
+from das_spark.config import RunPlan, neighbors_of
 from das_spark.errors import ConfigurationError, PrivacyGuardError
 from das_spark.geography import Spine
 from das_spark.privacy import Mechanism, l1_sensitivity
@@ -136,17 +136,12 @@ def _divides_at(plan: RunPlan) -> int:
 
 
 def exact_at(plan: RunPlan) -> str | None:
-    """The lowest geolevel in whose geounits the number of records is exact, so that none can move out of them.
+    """Return the lowest geolevel at which the number of records is exact, so that none can leave a geounit of it.
 
     Args:
         plan: The run.
-
-    Returns:
-        That of exact totals, or the lowest one where the records are units, and units are declared; None for neither.
     """
-    if plan.product.record == "unit" and plan.invariants.units:
-        return plan.spine.leaf.name
-    return plan.invariants.total_at
+    return next(iter(neighbors_of(plan).exact_at(plan.product.noun)), None)
 
 
 def _digits(spine: Spine, depth: int, number: int) -> str:

@@ -9,14 +9,14 @@ what every stage is given; `stages` says in which order they come, and `levels` 
 from das_spark.config.acknowledgements import (
     ANSWERS_ALONE,
     BANNER,
+    COUNTED_ELSEWHERE,
+    PUBLISHED_ELSEWHERE,
     extent_of_loss,
-    held_geolevel,
-    holding_losses,
+    follows_from_people,
     is_void,
     notice_of_people,
     published_from_people,
     rules_from_people,
-    stays_within,
 )
 from das_spark.config.addresses import AddressParts, is_address, parse_address
 from das_spark.config.catalog import is_catalog_table, table_parts
@@ -42,6 +42,7 @@ from das_spark.config.levels import (
 from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, near, nearest, shipped_run_files
 from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings, run_file_keys
 from das_spark.config.named_statistics import Method, NamedStatistic, method_of, read_statistic, statistic_errors
+from das_spark.config.neighbors import held_geolevel, holding_losses, neighbors_of
 from das_spark.config.plan import (
     IntervalSettings,
     JointPlan,
@@ -95,11 +96,13 @@ __all__ = [
     "AREA_READERS",
     "BANNER",
     "CENSUS",
+    "COUNTED_ELSEWHERE",
     "FOLDER",
     "GEOUNITS_OF_UNITS",
     "OF_A_LEVEL",
     "PREPARING",
     "PRODUCT_FILE",
+    "PUBLISHED_ELSEWHERE",
     "READER_NEEDS",
     "SIMULATED",
     "USUAL_KEPT",
@@ -141,6 +144,7 @@ __all__ = [
     "expected_errors",
     "extent_of_loss",
     "find_product",
+    "follows_from_people",
     "geounit_sentences",
     "held_counts",
     "held_geolevel",
@@ -166,6 +170,7 @@ __all__ = [
     "near",
     "nearest",
     "needs_of",
+    "neighbors_of",
     "noise_streams",
     "notice_of_people",
     "parse_address",
@@ -190,7 +195,6 @@ __all__ = [
     "stages_of",
     "stages_until",
     "statistic_errors",
-    "stays_within",
     "steps_of",
     "suggest_budget",
     "sweep_config",

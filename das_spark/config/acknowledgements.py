@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config.inputs import READER_NEEDS
 from das_spark.config.load import nearest
 from das_spark.errors import Problems
-from das_spark.privacy import attribute_losses, within_geolevel_losses
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from das_spark.config.model import InputSettings
     from das_spark.config.plan import RunPlan
-    from das_spark.privacy import Loss
     from das_spark.products import Product
 
 KEY: Final = "privacy.acknowledge"
+#: Acknowledges that estimates are held to counts of a release that the ledger of the dataset does not have.
+PUBLISHED_ELSEWHERE: Final = "published_elsewhere"
+#: Banner of such a run.
+COUNTED_ELSEWHERE: Final = (
+    "COUNTED ELSEWHERE: the estimates are held to counts of a release that the ledger of this dataset does not have; no"
+    " sum of the ledger and no cap includes what that release cost"
+)
 #: The geolevel by which official files count people in group quarters.
 _BLOCK: Final = "Block"
 BANNER: Final = "PUBLISHED NEARLY EXACTLY, although it follows from people, outside of any epsilon"
@@ -93,14 +96,31 @@ def given_up(section: InputSettings, product: Product, *, units_invariant: bool)
     return tuple(name for name in GIVEN_UP if there[name])
 
 
+def may_be_elsewhere(section: InputSettings, product: Product) -> bool:
+    """Return whether a run may acknowledge that it is held to a release that its ledger does not have.
+
+    Whether it has to is decided when the ledger is opened (`das_spark.pipeline.published`).
+    """
+    return product.published is not None and section.published is not None
+
+
 def resolve_acknowledgements(
-    acknowledged: Sequence[str], needed: Sequence[str], leaf: str, problems: Problems
+    acknowledged: Sequence[str], needed: Sequence[str], leaf: str, problems: Problems, *, elsewhere: bool = False
 ) -> tuple[str, ...]:
-    """Compare what a run file acknowledges with what the run gives up; both must be the same."""
+    """Compare what a run file acknowledges with what the run gives up; both must be the same.
+
+    Args:
+        acknowledged: Of the run file.
+        needed: What must be acknowledged.
+        leaf: Name of the lowest geolevel.
+        problems: Is given what is wrong.
+        elsewhere: Result of `may_be_elsewhere`.
+    """
+    known = (*GIVEN_UP, PUBLISHED_ELSEWHERE)
     for name in dict.fromkeys(acknowledged):
-        if name not in GIVEN_UP:
-            problems.add(KEY, f"there is nothing called '{name}'; {nearest(name, GIVEN_UP)}")
-        elif name not in needed:
+        if name not in known:
+            problems.add(KEY, f"there is nothing called '{name}'; {nearest(name, known)}")
+        elif name not in needed and not (name == PUBLISHED_ELSEWHERE and elsewhere):
             problems.add(KEY, f"'{name}' is acknowledged, and this run gives up nothing of the kind; take it out")
     if len(set(acknowledged)) < len(acknowledged):
         problems.add(KEY, "a name stands twice")
@@ -113,12 +133,12 @@ def resolve_acknowledgements(
                 f'is meant, add "{name}" to privacy.acknowledge; else give counts of units that do not follow from '
                 "people, or set invariants.units = false",
             )
-    return tuple(name for name in GIVEN_UP if name in acknowledged)
+    return tuple(name for name in known if name in acknowledged)
 
 
 def published_from_people(acknowledged: Iterable[str], leaf: str) -> tuple[str, ...]:
     """What a run publishes exactly although it follows from people, for banners: one half sentence each."""
-    return tuple(GIVEN_UP[name].published(leaf) for name in acknowledged)
+    return tuple(GIVEN_UP[name].published(leaf) for name in acknowledged if name in GIVEN_UP)
 
 
 def notice_of_people(published: Sequence[str]) -> list[str]:
@@ -130,56 +150,21 @@ def notice_of_people(published: Sequence[str]) -> list[str]:
 
 def rules_from_people(acknowledged: Iterable[str]) -> tuple[str, ...]:
     """How numbers are made that follow from people, in sentences."""
-    return tuple(GIVEN_UP[name].rule for name in acknowledged)
+    return tuple(GIVEN_UP[name].rule for name in acknowledged if name in GIVEN_UP)
+
+
+def follows_from_people(plan: RunPlan) -> bool:
+    """Return whether a run publishes exact numbers that follow from people."""
+    return any(name in GIVEN_UP for name in plan.acknowledged)
 
 
 def extent_of_loss(plan: RunPlan) -> str:
     """Of what the total of a run is the cost, where that is not everything; empty where it is."""
-    if not plan.acknowledged:
+    if not follows_from_people(plan):
         return ""
     return ANSWERS_ALONE if is_void(plan) else UNITS_ALONE
 
 
 def is_void(plan: RunPlan) -> bool:
     """Whether the claim about whole records fails: it is about people, and numbers that follow from them are exact."""
-    return bool(plan.acknowledged) and plan.product.record == "person"
-
-
-def stays_within(plan: RunPlan) -> str | None:
-    """The geolevel whose geounits a record does not leave between neighbours; None where it may go anywhere."""
-    if plan.product.record == "unit" and plan.invariants.units:
-        return plan.spine.leaf.name  # how many units there are is exact there, whatever the level of totals
-    return plan.invariants.total_at
-
-
-def held_geolevel(plan: RunPlan) -> str | None:
-    """The geolevel from which on it is protected where in a geounit somebody lives; None for the root.
-
-    Args:
-        plan: The run.
-    """
-    held = stays_within(plan)
-    # A record may go from one part of an area to another, which are geounits of this level.
-    return held if plan.spine.total_key_at(held) is None else None
-
-
-def holding_losses(
-    plan: RunPlan, paths: Sequence[Sequence[Fraction]] = ()
-) -> tuple[tuple[Loss, ...], tuple[Loss, ...]]:
-    """The partial losses that hold of everything that a run publishes: about attributes, and about the place.
-
-    Units that follow from people tell in which geounit and in which class of unit somebody lives, and of nothing else
-    about her. So what is left are the attributes that do not decide the class.
-
-    Args:
-        plan: The run.
-        paths: Shares of the geounits on every way through a spine that has shares of its own.
-    """
-    product = plan.product
-    attributes = attribute_losses(plan.budget, plan.queries, product.schema, paths=paths)
-    within = within_geolevel_losses(plan.budget, paths=paths, held_within=held_geolevel(plan))
-    if not is_void(plan):
-        return attributes, within
-    classes = product.schema.query(product.class_query)
-    kept = tuple(loss for axis, loss in enumerate(attributes) if not classes.involves(axis))
-    return kept, ()
+    return follows_from_people(plan) and plan.product.record == "person"

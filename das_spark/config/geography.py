@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from das_spark.config.acknowledgements import given_up
 from das_spark.config.load import nearest
 from das_spark.config.plan import GeographySettings
 from das_spark.errors import Problems
@@ -119,17 +120,31 @@ def resolve_geography(
             return GeographySettings(settings, parents=section.parents)
         areas = _areas(section, run_file.input, problems, files=files)
         return GeographySettings(settings, *areas, parents=section.parents)
-    if not run_file.invariants.units:
-        given.setdefault("consider_gq", False)  # which blocks have group quarters is not public then
+    secret = _secret_group_quarters(run_file, product)
+    if secret:
+        given.setdefault("consider_gq", False)
     with problems.at("geography"):
         settings = replace(_production(product, section.spine), kind=section.spine, **given)
     _check_levels(spine, problems)
     _check_total(run_file.invariants.total_at or product.total_at, spine, problems)
-    if settings.consider_gq and not run_file.invariants.units:
-        sentence = "the spine would tell which blocks have group quarters, and units are no invariant; set it to false"
-        problems.add("geography.consider_gq", sentence)
+    if settings.consider_gq and secret:
+        problems.add(
+            "geography.consider_gq",
+            f"the spine would tell which blocks have group quarters, and {secret}; set it to false",
+        )
     reader, path = _areas(section, run_file.input, problems, files=files)
     return GeographySettings(settings, reader, path, section.crosswalk)
+
+
+def _secret_group_quarters(run_file: RunFile, product: Product) -> str:
+    """Return why the spine may not depend on which blocks have group quarters; empty where that is public.
+
+    Which geounits are measured, and with which noise, follows from the spine. It must not follow from people.
+    """
+    if not run_file.invariants.units:
+        return "units are no invariant"
+    made = given_up(run_file.input, product, units_invariant=True)
+    return f"these follow from people ({', '.join(made)})" if made else ""
 
 
 def _check_parents(section: GeographySection, spine: Spine, problems: Problems, *, files: bool) -> None:

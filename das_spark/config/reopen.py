@@ -297,6 +297,7 @@ def _check(plan: RunPlan) -> None:
     ]
     if unknown:
         raise ConfigurationError(f"'{unknown[0]}' is unknown")
-    for name in given_up(plan.input, plan.product, units_invariant=plan.invariants.units):
+    made_of_people = given_up(plan.input, plan.product, units_invariant=plan.invariants.units)
+    for name in made_of_people:
         if name not in plan.acknowledged:
             raise ConfigurationError(f"'{name}' is not acknowledged")

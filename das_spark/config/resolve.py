@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
+from das_spark.config.acknowledgements import given_up, may_be_elsewhere, resolve_acknowledgements
 from das_spark.config.addresses import is_address
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
@@ -109,7 +109,9 @@ def resolve(
     added = _added(run_file, product, levels, problems)
     needed = given_up(run_file.input, product, units_invariant=units_invariant)
     leaf = levels[-1] if levels else "geounit of the lowest geolevel"
-    acknowledged = resolve_acknowledgements(run_file.privacy.acknowledge, needed, leaf, problems)
+    acknowledged = resolve_acknowledgements(
+        run_file.privacy.acknowledge, needed, leaf, problems, elsewhere=may_be_elsewhere(given, product)
+    )
     if problems.found or spine is None or geography is None or budget is None or invariants is None:
         return None
     plan = RunPlan(

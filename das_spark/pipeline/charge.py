@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.input_record import contents_of, identity_of_input
+from das_spark.pipeline.published import open_published_run, releases_of
 from das_spark.pipeline.statement import declared_invariants
 from das_spark.privacy import AttemptLine, DeclaredInvariants, DrawState, EntryState, Ledger, LedgerEntry, compose
 from das_spark.store import (
@@ -188,6 +189,9 @@ def _require_possible(run: RunLedger) -> None:
     _require_entered(run, own, ledger)
     _require_budget(run, own, ledger, _as_charged(run, own))
     run.book.refuse_left_behind(run.plan.input)
+    named = run.plan.input.published
+    if own is None and named is not None:  # a run that is entered has examined it, or will before it is charged
+        releases_of(open_published_run(run.plan, named), ledger, run.plan)
     if own is not None:
         journal, place = Journal.of(run.layout), place_of(run.layout)
         for geolevel in run.plan.spine.names:

@@ -88,7 +88,7 @@ class RunContext:
     #: The same of published counts with intervals, by `replicate_intervals/<table>.<format>`.
     replicate_rows: Mapping[str, int] = field(default_factory=dict)
     #: What is said in public of the run whose published counts the estimates are held to; empty without one.
-    published_run: Mapping[str, str] = field(default_factory=dict)
+    published_run: Mapping[str, Any] = field(default_factory=dict)
     #: What stages found out for the restricted manifest.
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
     #: The spine that was built of areas, once it is; see `spine`.

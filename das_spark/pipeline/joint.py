@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
+from das_spark.pipeline.statement import releases_held_to
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 from das_spark.spark.hadoop import place_named
@@ -149,11 +150,17 @@ def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary]) ->
     """Write the joint statement and ledger, from what the parts have made public."""
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]
-    costs = joint_costs(entries)
+    held_to = _held_to(summaries, entries)
+    costs = joint_costs([*entries, *held_to])
     ledger = ledger_with(next(iter(summaries.values())).layout)
-    record = {"run_id": layout.run_id, "together": costs, "parts": [entry.public_record() for entry in entries]}
+    record = {
+        "run_id": layout.run_id,
+        "together": costs,
+        "parts": [entry.public_record() for entry in entries],
+        "held_to": [entry.public_record() for entry in held_to],
+    }
     with disk_errors(layout.path):
-        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts, ledger=ledger))
+        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts, held_to=held_to, ledger=ledger))
         write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")
     spent = {name: str(costs[name]) for name in ("epsilon", "rho") if costs[name] != "0"}
     figures = {
@@ -171,6 +178,14 @@ def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary]) ->
         )
     }
     return JointSummary(layout.run_id, summaries, figures, paths)
+
+
+def _held_to(summaries: Mapping[str, RunSummary], parts: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
+    """Return the entries of releases other than the parts that estimates of parts are held to."""
+    own = {entry.run_id for entry in parts}
+    manifests = (PublicManifest.load(summary.layout.public.manifest) for summary in summaries.values())
+    found = {entry.run_id: entry for manifest in manifests for entry in releases_held_to(manifest)}
+    return tuple(entry for run_id, entry in found.items() if run_id not in own)
 
 
 def _part(record: str, summary: RunSummary) -> JointPart:

@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from das_spark.config import held_counts, plan_from_config
+from das_spark.config import PUBLISHED_ELSEWHERE, held_counts, plan_from_config
 from das_spark.core import HeldCounts
 from das_spark.errors import ConfigurationError, DasError, InfeasibleError, InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline.spines import spine_of_run
-from das_spark.privacy import LedgerEntry
+from das_spark.pipeline.statement import releases_held_to
+from das_spark.privacy import Ledger, LedgerEntry
 from das_spark.spark.published import (
     contradictions,
     published_histograms,
@@ -42,7 +43,7 @@ from das_spark.store import (
 from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
@@ -64,14 +65,18 @@ class PublishedRun:
     manifest: PublicManifest
     plan: RunPlan  # its own
 
-    @property
-    def record(self) -> dict[str, str]:
-        """What the run that is held to it says of it in public: no path."""
+    def record(self, releases: Iterable[LedgerEntry]) -> dict[str, Any]:
+        """Return what the run that is held to it says of it in public: no path.
+
+        Args:
+            releases: Result of `releases_of`.
+        """
         return {
             "run_id": self.manifest.run_id,
             "product": self.manifest.product,
             "created": self.manifest.created,
             "manifest": self.manifest.sha256,
+            "releases": [entry.public_record() for entry in releases],
         }
 
     @property
@@ -133,6 +138,61 @@ def open_published_run(plan: RunPlan, folder: str | Path) -> PublishedRun:
     return found
 
 
+def releases_of(run: PublishedRun, ledger: Ledger, plan: RunPlan) -> tuple[LedgerEntry, ...]:
+    """Return the entries of the releases from which published counts follow, that of the run itself first.
+
+    Whatever is held to these counts is post-processing of these releases, too. So they must be counted where the run is
+    counted that is held to them: in the same ledger.
+
+    Args:
+        run: The run that published the counts.
+        ledger: Of the dataset of the run that is held to them.
+        plan: The run that is held to them.
+
+    Raises:
+        PrivacyGuardError: A release is not in the ledger, and this is not acknowledged; or the folder is not what the
+            ledger says that the run published.
+        ConfigurationError: All are in the ledger, and something else is acknowledged; or the run does not say what it
+            is held to itself.
+    """
+    where, fix = (
+        f"{KEY}: {run.public.path}: run {run.manifest.run_id}",
+        f'privacy.acknowledge = ["{PUBLISHED_ELSEWHERE}"]',
+    )
+    if run.manifest.published and "releases" not in run.manifest.published:
+        raise ConfigurationError(
+            f"{where} is held to counts of run {run.manifest.published['run_id']}. An earlier version made it, which"
+            " did not record what that release cost",
+            hint="make that run again with this version",
+        )
+    stated = (LedgerEntry.of(run.manifest.ledger), *releases_held_to(run.manifest))
+    entered = [ledger.find(entry.run_id) for entry in stated]
+    missing = [entry.run_id for entry, known in zip(stated, entered, strict=True) if known is None]
+    acknowledged = PUBLISHED_ELSEWHERE in plan.acknowledged
+    if missing and not acknowledged:
+        raise PrivacyGuardError(
+            f"{where}: the ledger of dataset {plan.input.dataset or '(without a name)'} does not have release"
+            f" {missing[0]}. What this run publishes follows from both, so both must be counted together",
+            hint="use the dataset name and the ledger of that run (input.dataset, ledger.path); if others made that"
+            f" release, acknowledge in [privacy] that its cost is counted nowhere: {fix}",
+        )
+    if acknowledged and not missing:
+        raise ConfigurationError(f"{where} is in the ledger of this dataset", hint=f"take {fix} out of [privacy]")
+    if entered[0] is not None and not _is_entered(run, stated[0], entered[0]):
+        raise PrivacyGuardError(
+            f"{where}: its manifest is not the one that the ledger of this dataset has for it",
+            hint="restore that folder as the run wrote it; das-spark verify says what was changed",
+        )
+    return tuple(entry if known is None else known for entry, known in zip(stated, entered, strict=True))
+
+
+def _is_entered(run: PublishedRun, stated: LedgerEntry, entered: LedgerEntry) -> bool:
+    """Return whether a manifest is that of a ledger entry; earlier versions entered no digest of it."""
+    if entered.manifest:
+        return entered.manifest == run.manifest.sha256
+    return (entered.budget, entered.product, entered.invariants) == (stated.budget, stated.product, stated.invariants)
+
+
 def take_published(context: RunContext) -> None:
     """Write what another product has published of every geounit, unless that is done."""
     place = context.layout.public.published_source
@@ -146,7 +206,8 @@ def take_published(context: RunContext) -> None:
             f"{KEY}: the noise of run {run.manifest.run_id} comes from a test key, so that nothing protects its counts",
             hint="a run under a key of its own can only be held to counts of a run under such a key",
         )
-    if known is not None and known != run.record:
+    record = run.record(releases_of(run, context.required_ledger().book.read(), context.plan))
+    if known is not None and known != record:
         raise InputError(
             f"{KEY}: {run.public.path} is not the run that this one began with ({known.get('run_id')}, manifest "
             f"{known.get('manifest', '')[:12]})",
@@ -154,9 +215,9 @@ def take_published(context: RunContext) -> None:
         )
     require_held(context.layout)
     place.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(place, json.dumps(run.record, indent=1) + "\n")
+    write_durably(place, json.dumps(record, indent=1) + "\n")
     _write(context, run)
-    context.published_run = run.record
+    context.published_run = record
 
 
 def load_published(context: RunContext) -> None:
@@ -289,10 +350,10 @@ def _held(plan: RunPlan) -> HeldCounts:
     return held
 
 
-def _recorded(place: Path) -> Mapping[str, str] | None:
+def _recorded(place: Path) -> Mapping[str, Any] | None:
     """What a run has noted of the run that it is held to; None where it has not begun to."""
     try:
-        found: Mapping[str, str] = json.loads(place.read_text(encoding="utf-8"))
+        found: Mapping[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:

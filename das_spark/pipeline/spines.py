@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config import spine_of
+from das_spark.config import follows_from_people, spine_of
+from das_spark.errors import PrivacyGuardError
 from das_spark.geography import GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
 from das_spark.spark.census import geounit_shares, on_spine, read_spine
 from das_spark.spark.readers import (
@@ -138,6 +139,11 @@ def _spine(record: SpineRecord) -> Spine:
 
 def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     plan, settings = context.plan, context.plan.geography
+    if settings.spine.consider_gq and (follows_from_people(plan) or not plan.invariants.units):
+        raise PrivacyGuardError(
+            "geography.consider_gq: the spine would tell which blocks have group quarters, which follows from people",
+            hint="set geography.consider_gq to false",
+        )
     shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
     areas = geography_reader(str(settings.reader)).read(context.spark, str(settings.path))
     blocks = blocks_in_areas(leaves, areas.blocks, str(settings.path))

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark import __version__
 from das_spark.config import (
+    COUNTED_ELSEWHERE,
+    PUBLISHED_ELSEWHERE,
     geounit_sentences,
     held_sentence,
     holding_losses,
     levels_together,
     needs_of,
+    neighbors_of,
     notice_of_people,
     plan_to_config,
     published_from_people,
     rules_from_people,
-    stays_within,
 )
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
-from das_spark.privacy import LedgerEntry, StatementFacts, privacy_statement
+from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
 from das_spark.store import PublicManifest
 from das_spark.store.tables import of_estimator, of_published
 
@@ -46,6 +48,8 @@ def notices_of(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
     """Sentences that every public file of a run must carry."""
     found = [INSECURE] if insecure else []
     found += notice_of_people(published_from_people(plan.acknowledged, plan.spine.leaf.name))
+    if PUBLISHED_ELSEWHERE in plan.acknowledged:
+        found.append(COUNTED_ELSEWHERE)
     if plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
     return tuple(found)
@@ -130,13 +134,14 @@ def _constants(right: tuple[int, ...]) -> str:
 
 def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[SharePath] = ()) -> str:
     """The privacy statement that follows from a manifest: whoever has the public root can make it again."""
-    attributes, within = holding_losses(plan, tuple(path.shares for path in paths))
-    entry = LedgerEntry.of(manifest.ledger)
+    entry, held_to = LedgerEntry.of(manifest.ledger), releases_held_to(manifest)
+    relation = neighbors_of(plan, held_to)
+    attributes, within = holding_losses(plan, tuple(path.shares for path in paths), relation)
     facts = StatementFacts(
         title=plan.product.title,
         run_id=manifest.run_id,
         budget=plan.budget,
-        invariants=(*manifest.invariants, *rules_from_people(plan.acknowledged)),
+        invariants=(*manifest.invariants, *rules_from_people(plan.acknowledged), *invariants_of(held_to)),
         public_rules=manifest.public_rules,
         attributes=attributes,
         within=within,
@@ -147,7 +152,9 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         noun=plan.product.records.singular,
         contributor=plan.product.records.contributed_by,
         bound=_bound_sentence(plan.product.records),
-        held_within=stays_within(plan),
+        relation=relation,
+        attribute_names=tuple(attribute.name for attribute in plan.product.schema.attributes),
+        releases=(entry, *held_to) if held_to else (),
         all_runs=manifest.all_runs,
         notices=manifest.notices,
         origin="" if plan.origin is None else _origin_sentence(plan.origin, entry),
@@ -156,6 +163,11 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         external_noise=plan.origin is not None and plan.origin.is_external,
     )
     return privacy_statement(facts)
+
+
+def releases_held_to(manifest: PublicManifest) -> tuple[LedgerEntry, ...]:
+    """Return the entries of the releases whose published counts the estimates of a run are held to."""
+    return tuple(LedgerEntry.of(record) for record in manifest.published.get("releases", ()))
 
 
 def _bound_sentence(records: Records) -> str:
@@ -177,16 +189,21 @@ def _bound_sentence(records: Records) -> str:
     return ""
 
 
-def _published_sentence(plan: RunPlan, published: Mapping[str, str]) -> str:
+def _published_sentence(plan: RunPlan, published: Mapping[str, Any]) -> str:
     """Which run has published the counts that the estimates are held to, and what protects them."""
     held = plan.product.published
     query = "" if held is None else f" ({held.query})"
+    where = (
+        "The ledger of this dataset does not have that release: its cost is as its own manifest states it, and no cap"
+        " of this dataset includes it."
+        if PUBLISHED_ELSEWHERE in plan.acknowledged
+        else "It stands in the ledger of the same dataset."
+    )
     return (
         f"Every estimate of this run, of every geounit, has exactly the counts{query} that run `{published['run_id']}`"
         f" of {published['created']} has published of product `{published['product']}`. These are public estimates of"
-        " that run, protected by the budget that it has spent, and by what its own privacy statement says; this run has"
-        " spent nothing on them, and tells nothing more of what they count. SHA-256 of the manifest of that run:"
-        f" {published['manifest']}."
+        " that run. The claim above counts what that run spent, and what it publishes exactly is exact here, too."
+        f" {where} SHA-256 of the manifest of that run: {published['manifest']}."
     )
 
 

@@ -38,6 +38,7 @@ from das_spark.privacy.mechanisms import (
     l1_sensitivity,
     squared_l2_sensitivity,
 )
+from das_spark.privacy.relation import UNIT, ExactCounts, NeighborRelation, same_geounits
 from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample, sample_groups
 from das_spark.privacy.semantics import (
     TYPE_ONE,
@@ -51,13 +52,21 @@ from das_spark.privacy.semantics import (
     trade_off_table,
     unknowns_of,
 )
-from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement
+from das_spark.privacy.statement import (
+    JointPart,
+    StatementFacts,
+    invariants_of,
+    joint_costs,
+    joint_statement,
+    privacy_statement,
+)
 from das_spark.privacy.trade_off import TradeOffCurve
 
 __all__ = [
     "POWERS",
     "PUBLISHED_DELTA",
     "TYPE_ONE",
+    "UNIT",
     "AttemptLine",
     "Bounds",
     "Budget",
@@ -69,6 +78,7 @@ __all__ = [
     "DrawState",
     "EntryState",
     "ExactComposition",
+    "ExactCounts",
     "Framework",
     "GeounitAddresses",
     "JointPart",
@@ -78,6 +88,7 @@ __all__ = [
     "LevelBudget",
     "Loss",
     "Mechanism",
+    "NeighborRelation",
     "QueryShare",
     "RunKey",
     "StatementFacts",
@@ -96,6 +107,7 @@ __all__ = [
     "exact",
     "geounit_key",
     "in_words",
+    "invariants_of",
     "joint_costs",
     "joint_statement",
     "l1_sensitivity",
@@ -106,6 +118,7 @@ __all__ = [
     "privacy_statement",
     "require_table",
     "rounded_up",
+    "same_geounits",
     "sample",
     "sample_groups",
     "squared_l2_sensitivity",

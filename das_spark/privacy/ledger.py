@@ -19,6 +19,7 @@ from das_spark.errors import BudgetError, PrivacyGuardError
 from das_spark.privacy.accounting import Composition, Framework, Release, compose
 from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, caps_in_force, exact, require_below
 from das_spark.privacy.exact_accounting import Bounds, compositions_together, rounded_up, worst_epsilon
+from das_spark.privacy.relation import ExactCounts, NeighborRelation, same_geounits
 
 #: Says of a line that it is an attempt's; lines of runs say nothing, or `RUN`.
 _ATTEMPT: Final = "attempt"
@@ -221,6 +222,15 @@ class LedgerEntry:
     def total(self) -> Fraction:
         """What the run may spend, and is charged with before it measures; nothing as long as it is not."""
         return self.budget.total if self.is_charged else Fraction(0)
+
+    @property
+    def exact_counts(self) -> ExactCounts | None:
+        """What the run publishes exactly, for the neighbour relation; None where an earlier version has not said it."""
+        declared = self.invariants
+        if declared is None:
+            return None
+        levels = tuple(level.geolevel for level in self.budget.levels)
+        return ExactCounts(self.table, levels, declared.total_at, declared.units, declared.units and declared.vacant)
 
     @property
     def released(self) -> Fraction:
@@ -448,6 +458,12 @@ class Ledger:
         charged = [(each.budget, each.paths) for each in self.real if each.is_charged]
         return worst_epsilon(compositions_together(charged), delta)
 
+    @property
+    def relation(self) -> NeighborRelation:
+        """The neighbours of all runs with a real key together."""
+        counts = (entry.exact_counts for entry in self.real)
+        return NeighborRelation(tuple(each for each in counts if each is not None))
+
     def invariants(self) -> tuple[str, ...]:
         """What runs with a real key publish exactly, all of them together, each a sentence."""
         declared = (entry.invariants.sentences for entry in self.real if entry.invariants is not None)
@@ -540,13 +556,10 @@ class Ledger:
         said = []
         if charged:
             most = max(each.at_most for each in charged)
-            records = " and ".join(f"one {kind}" for kind in kinds)
-            if most > 1:
-                records = f"all records of one contributor, at most {most} of each kind ({', '.join(kinds)}),"
+            exact = " ".join(self.invariants()) or "nothing."
             said.append(
-                f"The sum holds for neighbours that differ in {records}"
-                f"{' at the same time' if len(kinds) > 1 else ''}, and that agree in everything that any of the runs"
-                f" publishes exactly: {' '.join(self.invariants()) or 'nothing.'}"
+                f"The sum holds for neighbours that differ in {replaced_records(charged, self.relation)}, and that"
+                f" agree in everything that any of the runs publishes exactly: {exact}"
             )
         if fewer := [each.run_id for each in charged if each.at_most < most]:
             names = ", ".join(fewer)
@@ -584,6 +597,21 @@ class Ledger:
                     hint="the ledger is never edited by hand; restore it from its copy",
                 ) from error
         return ledger
+
+
+def replaced_records(entries: Sequence[LedgerEntry], relation: NeighborRelation) -> str:
+    """Return which records neighbours of some releases may differ in, as an object of a sentence.
+
+    Args:
+        entries: The releases.
+        relation: Their neighbours, perhaps together with those of others.
+    """
+    kinds, most = dict.fromkeys(entry.table for entry in entries), max(entry.at_most for entry in entries)
+    if most > 1:
+        records = f"all records of one contributor, at most {most} of each kind ({', '.join(kinds)}),"
+    else:
+        records = " and ".join(f"one {kind}{same_geounits(relation.exact_at(kind))}" for kind in kinds)
+    return f"{records} at the same time" if len(kinds) > 1 else records
 
 
 def line_of(line: LedgerEntry | AttemptLine) -> str:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from das_spark.privacy.accounting import (
     PUBLISHED_DELTA,
-    Composition,
     Framework,
     compose,
     epsilon_bun_steinke,
@@ -22,16 +21,16 @@ from das_spark.privacy.exact_accounting import (
     ExactComposition,
     compose_exactly,
     compositions_of,
+    compositions_together,
     rounded_up,
     worst_epsilon,
     worst_odds,
 )
+from das_spark.privacy.ledger import Ledger, LedgerEntry, replaced_records
 from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace
+from das_spark.privacy.relation import HOUSEHOLD, NO_EXACT_COUNTS, UNIT, NeighborRelation, any_geounit, same_geounits
 from das_spark.privacy.semantics import Unknown, odds_text, percent_at_least, unknowns_of
-
-if TYPE_CHECKING:
-    from das_spark.privacy.ledger import Ledger, LedgerEntry
 
 _BANNER = """> **INSECURE: A TEST KEY WAS USED. The noise of this run can be computed by anybody and be taken away
 > again. Nothing below protects anybody. These outputs are for tests only and must not be published as protected.**
@@ -65,6 +64,10 @@ _ABOUT_PLACE = (
     "Between populations that differ in the place of one record alone, within the same geounit of this geolevel, the"
     " claim would be:"
 )
+_OWN_ANSWERS = (
+    "This section is about the noisy answers that this run drew itself. What the counts tell to which its estimates are"
+    " held is in the statements of the runs that published them, and adds to it."
+)
 #: Paths that a statement lists; the table `shares` has all.
 _MOST_PATHS = 20
 _OWN_SHARES = (
@@ -97,7 +100,10 @@ class StatementFacts:
         noun: What one record is called, where that is something else.
         contributor: What has at most `budget.at_most` records, where that is more than one.
         bound: Who sees to it that nobody has more, in a sentence; empty where nothing is said.
-        held_within: Geolevel whose geounits a record does not leave between neighbours, since their totals are exact.
+        relation: The neighbours of the run and of what it is held to.
+        attribute_names: Names of the attributes of a record.
+        releases: Entries of the run and of the releases whose published counts its estimates are held to, directly or
+            in turn: what the run publishes follows from the outputs of all of them. Empty where it is held to none.
         all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
@@ -121,7 +127,9 @@ class StatementFacts:
     noun: str = ""
     contributor: str = "contributor"
     bound: str = ""
-    held_within: str | None = None
+    relation: NeighborRelation = NO_EXACT_COUNTS
+    attribute_names: tuple[str, ...] = ()
+    releases: tuple[LedgerEntry, ...] = ()
     all_runs: str = ""
     notices: tuple[str, ...] = ()
     origin: str = ""
@@ -137,8 +145,27 @@ class StatementFacts:
 
     @property
     def compositions(self) -> tuple[ExactComposition, ...]:
-        """Those of which the worst is the cost of the run; none where that is not known."""
+        """Those of which the worst is the cost of the whole claim; none where that is not known."""
+        if self.releases:
+            return compositions_together([(entry.budget, entry.paths) for entry in self.releases])
         return compositions_of(self.budget, [tuple(map(Fraction, path)) for path in self.paths])
+
+    @property
+    def cost(self) -> tuple[Framework, Fraction]:
+        """What the whole claim costs, in one framework."""
+        total = compose(self.releases or [self.budget])
+        return (Framework.PURE_DP, total.epsilon) if total.joint_rho is None else (Framework.ZCDP, total.joint_rho)
+
+    @property
+    def stays(self) -> str:
+        """Geounits that a record does not leave between neighbours, as the end of a sentence; empty where it may go."""
+        return same_geounits(self.relation.exact_at(self.one))
+
+    @property
+    def record_says(self) -> str:
+        """What a record says, for sentences about units and households."""
+        names = [f"`{name}`" for name in self.attribute_names]
+        return f" and its attributes ({', '.join(names)})" if names else ""
 
     @property
     def protected(self) -> str:
@@ -214,6 +241,8 @@ def _is_void(facts: StatementFacts) -> bool:
 
 
 def _claim(facts: StatementFacts) -> str:
+    if facts.releases:
+        return _claim_with_held_counts(facts)
     total = facts.budget.total
     pure = facts.budget.framework is Framework.PURE_DP
     odds = math.exp(float(total)) if total < _LARGEST_EXPONENT else math.inf
@@ -252,6 +281,21 @@ def _claim(facts: StatementFacts) -> str:
     return f"## The claim\n\n{claim}\n\nAll numbers of this page that are fractions are exact; nothing was rounded.\n"
 
 
+def _claim_with_held_counts(facts: StatementFacts) -> str:
+    """Claim what all releases cost together from which the outputs of the run follow."""
+    exact = worst_epsilon(facts.compositions, facts.delta)
+    claim = _claim_of_releases(
+        facts.releases, facts.relation, facts.delta, None if exact is None else exact.high, void=_is_void(facts)
+    )
+    run_ids = [name_of_run(entry) for entry in facts.releases]
+    others = ", ".join(f"`{name}`" for name in run_ids[1:])
+    why = (
+        f"The estimates of this run are held to counts that other releases ({others}) published. So everything this run"
+        " publishes follows from the noisy answers of these releases together:\n\n"
+    )
+    return claim + "\n" + why + "\n".join(_table_of_releases(facts.releases, run_ids, facts.delta)) + "\n"
+
+
 def _exact_row(facts: StatementFacts) -> str:
     """The row of the exact composition, or why there is none."""
     exact = worst_epsilon(facts.compositions, facts.delta)
@@ -268,10 +312,11 @@ def _exact_row(facts: StatementFacts) -> str:
 def _worth_of_claims(facts: StatementFacts) -> str:
     """What an attacker with any prior can come to believe, by the trade-off of his two errors."""
     who = f"one {facts.one}" if facts.budget.at_most == 1 else f"one {facts.contributor}"
-    whole = () if _is_void(facts) else worst_odds(facts.compositions, facts.budget.framework, facts.budget.total)
+    whole = () if _is_void(facts) else worst_odds(facts.compositions, *facts.cost)
     rows = [("the whole record" if facts.budget.at_most == 1 else "all the records", whole)] if whole else []
-    rows += [(f"attribute `{loss.name}`", loss.odds) for loss in facts.attributes if loss.odds]
-    rows += [(f"place within the {loss.name}", loss.odds) for loss in facts.within if loss.odds]
+    if not facts.releases:  # what the other releases tell of an attribute stands in their statements
+        rows += [(f"attribute `{loss.name}`", loss.odds) for loss in facts.attributes if loss.odds]
+        rows += [(f"place within the {loss.name}", loss.odds) for loss in facts.within if loss.odds]
     if not rows:
         return ""
     lines = [
@@ -295,7 +340,7 @@ def _missed(facts: StatementFacts) -> str:
     """How often tests miss at least, at a few type I errors."""
     whole = () if _is_void(facts) else facts.compositions
     rows = [Unknown("the whole record" if facts.budget.at_most == 1 else "all the records", whole)] if whole else []
-    if not facts.paths:  # of the worst pair of paths every curve takes seconds
+    if not facts.paths and not facts.releases:  # of the worst pair of paths every curve takes seconds
         rows += [*unknowns_of(facts.attributes, "attribute `", "`"), *unknowns_of(facts.within, "place within the ")]
     if not rows:
         return ""
@@ -317,7 +362,7 @@ def _missed(facts: StatementFacts) -> str:
 
 
 def _neighbours(facts: StatementFacts) -> str:
-    within = f" within the same {facts.held_within}" if facts.held_within else ""
+    within = facts.stays
     subject = "What is said of everything together" if _is_void(facts) else "The claim"
     if facts.budget.at_most > 1:
         return _contributions(facts, subject, within)
@@ -354,26 +399,35 @@ def _contributions(facts: StatementFacts, subject: str, within: str) -> str:
 
 
 def _changed_household(facts: StatementFacts) -> str:
-    """What a record of a household is, and what of its people the claim reaches."""
-    total = facts.budget.total
+    """Say what a record of a household is, and which changes of its people the claim covers."""
+    total, exact = facts.budget.total, facts.relation.exact_at(HOUSEHOLD)
     if facts.budget.framework is Framework.PURE_DP:
-        twice, loss = f"2 epsilon = {2 * total}", f"epsilon / 2 = {total / 2}"
+        twice, half = f"2 epsilon = {2 * total}", f"epsilon / 2 = {total / 2}"
     else:
-        twice, loss = f"4 rho = {4 * total}", f"rho / 2 = {total / 2}"
+        twice, half = f"4 rho = {4 * total}", f"rho / 2 = {total / 2}"
+    if exact:
+        moves = (
+            f" The number of households in {any_geounit(exact)} is published exactly. A household that moves"
+            f"{same_geounits(exact)} changes one record. One that moves elsewhere, is formed or is dissolved changes an"
+            " exact number: of this nothing is claimed."
+        )
+    else:
+        moves = (
+            " A household that moves into a vacant unit changes one record, and leaves its own unit vacant. One that is"
+            f" formed or dissolved changes one answer of each query, and what can be told of it is at most {half}."
+        )
     return (
-        "\nThe record is that of a household: where it lives, its size and type, the age of its oldest member, and who"
-        " its householder is. One record changed means another household in its place, or the same one elsewhere: a"
-        " household that moves into a vacant unit changes one record, and leaves its own unit vacant. One that is"
-        " formed or dissolved changes one answer of each query, and what can be told of it is at most"
-        f" {loss}. A person who comes, goes or grows older changes the record of her household; one who moves from a"
-        f" household to another changes two records, and what can be told of it is at most {twice}. Of what the record"
-        " does not say about its people this page says nothing.\n"
+        f"\nThe record is that of a household: where it lives{facts.record_says}. One record changed means another"
+        f" household in its place, or the same one elsewhere.{moves} A person who comes, goes or grows older changes"
+        " the record of the household at most. A person who moves from a household to another, both of which remain,"
+        f" changes two records, and what can be told of it is at most {twice}. Of what the record does not say about"
+        " the people of a household this page says nothing.\n"
     )
 
 
 def _moving_household(facts: StatementFacts) -> str:
-    """Households are not records of a run on units: what the claim says of them."""
-    total = facts.budget.total
+    """Say what the claim of a run on units means for a household, which is no record of it."""
+    total, units, occupied = facts.budget.total, facts.relation.exact_at(UNIT), facts.relation.occupied_at
     if facts.budget.framework is Framework.PURE_DP:
         loss = f"at most 2 epsilon = {2 * total}"
     else:
@@ -382,17 +436,24 @@ def _moving_household(facts: StatementFacts) -> str:
             " units changes, since they then change different answers, or the changes cancel"
         )
     stays = ""
-    if facts.held_within:
+    if units:
         stays = (
-            f" A unit stays in its {facts.held_within} between neighbours. One that is built, torn down, or turned into"
-            f" group quarters or back changes how many there are in its {facts.held_within}, which is exact: of this"
+            f" A unit stays{same_geounits(units)} between neighbours. One that is built, torn down, or turned into"
+            f" group quarters or back changes the number of units in {any_geounit(units)}, which is exact: of this"
             " nothing is claimed."
         )
+    elsewhere = ""
+    if occupied:
+        stays += (
+            f" The number of occupied units in {any_geounit(occupied)} is exact, too: whether a single unit is occupied"
+            " is not protected."
+        )
+        elsewhere = f" This holds for a move{same_geounits(occupied)}; of any other nothing is claimed."
     return (
-        f"\nThe record is that of a unit: whether it is occupied, for example, or vacant.{stays} A household that moves"
+        f"\nThe record is that of a unit: where it is{facts.record_says}.{stays} A household that moves"
         " changes two records, that of the unit which it leaves and that of the unit which it enters, so that before"
-        f" and after are not neighbours, but two steps apart: what can be told of the move is {loss}. Of the people in"
-        " the household this page says nothing.\n"
+        f" and after are not neighbours, but two steps apart: what can be told of the move is {loss}.{elsewhere} Of the"
+        " people in the household this page says nothing.\n"
     )
 
 
@@ -437,7 +498,9 @@ def _own_shares(facts: StatementFacts) -> str:
 
 
 def _whose(intro: str, facts: StatementFacts) -> str:
-    """An introduction about one record as one about all records of a contributor."""
+    """Adapt an introduction about one record: to all records of a contributor, and to a run that is held to others."""
+    if facts.releases:
+        intro = f"{_OWN_ANSWERS} {intro}"
     if facts.budget.at_most == 1:
         return intro
     of_all = intro.replace("one record alone", f"the records of one {facts.contributor} alone")
@@ -562,7 +625,12 @@ class JointPart:
 
 
 def joint_statement(
-    run_id: str, parts: Sequence[JointPart], delta: Fraction = PUBLISHED_DELTA, *, ledger: Ledger | None = None
+    run_id: str,
+    parts: Sequence[JointPart],
+    delta: Fraction = PUBLISHED_DELTA,
+    *,
+    held_to: Sequence[LedgerEntry] = (),
+    ledger: Ledger | None = None,
 ) -> str:
     """Write the statement of a joint run.
 
@@ -570,12 +638,15 @@ def joint_statement(
         run_id: Name of the joint run.
         parts: Its runs.
         delta: For the conversions.
+        held_to: Entries of other releases whose published counts the estimates of parts are held to.
         ledger: All runs on the dataset, these included.
 
     Returns:
         Markdown.
     """
-    records = " and ".join(f"one {part.record}" for part in parts)
+    releases = [*(part.entry for part in parts), *held_to]
+    counts = (entry.exact_counts for entry in releases)
+    relation = NeighborRelation(tuple(each for each in counts if each is not None))
     exact = list(dict.fromkeys(sentence for part in parts for sentence in part.invariants))
     notices = list(dict.fromkeys(sentence for part in parts for sentence in part.notices))
     from_people = list(dict.fromkeys(each for part in parts for each in part.from_people))
@@ -583,18 +654,14 @@ def joint_statement(
         f"# Privacy statement of joint run `{run_id}`\n",
         *[f"> **{sentence}**\n" for sentence in notices],
         _published_nearly_exactly(from_people),
-        _joint_claim(
-            compose(part.entry for part in parts),
-            records,
-            delta,
-            _LIVING[_kinds(parts)],
-            _exact_joint([part.entry for part in parts], delta),
-            void=bool(from_people),
-        ),
-        _MOVING.format(changed=_CHANGED[_kinds(parts)]) if _kinds(parts) else "",
-        _parts_table(parts, delta),
+        _claim_of_releases(releases, relation, delta, _exact_joint(releases, delta), void=bool(from_people)),
+        _MOVING.format(changed=_CHANGED[_kinds(parts)]) if _kinds(parts) in _CHANGED else "",
+        _joint_table(parts, held_to, delta),
         "## What is published exactly, by any part\n",
-        "\n".join(f"- {sentence}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
+        "\n".join(
+            f"- {sentence}" for sentence in [*exact, *invariants_of(held_to)] or ["Nothing: there are no invariants."]
+        )
+        + "\n",
         *(
             []
             if ledger is None
@@ -639,9 +706,11 @@ def _kinds(parts: Sequence[JointPart]) -> tuple[str, ...]:
     return tuple(sorted({part.record for part in parts} - {"person"}))
 
 
-def _joint_claim(
-    total: Composition, records: str, delta: Fraction, home: str, exact: float | None, *, void: bool
+def _claim_of_releases(
+    entries: Sequence[LedgerEntry], relation: NeighborRelation, delta: Fraction, exact: float | None, *, void: bool
 ) -> str:
+    """Claim what several releases cost together, for neighbours that differ in one record of each kind."""
+    total, kinds = compose(entries), tuple(dict.fromkeys(entry.table for entry in entries))
     if total.rho == 0:
         figure = f"**epsilon = {total.epsilon}** (pure differential privacy)"
     elif total.epsilon == 0:
@@ -660,12 +729,16 @@ def _joint_claim(
             f"; by exact composition of all answers, for geounits that have the share of their geolevel, epsilon"
             f" {rounded_up(exact, 5)} at most{'' if total.rho else f' at delta {float(delta):g}'}"
         )
+    records = replaced_records(entries, relation)
+    home = _LIVING.get(tuple(sorted({*kinds} - {"person"}))) if "person" in kinds and len(kinds) > 1 else None
+    example = f", such as a person and {home}" if home else ""
+    each = ", each replaced by another record" if len(kinds) > 1 else ", replaced by another"
     if void:
-        claim = _not_claimed_as_a_whole("the parts publish", figure, f"{records} at the same time")
+        claim = _not_claimed_as_a_whole("the parts publish", figure, records)
     else:
         claim = (
-            f"{figure}.\n\nIt holds for populations that differ in {records} at the same time, such as a person and"
-            f" {home}, each replaced by another record, and that agree in everything that any part publishes exactly."
+            f"{figure}.\n\nIt holds for populations that differ in {records}{example}{each}, and that agree in"
+            " everything that any part publishes exactly."
         )
     return (
         f"## The claim\n\n{claim.rstrip()}\n\nThe parts draw their noise from keys of their own; their costs add up, in"
@@ -673,12 +746,39 @@ def _joint_claim(
     )
 
 
-def _parts_table(parts: Sequence[JointPart], delta: Fraction) -> str:
-    lines = ["## The parts", "", "| part | run | product | cost | epsilon |", "|---|---|---|---|---|"]
-    for part in parts:
-        alone = compose([part.entry])
+def _table_of_releases(entries: Sequence[LedgerEntry], run_ids: Sequence[str], delta: Fraction) -> list[str]:
+    lines = ["| record | run | product | cost | epsilon |", "|---|---|---|---|---|"]
+    for entry, run_id in zip(entries, run_ids, strict=True):
+        alone = compose([entry])
         cost = f"rho = {alone.rho}" if alone.rho else f"epsilon = {alone.epsilon}"
         at = f" at delta {float(delta):g}" if alone.rho else ""
-        epsilon = f"{alone.joint_epsilon(delta):.5f}{at}"
-        lines.append(f"| {part.record} | {part.run_id} | {part.entry.product} | {cost} | {epsilon} |")
-    return "\n".join(lines) + "\n"
+        lines.append(f"| {entry.table} | {run_id} | {entry.product} | {cost} | {alone.joint_epsilon(delta):.5f}{at} |")
+    return lines
+
+
+def _joint_table(parts: Sequence[JointPart], held_to: Sequence[LedgerEntry], delta: Fraction) -> str:
+    entries = [*(part.entry for part in parts), *held_to]
+    run_ids = [*(part.run_id for part in parts), *map(name_of_run, held_to)]
+    text = "\n".join(["## The parts", "", *_table_of_releases(entries, run_ids, delta)]) + "\n"
+    if held_to:
+        names = ", ".join(f"`{name_of_run(entry)}`" for entry in held_to)
+        text += f"\nParts are held to counts that {names} published: these releases belong to the claim, too.\n"
+    return text
+
+
+def name_of_run(entry: LedgerEntry) -> str:
+    """Return the name of a run without what tells it from other runs of its name."""
+    return entry.run_id.partition("#")[0]
+
+
+def invariants_of(entries: Sequence[LedgerEntry]) -> list[str]:
+    """Return what other releases publish exactly, in sentences that name them."""
+    return [
+        f"By run `{name_of_run(entry)}`: {sentence}"
+        for entry in entries
+        for sentence in (
+            ("what it publishes exactly was not recorded; see its manifest.",)
+            if entry.invariants is None
+            else entry.invariants.sentences
+        )
+    ]

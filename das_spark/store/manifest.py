@@ -135,7 +135,8 @@ class PublicManifest(_Manifest):
         worst_residuals: Geolevel -> name of a residual -> its largest value.
         estimation: Which geolevels were estimated together, in a sentence; empty where each was by itself.
         published: The run whose published counts the estimates are held to (run id, product, when it began, SHA-256 of
-            its manifest); empty where they are held to none.
+            its manifest, and from this version on the ledger entries of all releases from which these counts follow);
+            empty where they are held to none.
         notices: What readers must know, in sentences, such as that the run is insecure; every public file has them.
         relaxed: Families whose consistency with their parent was relaxed, by `<geolevel>/<parent>`.
         data_dictionary: Every output: what a row is, columns, types, units (`das_spark.io.dictionary`).
@@ -161,7 +162,7 @@ class PublicManifest(_Manifest):
     solver_status: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     worst_residuals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     estimation: str = ""
-    published: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     relaxed: tuple[str, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()

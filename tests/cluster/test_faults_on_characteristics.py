@@ -30,6 +30,9 @@ def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked(scenario: Scenario, population: Path, run_file: Path, **more: object) -> Scenario:
     """The scenario with a run file on a copy of the population."""
     census = shutil.copytree(population, scenario.folder / "population")
+    before = more.get("input.published")
+    if before is not None:  # the ledger that counts the run before, and none of the others
+        shutil.copytree(Path(str(before)).parent / "ledgers", scenario.folder / "runs" / "ledgers")
     settings = {"input.path": census, "output.root": scenario.folder / "runs", "output.microdata": '["parquet"]'}
     settings |= {"budget.strategy": "state"} | more
     scenario.run_file = run_file

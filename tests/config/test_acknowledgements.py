@@ -12,10 +12,9 @@ from das_spark.config import load_plan, plan_to_config
 from das_spark.config.acknowledgements import (
     GIVEN_UP,
     extent_of_loss,
-    holding_losses,
     published_from_people,
-    stays_within,
 )
+from das_spark.config.neighbors import holding_losses, neighbors_of
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import attribute_losses, within_geolevel_losses
 
@@ -147,7 +146,7 @@ def test_a_record_does_not_leave_the_geounit_whose_total_is_exact():
     assert within(CONF / nation, "invariants.total_at=none") == ["US", "State", "County", "Tract", "Block_Group"]
     # How many units there are is exact in every block, whatever the level of the totals.
     assert within(UNIT) == within(UNIT, "invariants.total_at=State") == []
-    assert stays_within(load(UNIT, "invariants.total_at=State")) == "Block"
+    assert neighbors_of(load(UNIT, "invariants.total_at=State")).exact_at("unit") == ("Block",)
     off = ("invariants.units=false", "privacy.acknowledge=[]", "invariants.total_at=State")
     assert within(UNIT, *off) == ["State", "County", "Tract", "Block_Group"]
 

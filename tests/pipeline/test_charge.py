@@ -332,7 +332,7 @@ def test_the_sum_is_stated_over_the_union_of_what_runs_publish_exactly(tmp_path)
     enter_invariants(opened(tmp_path, "b", total_at="County"))
     _, ledger = enter_run(opened(tmp_path, "c", record="unit", total_at=None))
     text = ledger.describe(Fraction(1, 10**10))
-    assert "differ in one person and one unit at the same time" in text
+    assert "differ in one person within the same County and one unit at the same time" in text
     assert "geolevel State" in text
     assert "geolevel County" in text, "what was published without a measurement counts as well"
     assert "person alone: epsilon = 1/4." in text

@@ -133,6 +133,23 @@ def test_all_are_verified_and_say_which_run_they_are_held_to(runs):
         assert source["run_id"] == json.loads(runs[before].manifest.read_text())["run_id"]
 
 
+def test_the_claims_name_the_redistricting_data_and_what_they_cost(runs):
+    for name, before in (("person", ["people"]), ("unit", ["units"]), ("household", ["unit", "units"])):
+        manifest = json.loads(runs[name].manifest.read_text())
+        entries = [json.loads(runs[each].manifest.read_text())["ledger"] for each in before]
+        assert [each["run_id"] for each in manifest["published"]["releases"]] == [each["run_id"] for each in entries]
+        total = sum(Fraction(each["total"]) for each in (manifest["ledger"], *entries))
+        statement = runs[name].privacy_statement.read_text()
+        assert f"**rho = {total}**" in statement
+    joint = runs["person"].path.parents[1]
+    (statement,) = joint.glob(f"{runs['person'].path.parent.name.removesuffix('-person')}/privacy_statement.md")
+    ledger = json.loads((statement.parent / "privacy_ledger.json").read_text())
+    assert {each["run_id"].partition("#")[0] for each in ledger["held_to"]} == {"people", "units"}
+    text = statement.read_text()
+    assert "| person | people | pl94_2020_person | rho = " in text
+    assert "By run `people`: The total number of people in every geounit of the geolevel State" in text
+
+
 @pytest.mark.parametrize("name", SAME)
 def test_tables_that_the_redistricting_data_have_too_are_equal_in_every_value(runs, name):
     own, theirs = rows(runs["person"], name), rows(runs["people"], SAME[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import held_runs
@@ -16,7 +17,7 @@ from das_spark.errors import ConfigurationError, InfeasibleError, InputError, Pr
 from das_spark.pipeline import estimate_from, levels, open_source, publish_measurements, run_stages, runner
 from das_spark.pipeline import published as published_stage
 from das_spark.pipeline.context import RunOptions
-from das_spark.store import PublicManifest, RunLayout, open_public
+from das_spark.store import PublicManifest, RunLayout, open_public, read_ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
@@ -40,6 +41,7 @@ def place(tmp_path_factory, products, spark, tools):
     folder = tmp_path_factory.mktemp("held")
     held_runs.write_census(folder / "census")
     run_stages(plan_of(folder, held_runs.COARSE), run_id="coarse", test_key=tools.TEST_KEY, spark=spark)
+    shutil.copytree(folder / "runs" / "ledgers", folder / "ledgers")  # with that run alone
     return folder
 
 
@@ -78,6 +80,7 @@ def test_statement_and_manifest_name_the_run_and_no_path(whole, place):
         "product": held_runs.COARSE,
         "created": theirs.created,
         "manifest": theirs.sha256,
+        "releases": [theirs.ledger],
     }
     statement = public.privacy_statement.read_text()
     assert "## Counts that the estimates are held to" in statement
@@ -88,9 +91,70 @@ def test_statement_and_manifest_name_the_run_and_no_path(whole, place):
     assert {each["path"] for each in manifest.data_dictionary} >= {"published/level=<geolevel>"}
 
 
-def test_a_run_that_dies_goes_on_to_the_same_bytes(whole, place, spark, tools, tmp_path):
-    folder = tmp_path / "again"
+def test_the_claim_is_that_of_both_releases(whole, place, tmp_path, spark, tools):
+    statement = whole.layout.public.privacy_statement.read_text()
+    claim = statement.partition("## The claim")[2].partition("\n## ")[0]
+    assert "**epsilon = 6** (pure differential privacy)" in claim  # 3 of either run
+    assert "| person | coarse | hamlet | epsilon = 3 |" in claim
+    assert "| person | fine | hamlet_by_origin | epsilon = 3 |" in claim
+    exact = statement.partition("## What is published exactly")[2].partition("\n## ")[0]
+    assert "- By run `coarse`: The total number of people in every geounit of the geolevel County" in exact
+    # A run of which nothing is exact is held to the totals of the other run all the same.
+    settings = ["invariants.total_at=none", "invariants.units=false"]
+    loose = plan_of(joined(place, tmp_path), held_runs.FINE, place / "runs" / "coarse", settings)
+    assert loose.invariants.total_at is None
+    public = run_stages(loose, run_id="loose", test_key=tools.TEST_KEY, spark=spark).layout.public
+    text = public.privacy_statement.read_text()
+    assert "one record, replaced by another one within the same County" in text
+    assert "| moves within | epsilon" in text
+    assert json.loads(public.verification.read_text())["passed"]
+
+
+def joined(place, folder):
+    """A folder with the same census, and the ledger in which the coarse run is entered."""
     shutil.copytree(place / "census", folder / "census")
+    shutil.copytree(place / "ledgers", folder / "runs" / "ledgers")
+    return folder
+
+
+def test_a_run_of_another_dataset_is_refused_unless_that_is_acknowledged(place, tmp_path, spark, tools):
+    shutil.copytree(place / "census", tmp_path / "census")
+    coarse = place / "runs" / "coarse"
+    plan = plan_of(tmp_path, held_runs.FINE, coarse)  # its ledger has no release
+    with pytest.raises(PrivacyGuardError, match="does not have release coarse#") as caught:
+        run_stages(plan, run_id="fine", test_key=tools.TEST_KEY, spark=spark)
+    assert 'acknowledge = ["published_elsewhere"]' in caught.value.hint
+    assert not charged(tmp_path / "runs")
+    other = plan_of(joined(place, tmp_path / "other"), held_runs.FINE, coarse, ["input.dataset=another"])
+    with pytest.raises(PrivacyGuardError, match="the ledger of dataset another does not have release"):
+        run_stages(other, run_id="other", test_key=tools.TEST_KEY, spark=spark)
+    acknowledged = ['privacy.acknowledge=["published_elsewhere"]']
+    there = plan_of(tmp_path / "other", held_runs.FINE, coarse, acknowledged)
+    with pytest.raises(ConfigurationError, match="is in the ledger of this dataset"):
+        run_stages(there, run_id="there", test_key=tools.TEST_KEY, spark=spark)
+    public = run_stages(
+        plan_of(tmp_path, held_runs.FINE, coarse, acknowledged), run_id="known", test_key=tools.TEST_KEY, spark=spark
+    ).layout.public
+    statement, manifest = public.privacy_statement.read_text(), PublicManifest.load(public.manifest)
+    assert any(notice.startswith("COUNTED ELSEWHERE") for notice in manifest.notices)
+    assert "COUNTED ELSEWHERE" in statement
+    assert "**epsilon = 6**" in statement
+    assert "its cost is as its own manifest states it" in statement
+    assert json.loads(public.verification.read_text())["passed"]
+
+
+def test_a_manifest_that_is_not_the_one_of_the_ledger_is_refused(place, tmp_path, spark, tools):
+    copied = shutil.copytree(place / "runs" / "coarse" / "public", tmp_path / "copied")
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["ledger"]["total"] = "1/100"
+    (copied / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    plan = plan_of(joined(place, tmp_path / "here"), held_runs.FINE, copied)
+    with pytest.raises(PrivacyGuardError, match="is not the one that the ledger of this dataset has"):
+        run_stages(plan, run_id="fine", test_key=tools.TEST_KEY, spark=spark)
+
+
+def test_a_run_that_dies_goes_on_to_the_same_bytes(whole, place, spark, tools, tmp_path):
+    folder = joined(place, tmp_path / "again")
     plan = plan_of(folder, held_runs.FINE, place / "runs" / "coarse")
 
     def go():
@@ -135,7 +199,16 @@ def taking(plan, folder, *, insecure=True):
     layout = RunLayout.at(folder, "fine")
     tables = SimpleNamespace(is_finished=lambda table: False)
     options = RunOptions()
-    return SimpleNamespace(plan=plan, layout=layout, tables=tables, options=options, is_insecure=insecure)
+    (ledger,) = (Path(plan.output.root) / "ledgers").glob("*.jsonl")
+    opened = SimpleNamespace(book=SimpleNamespace(read=lambda: read_ledger(ledger)))
+    return SimpleNamespace(
+        plan=plan,
+        layout=layout,
+        tables=tables,
+        options=options,
+        is_insecure=insecure,
+        required_ledger=lambda: opened,
+    )
 
 
 def test_counts_under_a_test_key_are_refused_by_a_run_under_a_real_one(place, tmp_path):
@@ -155,14 +228,14 @@ def test_a_run_goes_on_with_the_run_that_it_began_with_alone(place, tmp_path):
 
 
 def charged(folder):
-    """Whether anything was spent by a run in a folder."""
-    lines = [line for file in folder.glob("ledgers/*") for line in file.read_text().splitlines()]
-    return any(json.loads(line).get("state") == "charged" for line in lines)
+    """Whether the run that is held was charged, in the ledgers of a folder."""
+    lines = [json.loads(line) for file in folder.glob("ledgers/*") for line in file.read_text().splitlines()]
+    return any(line.get("state") == "charged" for line in lines if line.get("run_id", "").startswith("fine#"))
 
 
 def refused(place, tmp_path, spark, tools, published, kind, match, change=lambda census: None):
     """A run that is refused before anything is spent."""
-    shutil.copytree(place / "census", tmp_path / "census")
+    joined(place, tmp_path)
     change(tmp_path / "census")
     plan = plan_of(tmp_path, held_runs.FINE, published)
     with pytest.raises(kind, match=match) as caught:

@@ -85,8 +85,17 @@ def test_a_joint_run_that_dies_holds_every_estimate_to_the_units_of_its_earlier_
     assert manifest.published["run_id"] == "both-unit"
     assert manifest.published["manifest"] == PublicManifest.load(units.manifest).sha256
     assert PublicManifest.load(units.manifest).published == {}
+    assert [each["run_id"] for each in manifest.published["releases"]] == [entry_of(units)["run_id"]]
+    claim = households.privacy_statement.read_text().partition("## The claim")[2].partition("\n## ")[0]
+    assert "**epsilon = 6**" in claim
+    assert "differ in one household and one unit within the same County at the same time" in claim
     with pytest.raises(ConfigurationError, match=r"no part of a joint run with part 'unit'"):
         run_stages(plan.parts["household"], run_id="alone", test_key=tools.TEST_KEY, spark=spark)
+
+
+def entry_of(public):
+    """The ledger entry of a run, as its manifest has it."""
+    return json.loads(public.manifest.read_text())["ledger"]
 
 
 def test_the_plan_says_what_is_held_and_where_it_is_taken_from(plan, tmp_path, capsys):

@@ -22,16 +22,23 @@ from das_spark.privacy import (
 )
 
 
-def entry(run_id: str, total: str, framework: Framework = Framework.ZCDP, insecure: bool = False) -> LedgerEntry:
+def entry(
+    run_id: str, total: str, framework: Framework = Framework.ZCDP, insecure: bool = False, record: str = "person"
+) -> LedgerEntry:
     level = LevelBudget("State", Fraction(1), (QueryShare("total", Fraction(1)),))
     budget = Budget(framework, Fraction(total), (level,))
-    return LedgerEntry(run_id, "2026-11-20T00:00:00+00:00", f"product of {run_id}", "person", budget, insecure)
+    return LedgerEntry(run_id, "2026-11-20T00:00:00+00:00", f"product of {run_id}", record, budget, insecure)
 
 
 def parts(*totals: str) -> list[JointPart]:
     records = ("person", "unit", "household")
     return [
-        JointPart(record, f"run-{record}", entry(f"run-{record}", total), (f"{record}s are exact.", "Both say this."))
+        JointPart(
+            record,
+            f"run-{record}",
+            entry(f"run-{record}", total, record=record),
+            (f"{record}s are exact.", "Both say this."),
+        )
         for record, total in zip(records, totals, strict=False)
     ]
 

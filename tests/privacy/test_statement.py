@@ -11,11 +11,13 @@ import pytest
 from das_spark.privacy import (
     Budget,
     ExactComposition,
+    ExactCounts,
     Framework,
     Ledger,
     LedgerEntry,
     LevelBudget,
     Loss,
+    NeighborRelation,
     QueryShare,
     StatementFacts,
     compose_exactly,
@@ -42,7 +44,7 @@ def facts() -> StatementFacts:
         public_rules=("no minor is in a nursing home",),
         attributes=(Loss("race", Fraction(1, 5), 0.2, Fraction(0)),),
         within=(Loss("State", Fraction(3, 16), 0.1875, Fraction(0)),),
-        held_within="State",
+        relation=NeighborRelation((ExactCounts("person", ("State", "Block"), "State"),)),
     )
 
 
@@ -120,12 +122,13 @@ def test_the_sums_of_a_ledger_do_not_cover_what_is_published_nearly_exactly(fact
     ],
 )
 def test_a_household_that_moves_costs_two_records_of_units(facts: StatementFacts, budget: Budget, loss: str) -> None:
-    text = privacy_statement(replace(facts, unit="unit", budget=budget, held_within="Block"))
+    exact = NeighborRelation((ExactCounts("unit", ("State", "Block"), units=True),))
+    text = privacy_statement(replace(facts, unit="unit", budget=budget, relation=exact))
     assert "One record of one unit" in text
-    assert "A unit stays in its Block between neighbours. One that is built, torn down, or turned into group" in text
+    assert "A unit stays within the same Block between neighbours. One that is built, torn down, or turned" in text
     assert loss in text
     assert "household that moves" not in privacy_statement(replace(facts, budget=budget))
-    loose = privacy_statement(replace(facts, unit="unit", budget=budget, held_within=None))
+    loose = privacy_statement(replace(facts, unit="unit", budget=budget, relation=NeighborRelation()))
     assert loss in loose
     assert "A unit stays" not in loose
 
