@@ -20,6 +20,8 @@ from das_spark.spark.session import context_of, entries_of_one_task, fitted, req
 from das_spark.store import (
     Journal,
     RunLayout,
+    clear_staging,
+    commits_of,
     created_at,
     hold_run,
     ledger_folder,
@@ -63,6 +65,9 @@ def driver_attempt(
         # Another configuration may have opened it before this driver held it.
         open_run(layout, plan.config_hash, config, ledger=ledgers, created=chosen.created)
         require_kept(layout)
+        commits = commits_of(layout.restricted.path)
+        if commits is not None and commits.is_earlier:
+            progress.report("an earlier version made tables of this run, without digests: they are taken as they are")
         began, ledger = created_at(layout), None
         if key is not None:
             ledger = open_ledger(
@@ -103,6 +108,7 @@ def driver_attempt(
             with fitted(started, entries=plan.product.schema.size, small=_is_tiny(plan, files)):
                 yield context
         finally:
+            clear_staging(layout)
             set_times(layout.public.path, datetime.fromisoformat(began))
 
 

@@ -64,7 +64,6 @@ def ingest(context: RunContext, identity: str) -> None:
     if not context.tables.is_finished("histograms"):
         context.tables.write_all("histograms", all_levels(leaves, context.spine))
     if not context.tables.is_finished("invariants"):
-        enter_invariants(context.required_ledger())  # before they are public
         key = context.spine.total_key_at(plan.invariants.total_at)
         declared = bounds.all_invariants(
             leaves, context.tables.read_all("histograms"), context.spine, plan.invariants, key
@@ -82,15 +81,20 @@ def _is_finished(context: RunContext) -> bool:
 
 
 def run_leaves(context: RunContext, identity: str) -> DataFrame:
-    """The leaves of the run: the input is read, and the spine built where it is made of areas, unless that is done."""
+    """The leaves of the run: the input is read, and the spine built where it is made of areas, unless that is done.
+
+    The run is entered in the ledger in between: after everything for which the input may be refused, and before the
+    first table that is public.
+    """
     if context.options.ingested_by is not None:
-        enter_invariants(context.required_ledger())  # they are part of the reused input
+        enter_invariants(context.required_ledger())  # its public tables are part of the reused input
         reuse_input(context, context.options.ingested_by, identity)
     folder = context.layout.restricted.table("leaves")
     with problems_kept(context):
         if not finished(folder):
             _write_leaves(context, folder, identity)
         load_input_record(context, identity)
+        enter_invariants(context.required_ledger())
         return leaves_on_spine(context, _leaves(context, folder))
 
 

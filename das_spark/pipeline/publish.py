@@ -23,6 +23,7 @@ from das_spark.store import (
     PublicManifest,
     RestrictedManifest,
     StageRecord,
+    commits_of,
     finished,
     guarded_staging,
     level_folder,
@@ -95,6 +96,9 @@ def publish_census(context: RunContext) -> None:
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> PublicManifest:
     """Write the privacy statement, the ledger entry and, last, the manifest, which answers for all public files."""
     require_held(context.layout)
+    commits = commits_of(context.layout.restricted.path)
+    if commits is not None:
+        commits.compare_all()  # what the manifest answers for is what was committed
     public, all_runs = context.layout.public, ""
     if ledger is not None:
         all_runs = ledger.describe(PUBLISHED_DELTA, entry.run_id)

@@ -36,6 +36,8 @@ from das_spark.store import (
     discard,
     finished,
     open_public,
+    part_files,
+    record_of,
     require_held,
     staging_of,
     write_durably,
@@ -244,6 +246,7 @@ def copy_record(context: RunContext, source: PublicLayout[Path]) -> None:
 def _write(context: RunContext, run: PublishedRun) -> None:
     """Sum the estimates of the leaves up along the spine, after both runs are found to have the same leaves."""
     table, folder = run.leaves()
+    _require_listed(run, folder)
     leaf = context.spine.leaf.name
     staging = staging_of(context.layout, context.layout.public) / "published_leaves"
     try:
@@ -259,6 +262,17 @@ def _write(context: RunContext, run: PublishedRun) -> None:
         context.tables.write_all("published", published_histograms(leaves, context.spine), check)
     finally:
         discard(staging)
+
+
+def _require_listed(run: PublishedRun, folder: Path) -> None:
+    """Compare the files of published counts with the manifest, which is that of the ledger."""
+    prefix = f"{folder.relative_to(run.public.path).as_posix()}/"
+    listed = {each for each in run.manifest.files if each.name.startswith(f"{prefix}part-")}
+    if {record_of(path, f"{prefix}{path.name}") for path in part_files(folder)} != listed:
+        raise InputError(
+            f"{KEY}: {folder}: the files are not those that the manifest of run {run.manifest.run_id} lists",
+            hint="restore that folder as the run wrote it; das-spark verify says what was changed",
+        )
 
 
 def _refuse_other_leaves(run: PublishedRun, leaves: DataFrame, plan: RunPlan) -> None:

@@ -39,7 +39,7 @@ from das_spark.pipeline.spines import shares_on_paths
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
-from das_spark.store import CompletionRecord, at_home, clear_staging, guarded_staging, now, require_held, set_times
+from das_spark.store import CompletionRecord, at_home, guarded_staging, now, require_held, set_times
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
@@ -190,7 +190,6 @@ def publish_results(
         raise VerificationError(done.verified, hint=f"see {context.layout.public.verification}")
     if stages != stages_of(context.plan):
         return stopped(context, stages)
-    clear_staging(context.layout)  # empty by now
     context.progress.log(Event.RUN_FINISHED)
     return summary_of(context, manifest, done.verified)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
+    from das_spark.store import FileRecord
 
 
 #: Public tables that come before estimation.
@@ -122,7 +123,7 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
     levels = measured.spine.names
     require_finished(public, imported_tables(measured), levels)
     entry = entry_of(manifest.ledger, where)
-    digest = digest_of(_parts(public, measured), public.path)
+    digest = digest_of(_parts(public, measured), public.path, {each.name: each for each in manifest.files})
     origin = MeasurementOrigin(OriginKind.RUN, manifest.run_id, manifest.created, digest, entry.run_id, measured.origin)
     plan = estimation_plan(measured, origin, settings, source=where)
     if plan.budget != entry.budget:
@@ -144,11 +145,24 @@ def entry_of(ledger: Mapping[str, Any], where: str) -> LedgerEntry:
         raise InputError(f"{where}: {error.message}") from error
 
 
-def digest_of(files: Iterable[Path], folder: Path) -> str:
-    """Checksum over names below a folder and contents."""
+def digest_of(files: Iterable[Path], folder: Path, listed: Mapping[str, FileRecord] | None = None) -> str:
+    """Return a checksum over names below a folder and contents.
+
+    Args:
+        files: What is read.
+        folder: The folder.
+        listed: Records of the files by their paths below the folder, which they are compared with.
+
+    Raises:
+        InputError: A file is not as its record says, or has none.
+    """
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file.relative_to(folder)} {record_of(file).sha256}\n".encode())
+        name = file.relative_to(folder).as_posix()
+        record = record_of(file, name)
+        if listed is not None and listed.get(name) != record:
+            raise InputError(f"{file}: is not the file that the manifest lists", hint="copy the run again")
+        digest.update(f"{name} {record.sha256}\n".encode())
     return digest.hexdigest()
 
 

@@ -24,7 +24,7 @@ from das_spark.io.table_files import CSV, PARQUET
 from das_spark.pipeline.intervals import downward_levels, interval_tables, intervals_of, measured_levels
 from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.spark.session import scratch_of
-from das_spark.store import nearest, part_files, require_space
+from das_spark.store import nearest, part_files, require_committed, require_space
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ class KnownSizes:
         levels = context.spine.names
         cells, people = {}, 0
         for name in levels:
-            files = [parquet.ParquetFile(path) for path in part_files(context.tables.folder("histograms", name))]
+            folder = context.tables.folder("histograms", name)
+            require_committed(folder)
+            files = [parquet.ParquetFile(path) for path in part_files(folder)]
             cells[name] = sum(_values(file, "counts") for file in files)
             if name == levels[0]:
                 batches = (batch for file in files for batch in file.iter_batches(columns=["counts"]))

@@ -5,6 +5,10 @@ without what it shall hide: so the noisy answers of all runs are the same, and e
 be, names, modes and times of change included. Between the runs everything is varied that confidential sizes could vary:
 the order of the input's rows, into how many files and partitions they are cut, how Spark joins and packs them, and
 whether it divides levels at all.
+
+Where a run has acknowledged that exact numbers follow from people, the synthetic units follow from the synthetic people
+in the same way. Then only what decides which geounits are measured, and with which noise, must be equal: the geounits,
+the spine and its shares.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at, told_apart, units_for
-from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan, plans_in
+from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan, follows_from_people, plans_in
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.pipeline.context import RunOptions
@@ -46,6 +50,8 @@ _KEY: Final = "audit of structure"
 OPTIONS: Final = RunOptions(created="2020-04-01T00:00:00+00:00", nonce="00000000", blind=True)
 #: Children of a geounit of the small spine; of the lowest level, and of all others.
 _LEAVES, _CHILDREN = 3, 2
+#: Public folders of a run that must not follow from people, whatever a run acknowledges.
+_DECIDE_MEASUREMENTS: Final = ("geounits", "shares", "spine")
 #: Cells in which there are records, about.
 _OCCUPIED: Final = 40
 
@@ -164,6 +170,8 @@ def audit_structure(
             with temporary_properties(spark, variant.session):
                 _carry_out(plan, place, variant, spark)
             seen = dict(published(place / "runs"))
+            if any(map(_follows_from_people, parts)):
+                seen = {path: what for path, what in seen.items() if set(path.split("/")) & set(_DECIDE_MEASUREMENTS)}
             if number:
                 found += compared(first, seen, variant.text)
             else:
@@ -213,7 +221,7 @@ def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
     people["count"] = pa.array(population.counts[leaf, cell])
     _write(folder / "persons", pa.table(people), variant.files)
     known = {"geocode": pa.array(geocodes)}
-    if plan.invariants.units:
+    if plan.invariants.units and not plan.input.units_from_people:
         known |= {f"units_{number}": pa.array(column) for number, column in enumerate(population.units.T)}
     _write(folder / "units", pa.table(known), variant.files)
     areas = {"geocode": pa.array(geocodes)}
@@ -221,10 +229,13 @@ def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
         areas[name] = pa.array([_area(name, place // (number + 2)) for place in range(len(geocodes))])
     _write(folder / "areas", pa.table(areas), 1)
     people_are, units_are = str(folder / "persons"), str(folder / "units")
-    units, geography = (units_are, None) if plan.invariants.units else (None, units_are)
+    made = plan.input.units_from_people
+    units, geography = (units_are, None) if plan.invariants.units and not made else (None, units_are)
     return replace(
         plan,
-        input=InputSettings(reader="tidy_counts", persons=people_are, units=units, geography=geography),
+        input=InputSettings(
+            reader="tidy_counts", persons=people_are, units=units, geography=geography, units_from_people=made
+        ),
         geography=replace(plan.geography, reader="tidy", path=str(folder / "areas"), crosswalk=None, parents=None),
         output=replace(plan.output, root=str(folder.parent / "runs"), public=None, restricted=None),
         evaluation=EvaluationSettings(enabled=False),
@@ -254,19 +265,29 @@ def _population(plan: RunPlan, variant: Variant) -> SmallPopulation:
     """The synthetic records: sparse and uneven, but for the one that is another one in each variant."""
     census = plan.product.census(plan.spine)
     leaves = _leaves(census)
-    allowed = allowed_cells(plan)
-    some = allowed[:: max(1, len(allowed) // _OCCUPIED)]
+    allowed, of_people = allowed_cells(plan), _follows_from_people(plan)
+    likely = allowed
+    if of_people:  # no other record than the replaced one may bring units of another class
+        likely = allowed[plan.product.schema.query(plan.product.class_query).row_of(allowed) == 0]
+    some = likely[:: max(1, len(likely) // _OCCUPIED)]
     base = np.zeros((len(leaves), plan.product.schema.size), dtype=np.int64)
     leaf, cell = np.meshgrid(np.arange(len(leaves)), np.arange(len(some)), indexing="ij")
     base[:, some] = np.where((leaf + 3 * cell) % 5 == 0, (7 * leaf + 13 * cell) % 11 + 1, 0)
     near = _together(plan, census, leaves)
     ends = [(near[place], int(allowed[at])) for place, at in sorted({each.record for each in VARIANTS})]
-    for place, at in product({place for place, _ in ends}, {at for _, at in ends}):
-        base[place, at] += 3  # wherever the record is, there are others like it, and units for all of them
+    if not of_people:
+        for place, at in product({place for place, _ in ends}, {at for _, at in ends}):
+            base[place, at] += 3  # wherever the record is, there are others like it, and units for all of them
     place, at = variant.record
     counts = base.copy()
     counts[near[place], allowed[at]] += 1
-    return SmallPopulation(leaves, counts, units_for(plan, base, counts))
+    units = units_for(plan, counts, counts) if of_people else units_for(plan, base, counts)
+    return SmallPopulation(leaves, counts, units)
+
+
+def _follows_from_people(plan: RunPlan) -> bool:
+    """Return whether exact numbers of a run on people follow from them, so that they differ between neighbours."""
+    return follows_from_people(plan) and plan.product.record == "person"
 
 
 def _leaves(spine: Spine) -> tuple[str, ...]:

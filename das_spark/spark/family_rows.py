@@ -24,6 +24,7 @@ from pyspark.sql.window import Window
 
 from das_spark.spark.engine import by_number, in_sorted_tasks, in_tasks
 from das_spark.spark.tables import union
+from das_spark.store import require_committed
 from das_spark.store.parquet import read_rows
 from das_spark.store.tables import TABLES
 
@@ -86,6 +87,7 @@ class StoredRows:
     @classmethod
     def of(cls, table: str, folder: Path) -> StoredRows:
         """Those of one finished level of a table of a run."""
+        require_committed(folder)
         return cls(partial(_read, table, folder.absolute()))
 
 

@@ -25,10 +25,10 @@ from das_spark.store import (
     level_folder,
     names_in,
     promote,
+    promote_empty,
     require_held,
     require_staged,
     staging_of,
-    succeed,
 )
 from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
 from das_spark.store.tables import TABLES
@@ -160,8 +160,7 @@ class LevelTables:
             if source.name in with_rows:
                 promote(source, target, None if written is None else below(source.name, written), check=False)
             else:
-                target.mkdir(parents=True, exist_ok=True)
-                succeed(target)
+                promote_empty(target)
 
     def _write_arranged(
         self, table: str, frame: DataFrame, staging: Path, levels: Sequence[str], leaves: DataFrame | None

@@ -10,6 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.spark.engine import scan
+from das_spark.store import require_committed
 from das_spark.store import tables as declared
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def with_level(schema: StructType) -> StructType:
 
 def read_table(spark: SparkSession, table: str, folder: Path) -> DataFrame:
     """The rows of a table, or of one level of it, in a folder."""
+    require_committed(folder)
     return scan(spark, from_arrow_schema(declared.TABLES[table].schema), [folder])
 
 
@@ -86,6 +88,8 @@ def read_folders(spark: SparkSession, table: str, base: Path, folders: Sequence[
     schema = with_level(LEVEL_TABLES[table])
     if not folders:
         return spark.createDataFrame([], schema)
+    for folder in folders:
+        require_committed(folder)
     return scan(spark, schema, folders, base)
 
 

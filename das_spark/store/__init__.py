@@ -8,7 +8,6 @@ not load before it must, so that they are imported as modules. This package know
 """
 
 from das_spark.store.commit import (
-    FileRecord,
     copy_parts,
     create_exclusively,
     discard,
@@ -20,7 +19,7 @@ from das_spark.store.commit import (
     new_folder,
     part_files,
     promote,
-    record_of,
+    promote_empty,
     replace_folder,
     require_space,
     require_staged,
@@ -33,6 +32,7 @@ from das_spark.store.commit import (
     write_texts,
 )
 from das_spark.store.delivery import address_at_home, at_home, deliver, fetch_public, try_home
+from das_spark.store.digests import FileRecord, commits_of, record_of, require_committed
 from das_spark.store.filesystem import (
     POSIX,
     Address,
@@ -140,6 +140,7 @@ __all__ = [
     "address_at_home",
     "at_home",
     "clear_staging",
+    "commits_of",
     "copy_parts",
     "create_exclusively",
     "created_at",
@@ -171,10 +172,12 @@ __all__ = [
     "part_files",
     "point_latest",
     "promote",
+    "promote_empty",
     "public_files",
     "read_ledger",
     "record_of",
     "replace_folder",
+    "require_committed",
     "require_finished",
     "require_held",
     "require_kept",

@@ -7,69 +7,18 @@ than `das_spark.store.filesystem` says.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from das_spark.errors import OutputError
+from das_spark.store.digests import FileRecord, appeared, commit, record_of, require_committed
 from das_spark.store.filesystem import Address, Place, disk_errors, nearest, system_of
 
 SUCCESS = "_SUCCESS"
-_BLOCK = 1 << 20
-#: What this process promoted, by where it lies: sizes and checksums as they were when it was written.
-_PROMOTED: dict[Address, FileRecord] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """One file that was written, and by what its bytes are known again.
-
-    Attributes:
-        name: Its name in its folder.
-        size: Bytes.
-        sha256: Checksum in hexadecimal.
-    """
-
-    name: str
-    size: int
-    sha256: str
-
-
-def record_of(path: Address, name: str | None = None) -> FileRecord:
-    """The record of a file, by reading it.
-
-    Args:
-        path: The file.
-        name: The name to record, by default its own.
-    """
-    digest, size = hashlib.sha256(), 0
-    with system_of(path).open_input(str(path)) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            size += len(block)
-    return FileRecord(name or path.name, size, digest.hexdigest())
-
-
-def promoted_record(path: Address, name: str) -> FileRecord:
-    """The record of a file of a result: as it was promoted by this process, or by reading it.
-
-    What lies there may have changed since: whoever verifies a result reads it.
-    """
-    found = _PROMOTED.get(path)
-    if found is None or found.size != system_of(path).size(str(path)):
-        return record_of(path, name)
-    return replace(found, name=name)
-
-
-def forget_promoted(folder: Address) -> None:
-    """Forget what was promoted below a folder: others may write there from now on."""
-    for path in [each for each in _PROMOTED if str(each).startswith(f"{folder}/")]:
-        del _PROMOTED[path]
 
 
 def part_files(folder: Place) -> tuple[Place, ...]:
@@ -209,15 +158,28 @@ def promote(
     unknown = {path.name for path in part_files(target)} - {record.name for record in records}
     if unknown:
         raise OutputError(f"{target}: holds {sorted(unknown)[0]}, which is not part of what is promoted")
+    commit(target, records)
     with disk_errors(target):
         make_folder(target)
         for record in records:
             _promote_file(staging / record.name, target / record.name, record, check=check)
         sync_folder(target)
         succeed(target)
-    _PROMOTED.update({target / record.name: record for record in records})
+    appeared(target)
     discard(staging)
     return records
+
+
+def promote_empty(target: Address) -> None:
+    """Commit a table without rows, which has no file.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    commit(target, ())
+    with disk_errors(target):
+        make_folder(target)
+        succeed(target)
 
 
 def replace_folder(staging: Place, target: Place, files: Sequence[FileRecord] | None = None) -> tuple[FileRecord, ...]:
@@ -314,6 +276,7 @@ def link_parts(source: Place, target: Place) -> None:
     Raises:
         OutputError: The disk is full.
     """
+    require_committed(source)
     with disk_errors(target):
         make_folder(target)
         for path in part_files(source):
@@ -328,6 +291,7 @@ def copy_parts(source: Place, target: Place) -> None:
         source: The finished folder.
         target: A new folder; made.
     """
+    require_committed(source)
     make_folder(target)
     for path in part_files(source):
         system_of(target).copy(str(path), str(target / path.name))
@@ -355,7 +319,6 @@ def discard(folder: Address, *, tombstone: bool = False) -> None:
     Raises:
         OutputError: Something of it cannot be removed. What was destroyed must not be there: never is that ignored.
     """
-    forget_promoted(folder)
     with disk_errors(folder):
         system_of(folder).destroy(str(folder), tombstone=tombstone)
 

@@ -26,19 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.errors import OutputError
-from das_spark.store.commit import (
-    SUCCESS,
-    discard,
-    files_below,
-    make_folder,
-    names_in,
-    record_of,
-    succeed,
-    write_durably,
-)
+from das_spark.store.commit import SUCCESS, discard, files_below, make_folder, names_in, succeed, write_durably
+from das_spark.store.digests import record_of
 from das_spark.store.filesystem import POSIX, Address, Location, disk_errors
 from das_spark.store.journal import Journal, State
-from das_spark.store.layout import MARKER, PUBLIC, RESTRICTED, STAGING
+from das_spark.store.layout import COMMITTED, MARKER, PUBLIC, RESTRICTED, STAGING
 from das_spark.store.runs import RunMarker, is_complete
 
 if TYPE_CHECKING:
@@ -333,6 +325,8 @@ class _Delivery:
             self._save_inventory({name for name in large & self.known.keys() if _folder(name) not in replaced}, small)
             self._deliver_small(begun)
         if changed or gone:
+            # The digests of a table are there before the table is.
+            self._deliver_small([name for name in (f"{RESTRICTED}/{COMMITTED}",) if name in changed])
             removed = self._deliver_folders(large, changed, gone)
             self._save_inventory(large, small)
             self._remove(gone - removed)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.store.commit import (
-    FileRecord,
     create_exclusively,
     discard,
     finished,
@@ -30,10 +29,10 @@ from das_spark.store.commit import (
     open_as_marker,
     part_files,
     promote,
-    record_of,
     sync_folder,
     write_durably,
 )
+from das_spark.store.digests import FileRecord, appeared, committed_record, record_of
 from das_spark.store.filesystem import Place, disk_errors, system_of
 
 if TYPE_CHECKING:
@@ -231,13 +230,14 @@ class Journal(Generic[Place]):
         attempt = self._expect(geolevel, number, State.STAGED)
         promote(self.staging(geolevel, number), self.target(geolevel), attempt.files)
         open_as_marker(self.target(geolevel))
+        appeared(self.target(geolevel))  # in its new mode
         return self._write(replace(attempt, state=State.PROMOTED), State.STAGED)
 
     def _check_finished(self, geolevel: str, last: Attempt | None) -> Decision:
         if last is None or last.state not in (State.STAGED, State.PROMOTED):
             raise _refusal(geolevel, _UNKNOWN)
-        names = {path.name for path in part_files(self.target(geolevel))}
-        if names != {record.name for record in last.files}:
+        target = self.target(geolevel)
+        if {committed_record(path, path.name) for path in part_files(target)} != set(last.files):
             raise _refusal(geolevel, "the published files are not those of the journal")
         if last.state is State.STAGED:  # the driver died between the marker and the journal
             self.promote(geolevel, last.number)

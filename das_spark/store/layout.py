@@ -31,6 +31,8 @@ LATEST = "latest"
 LEDGERS = "ledgers"
 #: Folder of either root for what is not published yet.
 STAGING = ".staging"
+#: The digests of all tables of a run, in its restricted root.
+COMMITTED = "committed.jsonl"
 #: Names in the folder of all runs that no run can have: the link to the last run, and the ledgers of their inputs.
 RESERVED = (LATEST, LEDGERS)
 #: Format and kind -> the name of a file of all its records, as the releases call it.
@@ -324,6 +326,11 @@ class RestrictedLayout(_Root[Place]):
     def journal(self) -> Place:
         """The folder of the measurement journal."""
         return self.path / "journal"
+
+    @property
+    def committed(self) -> Place:
+        """The digests of all tables of the run: one JSON object a table and line."""
+        return self.path / COMMITTED
 
     @property
     def input_record(self) -> Place:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, Self
 from das_spark.errors import PrivacyGuardError
 from das_spark.privacy import AttemptLine, Ledger, LedgerEntry, line_of
 from das_spark.store.commit import sync_folder, write_durably
+from das_spark.store.digests import BEFORE_NOISE
 from das_spark.store.filesystem import Place, disk_errors
 from das_spark.store.layout import LEDGERS
 from das_spark.store.runs import RunMarker
@@ -192,6 +193,35 @@ class OwnEntry:
         state = _CHARGED if self.entered else _CHARGING
         record = {_LEDGER: state, **self.entry.as_record()}
         write_durably(restricted.ledger_entry, json.dumps(record, ensure_ascii=False), mode=0o600)
+
+
+def require_covered(layout: RunLayout[Place], table: str) -> None:
+    """Refuse a public table of a run while no entry of the ledger covers it.
+
+    A run that draws nothing, but estimates from measurements that exist, names no ledger: the run that measured was
+    charged, and all else is post-processing.
+
+    Args:
+        layout: The run.
+        table: Name of the table.
+
+    Raises:
+        PrivacyGuardError: The run is not entered; or not charged, and the table follows from noisy answers.
+    """
+    marker = RunMarker.find(layout.restricted.path)
+    if marker is None or not marker.ledger:
+        return
+    own = OwnEntry.find(layout.restricted)
+    if own is None or not own.entered:
+        missing = "is not in the ledger of its dataset"
+    elif not own.is_charged and table not in BEFORE_NOISE:
+        missing = "is not charged in the ledger of its dataset"
+    else:
+        return
+    raise PrivacyGuardError(
+        f"{layout.public.path}: table {table} would be public, and run {layout.run_id} {missing}",
+        hint="nothing was published; this is a fault of das_spark: report it",
+    )
 
 
 def ledger_folder(plan: RunPlan, layout: RunLayout) -> Path:

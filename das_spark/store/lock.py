@@ -12,10 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import OutputError
-from das_spark.store.commit import close_to_others, discard, forget_promoted
+from das_spark.store.commit import close_to_others, discard
 from das_spark.store.delivery import require_at_home
+from das_spark.store.digests import Commits, hold_commits, release_commits
 from das_spark.store.filesystem import Address, Place, system_of
 from das_spark.store.layout import STAGING
+from das_spark.store.ledger import require_covered
 
 if TYPE_CHECKING:
     from das_spark.store.layout import PublicLayout, RestrictedLayout, RunLayout
@@ -66,13 +68,25 @@ def hold_run(layout: RunLayout[Place]) -> Iterator[None]:
         close_to_others(layout.restricted.path)
         failed = True
         try:
+            hold_commits(_commits(layout))
             yield
             failed = False
         finally:
-            forget_promoted(layout.public.path)
+            release_commits(layout.restricted.path)
             _HELD.pop(layout.restricted.lock, None)  # here: a driver that was refused has no word to take away
             with suppress(OSError) if failed else nullcontext():  # the error that ends the run is the one to tell
                 close_to_others(layout.restricted.path)
+
+
+def _commits(layout: RunLayout[Place]) -> Commits:
+    return Commits(
+        file=layout.restricted.committed,
+        public=layout.public.path,
+        restricted=layout.restricted.path,
+        staging=STAGING,
+        guard=partial(require_held, layout),
+        gate=partial(require_covered, layout),
+    )
 
 
 @contextmanager

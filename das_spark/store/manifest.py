@@ -17,7 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from das_spark.errors import OutputError
-from das_spark.store.commit import FileRecord, files_below, write_durably
+from das_spark.store.commit import files_below, write_durably
+from das_spark.store.digests import FileRecord
 from das_spark.store.filesystem import Address, system_of
 from das_spark.store.layout import STAGING
 

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from das_spark.geography import PADDING
-from das_spark.store.commit import FileRecord, make_folder, part_files
+from das_spark.store.commit import make_folder, part_files
+from das_spark.store.digests import FileRecord, require_committed
 from das_spark.store.filesystem import Address, Place, system_of
 
 if TYPE_CHECKING:
@@ -168,11 +169,13 @@ def read_metadata(file: Address) -> pq.FileMetaData:
 
 def count_rows(folder: Place) -> int:
     """Rows of one level of a table, from the footers of its files; raises as `read_metadata` does."""
+    require_committed(folder)
     return sum(read_metadata(path).num_rows for path in part_files(folder))
 
 
 def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of one level of a table, a piece at a time, in the order of its files."""
+    require_committed(folder)
     for path in part_files(folder):
         with system_of(path).open_input(str(path)) as opened:
             yield from pq.ParquetFile(opened).iter_batches(columns=None if columns is None else list(columns))

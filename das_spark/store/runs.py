@@ -17,16 +17,8 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.store.commit import (
-    FileRecord,
-    create_exclusively,
-    files_below,
-    finished,
-    make_folder,
-    names_in,
-    promoted_record,
-    record_of,
-)
+from das_spark.store.commit import create_exclusively, files_below, finished, make_folder, names_in
+from das_spark.store.digests import FileRecord, committed_record, record_of
 from das_spark.store.filesystem import Address, Place, address_of, beside, disk_errors
 from das_spark.store.layout import (
     JOINT_MARKER,
@@ -206,7 +198,7 @@ def public_files(
     """
     names = files_below(public.path, without={public.manifest.name, public.verification.name, STAGING})
     known = {each.name: each for each in read}
-    record = promoted_record if as_written else record_of
+    record = committed_record if as_written else record_of
 
     def listed(name: str) -> FileRecord:
         return known.get(name) or record(public.path / name, name)

@@ -14,18 +14,8 @@ from typing import Any, Final, Self
 
 from das_spark.errors import GeographyError, InputError, OutputError
 from das_spark.geography import LevelShares, NationalSpine, SpineSettings
-from das_spark.store.commit import (
-    FileRecord,
-    discard,
-    finished,
-    make_folder,
-    names_in,
-    part_files,
-    promote,
-    record_of,
-    succeed,
-    write_durably,
-)
+from das_spark.store.commit import discard, finished, make_folder, names_in, part_files, promote, succeed, write_durably
+from das_spark.store.digests import FileRecord, record_of
 from das_spark.store.filesystem import disk_errors
 from das_spark.store.lock import Staging
 

@@ -11,8 +11,8 @@ import pytest
 from das_spark.audit import allowed_cells
 from das_spark.audit.system import declared_bounds
 from das_spark.config import load_plan, load_run, measurement_plan
-from das_spark.errors import PrivacyGuardError
-from das_spark.pipeline import driver, runner, structure
+from das_spark.errors import ConfigurationError, PrivacyGuardError
+from das_spark.pipeline import driver, runner, spines, structure
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.structure import OPTIONS, VARIANTS, audit_structure, write_structure
@@ -90,6 +90,47 @@ def test_neighbours_publish_the_same_bytes_on_a_spine_of_areas_and_in_a_joint_ru
     report = audit_structure(plan, tmp_path / "runs", spark, variants=VARIANTS[:2])
     assert not report.differences, report.to_markdown()
     assert report.compared > 300
+
+
+AREAS = ("geography.spine=optimised", "geography.path=areas", "geography.reader=tidy")
+#: What makes units of people, and the run files that do.
+MADE = {
+    "units_from_people": ("input.units_from_people=true", 'privacy.acknowledge=["units_from_people"]'),
+    "unit_conflicts_from_people": (
+        'input.unit_conflicts="from_people"',
+        'privacy.acknowledge=["unit_conflicts_from_people"]',
+    ),
+}
+
+
+def on_areas(name, *more):
+    reader = ("input.reader=tidy_counts", "output.tables=[]", "output.microdata=['parquet']")
+    settings = (*STATE, *MADE[name], *AREAS, *reader, *more)
+    return load_plan("conf/pl94_2020_simulated.toml", settings=settings, files=False)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_which_blocks_have_group_quarters_decides_no_spine_where_it_follows_from_people(name):
+    assert not on_areas(name).geography.spine.consider_gq
+    with pytest.raises(ConfigurationError, match=rf"these follow from people \({name}\); set it to false"):
+        on_areas(name, "geography.consider_gq=true")
+
+
+@pytest.mark.spark
+@pytest.mark.whole_run
+def test_a_spine_that_follows_from_people_is_found_out(spark, tmp_path, monkeypatch):
+    plan = on_areas("units_from_people")
+    report = audit_structure(plan, tmp_path / "runs", spark, variants=VARIANTS[:2])
+    assert not report.differences, report.to_markdown()
+    assert report.compared > 20
+    shape = replace(plan.geography, spine=replace(plan.geography.spine, consider_gq=True))
+    leaking = replace(plan, geography=shape)
+    with pytest.raises(PrivacyGuardError, match="the spine would tell which blocks have group quarters"):
+        audit_structure(leaking, tmp_path / "runs", spark, variants=VARIANTS[:1])
+    monkeypatch.setattr(spines, "follows_from_people", lambda plan: False)
+    report = audit_structure(leaking, tmp_path / "runs", spark, variants=VARIANTS[:2])
+    assert report.convicts
+    assert any("/spine/" in each.path for each in report.differences)
 
 
 def as_spark_writes(frame, table, writer, *_, **__):

@@ -107,6 +107,7 @@ EXPECTED = {
     "restricted/log.jsonl": b"measured County\n",
 }
 OTHERS = {
+    "restricted/committed.jsonl",
     "public/measurements/level=County/part-0",
     "public/measurements/level=State/part-0",
     "public/run.json",

@@ -1,0 +1,326 @@
+"""What a run has committed: the digest of every file of every table, written down before the table appears.
+
+A driver that holds a run has one `Commits`. Every table passes it twice. Before a table is promoted, its digests are
+appended to the journal of the run, and a public table is refused while the ledger has no entry that covers it: this is
+the one gate to the public root. Before a table is read, its bytes are compared with these digests, so that no stage
+goes on from a table that was changed since. A file whose inode, size and times are those of the last comparison by
+this process is not read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from das_spark.errors import PrivacyGuardError
+from das_spark.store.filesystem import Address, disk_errors, system_of
+
+_BLOCK: Final = 1 << 20
+_VERSION: Final = 1
+_PUBLIC: Final = "public"
+#: Tables that are public before anything is measured: their release is entered in the ledger, and charged later.
+BEFORE_NOISE: Final = frozenset({"spine", "shares", "geounits", "invariants", "bounds", "published"})
+_PART: Final = "part-"
+_MARKER: Final = "_SUCCESS"
+#: In place of a folder: says that the run was begun by a version that wrote no digests.
+_EARLIER: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One file that was written, and by what its bytes are known again.
+
+    Attributes:
+        name: Its name in its folder.
+        size: Bytes.
+        sha256: Checksum in hexadecimal.
+    """
+
+    name: str
+    size: int
+    sha256: str
+
+
+def record_of(path: Address, name: str | None = None) -> FileRecord:
+    """Read a file and return its record.
+
+    Args:
+        path: The file.
+        name: The name to record, by default its own.
+    """
+    digest, size = hashlib.sha256(), 0
+    with system_of(path).open_input(str(path)) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            size += len(block)
+    return FileRecord(name or path.name, size, digest.hexdigest())
+
+
+@dataclass(slots=True)
+class Commits:
+    """The tables that one run has committed.
+
+    Attributes:
+        file: Where they are written down, under the restricted root.
+        public: The public root.
+        restricted: The restricted root.
+        staging: Name of the folders of both roots in which tables are written before they are promoted.
+        guard: Raises where another driver has taken over the run.
+        gate: Is given the name of a public table before it appears; raises where no entry of the ledger covers it.
+    """
+
+    file: Address
+    public: Address
+    restricted: Address
+    staging: str
+    guard: Callable[[], None]
+    gate: Callable[[str], None]
+    #: Folder, such as `public/estimates/level=State` -> its files.
+    tables: dict[str, tuple[FileRecord, ...]] = field(default_factory=dict)
+    #: Whether a version made the run that wrote no digests: its tables are taken as they are found.
+    is_earlier: bool = False
+    #: File -> its state when it was last compared.
+    _compared: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    #: The same when this driver promoted it, with the digest that was made while it was written.
+    _promoted: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def load(self) -> None:
+        """Read what earlier drivers have committed.
+
+        Raises:
+            PrivacyGuardError: The file cannot be understood.
+        """
+        if not self.file.is_file():
+            self.is_earlier = any(_holds_results(root) for root in (self.public, self.restricted))
+            if self.is_earlier:
+                with disk_errors(self.file):
+                    self._append(_line(_EARLIER, ()))
+            return
+        content = self.file.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]  # a line that was cut short stands for no table that appeared
+        try:
+            lines = [json.loads(line) for line in whole.splitlines()]
+            if any(line["schema_version"] != _VERSION for line in lines):
+                raise ValueError("another version")
+            self.tables = {line["folder"]: tuple(FileRecord(*each) for each in line["files"]) for line in lines}
+            self.is_earlier = self.tables.pop(_EARLIER, None) is not None
+        except (ValueError, KeyError, TypeError) as error:
+            raise PrivacyGuardError(
+                f"{self.file}: cannot be read, so that no table of the run can be compared with what was committed",
+                hint="restore the file from a copy of the run's restricted root",
+            ) from error
+        if whole != content:
+            with disk_errors(self.file):
+                system_of(self.file).write(str(self.file), whole, mode=0o600)
+
+    def commit(self, folder: Address, records: Iterable[FileRecord]) -> None:
+        """Write down the digests of a table, durably, before it appears.
+
+        Raises:
+            PrivacyGuardError: The table is public, and no entry of the ledger covers it.
+            OutputError: Another driver has taken over the run, or the disk is full.
+        """
+        key = self._key(folder)
+        if key is None:
+            return
+        self.guard()
+        side, _, path = key.partition("/")
+        if side == _PUBLIC:
+            self.gate(path.partition("/")[0])
+        self.tables[key] = tuple(records)
+        with disk_errors(self.file):
+            self._append(_line(key, self.tables[key]))
+
+    def require_committed(self, folder: Address) -> None:
+        """Refuse a folder in which a file is not as it was committed.
+
+        Raises:
+            PrivacyGuardError: A file was changed, added or removed, or the table was never committed.
+        """
+        key = self._key(folder)
+        if key is None:
+            return
+        keys = [name for name in self.tables if name == key or name.startswith(f"{key}/")]
+        if not keys and self.is_earlier:
+            self.commit(folder, [record_of(folder / name) for name in _parts(folder)])
+        elif not keys and _parts(folder):
+            raise _refusal(key, "it appeared")
+        for name in keys:
+            self._compare(name)
+
+    def appeared(self, folder: Address) -> None:
+        """Remember the state in which the files of a committed table appeared."""
+        key = self._key(folder)
+        for record in self.tables.get(key or "", ()):
+            path = folder / record.name
+            if state := _state(path):
+                self._promoted[str(path)] = state
+
+    def compare_all(self) -> None:
+        """Compare every table that is there: what this driver promoted by its state, all others by their bytes."""
+        for key in self.tables:
+            if _parts(self._folder(key)):
+                self._compare(key, promoted=True)
+
+    def committed(self, path: Address) -> FileRecord | None:
+        """Return the record of a file of a committed table, compared with its bytes; None for any other file."""
+        key = self._key(path.parent)
+        known = {each.name: each for each in self.tables.get(key or "", ())}
+        if path.name not in known or key is None:
+            return None
+        self._compare_file(path, known[path.name], key, promoted=True)
+        return known[path.name]
+
+    def _compare(self, key: str, *, promoted: bool = False) -> None:
+        folder, known = self._folder(key), {each.name: each for each in self.tables[key]}
+        names = _parts(folder)
+        if set(names) != known.keys():
+            odd = sorted(set(names) ^ known.keys())[0]
+            raise _refusal(key, f"{odd} was {'added' if odd in names else 'removed'}")
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # reading and hashing leave the interpreter to others
+            list(
+                threads.map(lambda name: self._compare_file(folder / name, known[name], key, promoted=promoted), names)
+            )
+
+    def _compare_file(self, path: Address, record: FileRecord, key: str, *, promoted: bool) -> None:
+        state = _state(path)
+        if state and (self._compared.get(str(path)) == state or (promoted and self._promoted.get(str(path)) == state)):
+            return
+        if record_of(path, record.name) != record:
+            raise _refusal(key, f"{record.name} was changed")
+        if state:
+            self._compared[str(path)] = state
+
+    def _append(self, line: bytes) -> None:
+        if isinstance(self.file, Path):
+            descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(descriptor, "wb", buffering=0) as opened:
+                opened.write(line)
+                os.fsync(opened.fileno())
+            return
+        before = self.file.read_bytes() if self.file.is_file() else b""
+        system_of(self.file).write(str(self.file), before + line, mode=0o600)
+
+    def _folder(self, key: str) -> Address:
+        side, _, path = key.partition("/")
+        return (self.public if side == _PUBLIC else self.restricted) / path
+
+    def _key(self, folder: Address) -> str | None:
+        """Return the name of a folder of one of the roots; None for others, and for what is staged."""
+        for side, root in ((_PUBLIC, self.public), ("restricted", self.restricted)):
+            prefix = f"{_text(root)}/"
+            if _text(folder).startswith(prefix):
+                path = _text(folder).removeprefix(prefix)
+                return None if path.split("/")[0] in (self.staging, "staging") else f"{side}/{path}"
+        return None
+
+
+#: Of the runs that this process holds, by their restricted roots.
+_HELD: Final[dict[Address, Commits]] = {}
+
+
+def hold_commits(commits: Commits) -> None:
+    """Let every table of a run pass its `Commits`, until `release_commits`."""
+    commits.load()
+    _HELD[commits.restricted] = commits
+
+
+def release_commits(restricted: Address) -> None:
+    """Forget the commits of a run that this process no longer holds."""
+    _HELD.pop(restricted, None)
+
+
+def commits_of(restricted: Address) -> Commits | None:
+    """Return the commits of a run that this process holds; None of any other."""
+    return _HELD.get(restricted)
+
+
+def commit(folder: Address, records: Iterable[FileRecord]) -> None:
+    """Pass a table that is about to appear through the commits of the run it belongs to, if this process holds it."""
+    for commits in _of(folder):
+        commits.commit(folder, records)
+
+
+def appeared(folder: Address) -> None:
+    """Tell the commits of a run that a table appeared as it was committed, if this process holds the run."""
+    for commits in _of(folder):
+        commits.appeared(folder)
+
+
+def require_committed(folder: Address) -> None:
+    """Compare a table that is about to be read with what was committed, if this process holds its run.
+
+    Raises:
+        PrivacyGuardError: It is not the same.
+    """
+    for commits in _of(folder):
+        commits.require_committed(folder)
+
+
+def committed_record(path: Address, name: str) -> FileRecord:
+    """Return the record of a file: as it was committed, where its run is held; otherwise by reading it.
+
+    Raises:
+        PrivacyGuardError: It is not as it was committed.
+    """
+    for commits in _of(path):
+        record = commits.committed(path)
+        if record is not None:
+            return FileRecord(name, record.size, record.sha256)
+    return record_of(path, name)
+
+
+def _of(path: Address) -> Iterator[Commits]:
+    for commits in tuple(_HELD.values()):
+        if _text(path).startswith((f"{_text(commits.public)}/", f"{_text(commits.restricted)}/")):
+            yield commits
+
+
+def _text(path: Address) -> str:
+    return str(path.absolute())
+
+
+def _line(key: str, records: Iterable[FileRecord]) -> bytes:
+    files = [[each.name, each.size, each.sha256] for each in records]
+    return (json.dumps({"schema_version": _VERSION, "folder": key, "files": files}) + "\n").encode()
+
+
+def _holds_results(root: Address) -> bool:
+    """Return whether a finished folder lies below a root."""
+    system, folders = system_of(root), [str(root)]
+    while folders:
+        folder = folders.pop()
+        names = system.names(folder)
+        if _MARKER in names:
+            return True
+        folders += [path for name in names if not system.is_file(path := f"{folder}/{name}")]
+    return False
+
+
+def _parts(folder: Address) -> list[str]:
+    names = (name for name in system_of(folder).names(str(folder)) if name.startswith(_PART))
+    return sorted(name for name in names if (folder / name).is_file())
+
+
+def _state(path: Address) -> tuple[int, ...]:
+    """Return by what a change of a file is noticed without reading it; nothing where the file system does not tell."""
+    if not isinstance(path, Path):
+        return ()
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _refusal(key: str, what: str) -> PrivacyGuardError:
+    measured = key.startswith(f"{_PUBLIC}/measurements/")
+    fix = "a level that was measured is never drawn again; begin a new run, which spends its own budget"
+    remove = "or remove that folder, and the same command makes it again"
+    return PrivacyGuardError(
+        f"{key}: {what} since the run committed it; nothing is made of it",
+        hint=f"restore the folder from a copy{': ' + fix if measured else ', ' + remove}",
+    )
