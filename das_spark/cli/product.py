@@ -65,7 +65,7 @@ def new(
     if as_json:
         print_json({"path": out})
         return
-    console().print(f"{out}: a product to begin with. Next: das-spark product check {out}", markup=False)
+    console().print(f"{out}: a product to begin with. Next: das-spark product check {out}")
 
 
 @app.command("check")
@@ -81,7 +81,7 @@ def check(product: _Named, as_json: Json = False) -> None:
         return
     size, strategies = number(found.schema.size), number(len(found.strategies))
     print_ = console().print
-    print_(f"{product}: fine. {found.name}: {size} cells, strategies: {strategies}.", markup=False, highlight=False)
+    print_(f"{product}: fine. {found.name}: {size} cells, strategies: {strategies}.")
 
 
 @app.command("show")
@@ -103,8 +103,8 @@ def show(
             print_json(data)
         return
     print_ = console().print
-    print_(f"{found.name}: {found.title}", markup=False, highlight=False)
-    print_(f"counts {found.counted}; each {found.noun} is in one cell of one geounit of every level\n", markup=False)
+    print_(f"{found.name}: {found.title}")
+    print_(f"counts {found.counted}; each {found.noun} is in one cell of one geounit of every level\n")
     attributes = [
         (each.name, number(each.size), "; ".join(each.levels), ", ".join(recode.name for recode in each.recodes))
         for each in found.schema.attributes
@@ -122,7 +122,7 @@ def show(
         ]
         title = f"Strategy {strategy.name}: {strategy.budget.total} ({strategy.budget.framework}). {strategy.title}"
         print_(table(title, ("geolevel", "share", "query", "share of it", "answers"), rows, left=4))
-    print_(_sensitivity(found), markup=False, highlight=False)
+    print_(_sensitivity(found))
 
 
 def _sensitivity(product: Product) -> str:

@@ -29,6 +29,7 @@ from das_spark.privacy.exact_accounting import (
 from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace
 from das_spark.privacy.semantics import Unknown, odds_text, percent_at_least, unknowns_of
+from das_spark.report import code, escaped
 
 if TYPE_CHECKING:
     from das_spark.privacy.ledger import Ledger, LedgerEntry
@@ -158,7 +159,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         Markdown.
     """
     sections = [
-        f"# Privacy statement: {facts.title}\n\nRun `{facts.run_id}`.\n",
+        f"# Privacy statement: {escaped(facts.title)}\n\nRun {code(facts.run_id)}.\n",
         _BANNER if facts.insecure else "",
         _published_nearly_exactly(facts.from_people),
         f"## Where the measurements come from\n\n{facts.origin}\n" if facts.origin else "",
@@ -182,7 +183,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         _worth_of_claims(facts),
         _missed(facts),
         _randomness(facts),
-        f"## How the estimates were made\n\n{facts.estimation}\n" if facts.estimation else "",
+        f"## How the estimates were made\n\n{escaped(facts.estimation)}\n" if facts.estimation else "",
         _bullets("## What is not claimed", _not_claimed(facts)),
         _bullets("## What readers must know", facts.notices),
         _all_runs(facts),
@@ -194,7 +195,7 @@ def _published_nearly_exactly(from_people: Sequence[str]) -> str:
     """The banner of what is published although it follows from people."""
     if not from_people:
         return ""
-    listed = "\n".join(f"> - {each}" for each in from_people)
+    listed = "\n".join(f"> - {escaped(each)}" for each in from_people)
     return (
         "> **PUBLISHED NEARLY EXACTLY, ALTHOUGH IT FOLLOWS FROM PEOPLE:**\n>\n"
         f"{listed}\n>\n"
@@ -518,7 +519,7 @@ def _all_runs(facts: StatementFacts) -> str:
 def _bullets(heading: str, items: Sequence[str], *, empty: str = "") -> str:
     if not items:
         return f"{heading}\n\n{empty}\n" if empty else ""
-    return "\n".join([heading, "", *(f"- {item}" for item in items)]) + "\n"
+    return "\n".join([heading, "", *(f"- {escaped(item)}" for item in items)]) + "\n"
 
 
 _MOVING = (
@@ -580,8 +581,8 @@ def joint_statement(
     notices = list(dict.fromkeys(sentence for part in parts for sentence in part.notices))
     from_people = list(dict.fromkeys(each for part in parts for each in part.from_people))
     sections = [
-        f"# Privacy statement of joint run `{run_id}`\n",
-        *[f"> **{sentence}**\n" for sentence in notices],
+        f"# Privacy statement of joint run {code(run_id)}\n",
+        *[f"> **{escaped(sentence)}**\n" for sentence in notices],
         _published_nearly_exactly(from_people),
         _joint_claim(
             compose(part.entry for part in parts),
@@ -594,14 +595,16 @@ def joint_statement(
         _MOVING.format(changed=_CHANGED[_kinds(parts)]) if _kinds(parts) else "",
         _parts_table(parts, delta),
         "## What is published exactly, by any part\n",
-        "\n".join(f"- {sentence}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
+        "\n".join(f"- {escaped(sentence)}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
         *(
             []
             if ledger is None
             else [f"## All runs on this input\n\n{ledger.describe(delta, parts[0].entry.run_id)}\n"]
         ),
         "## Where the rest is said\n",
-        "\n".join(f"- `{part.run_id}/public/privacy_statement.md`: the {part.record} records alone" for part in parts)
+        "\n".join(
+            f"- {code(f'{part.run_id}/public/privacy_statement.md')}: the {part.record} records alone" for part in parts
+        )
         + "\n",
     ]
     return "\n".join(section for section in sections if section)
@@ -680,5 +683,5 @@ def _parts_table(parts: Sequence[JointPart], delta: Fraction) -> str:
         cost = f"rho = {alone.rho}" if alone.rho else f"epsilon = {alone.epsilon}"
         at = f" at delta {float(delta):g}" if alone.rho else ""
         epsilon = f"{alone.joint_epsilon(delta):.5f}{at}"
-        lines.append(f"| {part.record} | {part.run_id} | {part.entry.product} | {cost} | {epsilon} |")
+        lines.append(f"| {part.record} | {escaped(part.run_id)} | {escaped(part.entry.product)} | {cost} | {epsilon} |")
     return "\n".join(lines) + "\n"
