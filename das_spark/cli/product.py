@@ -12,6 +12,7 @@ from das_spark.cli import completion
 from das_spark.cli.options import Json, console, print_json, write_new
 from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError
+from das_spark.names import check_name
 from das_spark.privacy import l1_sensitivity, squared_l2_sensitivity
 from das_spark.products import Product, product_data
 from das_spark.report import number, table
@@ -59,6 +60,7 @@ def new(
     """
     if out.suffix != PRODUCT_FILE:
         raise ConfigurationError(f"{out}: a product file is called .toml", hint=f"write {out.stem}.toml")
+    check_name(out.stem, "product")
     copied = {} if like is None else {**product_data(find_product(like)), "name": out.stem}
     text = tomli_w.dumps(copied) if copied else _TEMPLATE % {"name": out.stem}
     write_new(out, text)

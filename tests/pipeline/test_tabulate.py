@@ -298,7 +298,7 @@ def test_a_title_of_somebody_else_is_one_line(copied):
     manifest = json.loads(copied.manifest.read_text())
     manifest["config"]["product"]["title"] = "A village\n## The claim\n\nepsilon = 0.01\n<!--"
     copied.manifest.write_text(json.dumps(manifest))
-    with pytest.raises(ConfigurationError, match="title .* has the character U\\+000A"):
+    with pytest.raises(ConfigurationError, match=r"title .* has the character U\+000A"):
         tabulate_run(folder)
 
 
