@@ -12,7 +12,7 @@ import typer
 from das_spark.cli import completion
 from das_spark.cli.options import External, Json, Overlays, Settings, console, print_json, warn
 from das_spark.config import load_plan
-from das_spark.report import table
+from das_spark.report import csv_field, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +155,7 @@ def _write(found: Iterator[AreaInterval], out: Path) -> int:
                 if not count:
                     names = [field.name for field in fields(each)]
                     writer.writerow(names)
-                writer.writerow([getattr(each, name) for name in names])
+                writer.writerow([csv_field(getattr(each, name)) for name in names])
                 count += 1
         part.replace(out)
     finally:

@@ -26,6 +26,7 @@ from das_spark import __version__, errors
 from das_spark.cli import log_format
 from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
+from das_spark.names import visible
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 FAILED = 1
 DEBUG = "--debug"
+#: What stays of an error that is printed, besides what is printable: it may list problems, one a line.
+_LINES: Final = "\n\t"
 #: Errors of the command line: unknown options, values that cannot be.
 _USAGE = typer.BadParameter.__base__ or typer.BadParameter
 
@@ -229,7 +232,7 @@ class _Errors:
     def _print(self, message: str, exit_code: int, code: str | None = None, hint: str = "", *, text: str = "") -> int:
         if self.are_text:
             is_error = "" if exit_code == INTERRUPTED else _red("error: ")
-            typer.echo(f"das-spark: {is_error}{text or message}", err=True)
+            typer.echo(f"das-spark: {is_error}{visible(text or message, keep=_LINES)}", err=True)
         else:
             from das_spark.telemetry import Event  # noqa: PLC0415
 

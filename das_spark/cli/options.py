@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,8 +14,11 @@ from rich.console import Console
 from das_spark.cli import completion
 from das_spark.config import AREA_READERS, is_address
 from das_spark.errors import ConfigurationError, OutputError
+from das_spark.names import visible
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from das_spark.report import Report
     from das_spark.store import AnyPlace
 
@@ -170,9 +173,19 @@ def listed(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",")]
 
 
+class _Screen(Console):
+    """Prints texts as they are: nothing in them is markup or an emoji, or drives the terminal."""
+
+    def __init__(self, *, width: int | None = None, stderr: bool, soft_wrap: bool = False) -> None:
+        super().__init__(width=width, stderr=stderr, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
+
+    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as rich has it
+        return super().render_str(visible(text, keep="\n\t"), **how)
+
+
 def warn(*texts: str) -> None:
     """Say on standard error what nobody may overlook: red in a terminal, plain in a log file."""
-    screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    screen = _Screen(stderr=True, soft_wrap=True)
     for text in texts:
         screen.print(text, style="bold red")
 
@@ -184,7 +197,7 @@ PLAIN_WIDTH = 160
 def console(*, err: bool = False) -> Console:
     """Where results are printed: standard output; or standard error, where that has something else."""
     stream = sys.stderr if err else sys.stdout
-    return Console(width=None if stream.isatty() else PLAIN_WIDTH, highlight=False, markup=False, stderr=err)
+    return _Screen(width=None if stream.isatty() else PLAIN_WIDTH, stderr=err)
 
 
 def shown_paths(places: Mapping[str, Path | str]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from das_spark.cli import completion
 from das_spark.cli.options import Json, console, print_json, write_new
 from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError
+from das_spark.names import check_name
 from das_spark.privacy import l1_sensitivity, squared_l2_sensitivity
 from das_spark.products import Product, product_data
 from das_spark.report import number, table
@@ -59,13 +60,14 @@ def new(
     """
     if out.suffix != PRODUCT_FILE:
         raise ConfigurationError(f"{out}: a product file is called .toml", hint=f"write {out.stem}.toml")
+    check_name(out.stem, "product")
     copied = {} if like is None else {**product_data(find_product(like)), "name": out.stem}
     text = tomli_w.dumps(copied) if copied else _TEMPLATE % {"name": out.stem}
     write_new(out, text)
     if as_json:
         print_json({"path": out})
         return
-    console().print(f"{out}: a product to begin with. Next: das-spark product check {out}", markup=False)
+    console().print(f"{out}: a product to begin with. Next: das-spark product check {out}")
 
 
 @app.command("check")
@@ -81,7 +83,7 @@ def check(product: _Named, as_json: Json = False) -> None:
         return
     size, strategies = number(found.schema.size), number(len(found.strategies))
     print_ = console().print
-    print_(f"{product}: fine. {found.name}: {size} cells, strategies: {strategies}.", markup=False, highlight=False)
+    print_(f"{product}: fine. {found.name}: {size} cells, strategies: {strategies}.")
 
 
 @app.command("show")
@@ -103,8 +105,8 @@ def show(
             print_json(data)
         return
     print_ = console().print
-    print_(f"{found.name}: {found.title}", markup=False, highlight=False)
-    print_(f"counts {found.counted}; each {found.noun} is in one cell of one geounit of every level\n", markup=False)
+    print_(f"{found.name}: {found.title}")
+    print_(f"counts {found.counted}; each {found.noun} is in one cell of one geounit of every level\n")
     attributes = [
         (each.name, number(each.size), "; ".join(each.levels), ", ".join(recode.name for recode in each.recodes))
         for each in found.schema.attributes
@@ -122,7 +124,7 @@ def show(
         ]
         title = f"Strategy {strategy.name}: {strategy.budget.total} ({strategy.budget.framework}). {strategy.title}"
         print_(table(title, ("geolevel", "share", "query", "share of it", "answers"), rows, left=4))
-    print_(_sensitivity(found), markup=False, highlight=False)
+    print_(_sensitivity(found))
 
 
 def _sensitivity(product: Product) -> str:

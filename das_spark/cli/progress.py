@@ -47,9 +47,9 @@ class StageBar(LiveHandler):
         super().__init__()
         self._bar = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", style="bold"),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[extent]}"),
+            TextColumn("{task.fields[extent]}", markup=False),
             TimeElapsedColumn(),
             console=screen,
             transient=True,

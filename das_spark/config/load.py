@@ -23,6 +23,7 @@ from das_spark.config.addresses import is_address
 from das_spark.config.catalog import is_catalog_table, wrong_table
 from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, TABLES, RunFile, Section
 from das_spark.errors import ConfigurationError, Problems
+from das_spark.names import check_text
 
 _Tables = TypeVar("_Tables", bound=Section)
 
@@ -101,8 +102,10 @@ def _wrong(value: str, place: tuple[str, str]) -> str:
     is_root = place in ROOTS
     if not value.strip():
         return 'is empty; name a folder, such as "runs"' if is_root else "is empty; name a file or folder"
-    if "\0" in value:
-        return "holds a character that no path can have"
+    try:
+        check_text(value, "the path", most=_LONGEST_PATH)
+    except ConfigurationError:
+        return f"holds a character that no path may have here, or more than {_LONGEST_PATH:,}: {value[:_SAID]!r}"
     if _ADDRESS.match(value) is None:
         return ""
     if is_root:
@@ -128,6 +131,8 @@ def _wrong_table(value: str, place: tuple[str, str]) -> str:
     return f"{value} is a table, which {', '.join('.'.join(each) for each in TABLES)} alone may name, one by one"
 
 
+#: Most characters of a path, as Linux takes it.
+_LONGEST_PATH: Final = 4096
 #: Kinds of failures of pydantic -> what the key must be.
 _MUST_BE: Final = {
     "int_type": "a whole number",
@@ -191,7 +196,7 @@ def sentence_of(failure: Mapping[str, Any]) -> str:
         "missing": "is missing",
         "extra_forbidden": "unknown key",
         "value_error": str(context.get("error")),
-        "string_pattern_mismatch": f"{found} may have letters, digits, '.', '_' and '-' only, the first no sign",
+        "string_pattern_mismatch": f"must be one character, no quote, backslash or line break, found {found}",
     }
     text = str(failure["msg"]).replace("Input should", "must", 1)
     return plain.get(kind, f"{text[0].lower()}{text[1:]}, found {found}")

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
 from das_spark.config.catalog import is_catalog_table
-from das_spark.errors import BudgetError
+from das_spark.errors import BudgetError, ConfigurationError
+from das_spark.names import check_name
 from das_spark.privacy import exact
 
 #: Version of the keys of a run file that this software reads.
@@ -82,6 +83,15 @@ def _text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _name(value: str) -> str:
+    """Refuse a name that could not be part of the name of a run or of a ledger."""
+    try:
+        check_name(value, "", also=".")
+    except ConfigurationError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from error
+    return value
+
+
 def _one_or_many(value: object) -> object:
     """Let a single right-hand side stand for a list of one."""
     return [value] if isinstance(value, int) else value
@@ -94,7 +104,7 @@ Tolerance = Annotated[float, BeforeValidator(_tolerance), Field(gt=0, lt=1)]
 Names = Annotated[tuple[str, ...], Strict(False), Field(min_length=1)]
 InnerPasses = Annotated[tuple[Names, ...], Strict(False), Field(min_length=1)]
 RightHandSides = Annotated[tuple[int, ...], Strict(False), BeforeValidator(_one_or_many), Field(min_length=1)]
-Name = Annotated[str, BeforeValidator(_text), Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+Name = Annotated[str, BeforeValidator(_text), AfterValidator(_name)]
 
 
 ConfigVersion = Literal[1]  # CONFIG_VERSION

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError, QueryError
+from das_spark.names import LONGEST_NAME, check_text
 
 if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
@@ -118,11 +119,19 @@ class StructuralZero:
         name: How reports call the rule.
         selection: For some attributes, the levels that select the cells; attributes left out select all their levels.
         meaning: The rule in plain words.
+
+    Raises:
+        ConfigurationError: Name or meaning is not one line of text.
     """
 
     name: str
     selection: tuple[tuple[str, tuple[int, ...]], ...]
     meaning: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the texts."""
+        check_text(self.name, "structural zero", most=LONGEST_NAME)
+        check_text(self.meaning, f"structural zero {self.name}: meaning")
 
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that must be zero.
@@ -177,7 +186,8 @@ class AddedConstraint:
         right: Right-hand sides, people: one for each answer, or a single one for all answers.
 
     Raises:
-        ConfigurationError: A name is empty, the sense is unknown, or a right-hand side is no whole number >= 0.
+        ConfigurationError: A name is empty or not one line of text, the sense is unknown, or a right-hand side is no
+            whole number >= 0.
     """
 
     name: str
@@ -188,6 +198,7 @@ class AddedConstraint:
 
     def __post_init__(self) -> None:
         """Check everything that needs no schema."""
+        check_text(self.name, "constraint", most=LONGEST_NAME)
         if not (self.name.strip() and self.geolevel.strip() and self.query.strip()):
             raise ConfigurationError(f"constraint {self.name!r}: name, geolevel and query must not be empty")
         if self.sense not in tuple(Sense):

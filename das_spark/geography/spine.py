@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from das_spark.errors import GeographyError
+from das_spark.names import check_name
 
 #: Geocode of a root that no digits name: the whole universe of a run (a nation).
 ROOT_GEOCODE = "0"
@@ -93,7 +94,8 @@ class Geolevel:
             where codes begin with that of the geounit above.
 
     Raises:
-        GeographyError: The name is empty, the length is out of range, or there is no room for the code.
+        GeographyError: The name cannot be that of a folder, the length is out of range, or there is no room for the
+            code.
     """
 
     name: str
@@ -103,8 +105,7 @@ class Geolevel:
 
     def __post_init__(self) -> None:
         """Check name and length."""
-        if not self.name.strip():
-            raise GeographyError("a geolevel has an empty name")
+        check_name(self.name, "geolevel", error=GeographyError)
         if not 0 <= self.length <= LONGEST_GEOCODE:
             raise GeographyError(
                 f"geolevel {self.name!r} has geocodes of {self.length} digits, expected 0 to {LONGEST_GEOCODE}"

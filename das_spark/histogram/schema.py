@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from das_spark.errors import InputError, QueryError
 from das_spark.histogram.query import NO_GROUP, Query
+from das_spark.names import LONGEST_NAME, check_text
 
 TOTAL: Final = "total"
 DETAILED: Final = "detailed"
@@ -30,10 +31,11 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def check_name(name: str, what: str) -> None:
     """Refuse a name that could not be written in a query."""
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise QueryError(
             f"the name {name!r} of {what} cannot be written in a query",
-            hint="use letters, digits and underscores, beginning with a letter or underscore",
+            hint="use letters, digits and underscores, beginning with a letter or underscore, "
+            f"{LONGEST_NAME} characters at most",
         )
     if name in RESERVED:
         raise QueryError(f"the name {name!r} of {what} is a reserved word of the query language")
@@ -73,7 +75,7 @@ class Recode:
         title: What people read in reports, such as "race in seven groups"; empty for what follows from the rest.
 
     Raises:
-        QueryError: When there is no group, a group is empty, or a label or level occurs twice.
+        QueryError: When there is no group, a group is empty, a label or level occurs twice, or a text is not one line.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Recode:
     def __post_init__(self) -> None:
         """Check name, labels and groups."""
         check_name(self.name, "a recode")
+        _check_texts(f"recode {self.name!r}", self.title, self.labels)
         if not self.groups:
             raise QueryError(f"recode {self.name!r} has no group")
         _check_unique(self.labels, f"recode {self.name!r}", "label")
@@ -132,7 +135,8 @@ class Attribute:
         title: What people read in reports, such as "voting age"; empty for the name with blanks.
 
     Raises:
-        QueryError: When there is no level, a label or recode occurs twice, or a recode does not fit the levels.
+        QueryError: When there is no level, a label or recode occurs twice, a recode does not fit the levels, or a text
+            is not one line.
     """
 
     name: str
@@ -143,6 +147,7 @@ class Attribute:
     def __post_init__(self) -> None:
         """Check name, levels and recodes."""
         check_name(self.name, "an attribute")
+        _check_texts(f"attribute {self.name!r}", self.title, self.levels)
         if not self.levels:
             raise QueryError(f"attribute {self.name!r} has no level")
         _check_unique(self.levels, f"attribute {self.name!r}", "level")
@@ -159,6 +164,12 @@ class Attribute:
     def size(self) -> int:
         """Number of levels."""
         return len(self.levels)
+
+
+def _check_texts(where: str, title: str, labels: Iterable[str]) -> None:
+    check_text(title, f"{where}: title", error=QueryError)
+    for place, label in enumerate(labels):
+        check_text(label, f"{where}: label {place}", error=QueryError)
 
 
 def _check_unique(values: Sequence[object], where: str, what: str) -> None:

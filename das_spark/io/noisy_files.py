@@ -37,7 +37,7 @@ from pyarrow import parquet
 
 from das_spark.errors import InputError
 from das_spark.histogram import DETAILED
-from das_spark.store import FileRecord, level_folder, record_of
+from das_spark.store import FileRecord, inside, level_folder, record_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,15 +97,15 @@ class NoisyLayout:
 
     def dataset(self, name: str) -> Path:
         """The folder of a dataset, which holds one folder a geolevel."""
-        return self.path / name
+        return inside(self.path, name)
 
     def rows(self, dataset: str, geolevel: str, kind: str) -> Path:
         """The folder of the rows of a geolevel."""
-        return _level_folder(self.dataset(dataset), geolevel) / kind
+        return inside(_level_folder(self.dataset(dataset), geolevel), kind)
 
     def table(self, name: str, geolevel: str) -> Path:
         """The folder of a level of a table that stands beside the datasets."""
-        return self.path / name / level_folder(geolevel)
+        return inside(self.path, name, level_folder(geolevel))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class RowFile:
 
 def _level_folder(dataset: Path, geolevel: str) -> Path:
     """The folder of a geolevel in a dataset."""
-    return dataset / f"{geolevel}.parquet"
+    return inside(dataset, f"{geolevel}.parquet")
 
 
 def find_dataset(path: Path, geolevels: Sequence[str]) -> Path:

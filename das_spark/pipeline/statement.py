@@ -26,6 +26,7 @@ from das_spark.config import (
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
+from das_spark.report import code, escaped
 from das_spark.store import PublicManifest
 from das_spark.store.tables import of_estimator, of_published
 
@@ -200,25 +201,26 @@ def _published_sentence(plan: RunPlan, published: Mapping[str, Any]) -> str:
         else "It stands in the ledger of the same dataset."
     )
     return (
-        f"Every estimate of this run, of every geounit, has exactly the counts{query} that run `{published['run_id']}`"
-        f" of {published['created']} has published of product `{published['product']}`. These are public estimates of"
-        " that run. The claim above counts what that run spent, and what it publishes exactly is exact here, too."
-        f" {where} SHA-256 of the manifest of that run: {published['manifest']}."
+        f"Every estimate of this run, of every geounit, has exactly the counts{query} that run"
+        f" {code(published['run_id'])} of {escaped(published['created'])} has published of product"
+        f" {code(published['product'])}. These are public estimates of that run. The claim above counts what that run"
+        f" spent, and what it publishes exactly is exact here, too. {where} SHA-256 of the manifest of that run:"
+        f" {escaped(published['manifest'])}."
     )
 
 
 def _origin_sentence(origin: MeasurementOrigin, entry: LedgerEntry) -> str:
     """Where measurements come from that were there before, and who spent the budget."""
     nothing = "This run was given no confidential record and no key; it drew nothing and spent nothing."
-    checksum = f"Checksum of what was read: {origin.sha256}."
+    checksum = f"Checksum of what was read: {escaped(origin.sha256)}."
     if origin.is_external:
         return (
-            f"The noisy measurements were published by others (dataset `{origin.run_id}`). {nothing} The budget"
+            f"The noisy measurements were published by others (dataset {code(origin.run_id)}). {nothing} The budget"
             f" below is the one that the run file states; it agrees with the variances of the files. {checksum}"
         )
     return (
-        f"The noisy measurements were made before, by run `{origin.run_id}` of {origin.created} (ledger entry"
-        f" `{entry.run_id}`), which spent the budget below, once. {nothing} {checksum}"
+        f"The noisy measurements were made before, by run {code(origin.run_id)} of {escaped(origin.created)} (ledger"
+        f" entry {code(entry.run_id)}), which spent the budget below, once. {nothing} {checksum}"
     )
 
 

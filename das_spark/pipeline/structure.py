@@ -35,7 +35,7 @@ from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
-from das_spark.report import markdown_page
+from das_spark.report import escaped, markdown_page
 from das_spark.spark.session import ONE_TASK, temporary_properties
 from das_spark.store import write_texts
 
@@ -135,7 +135,7 @@ class StructureReport:
     def to_markdown(self) -> str:
         """The report as a page."""
         lines = [
-            f"# Audit of structure: {self.run}",
+            f"# Audit of structure: {escaped(self.run)}",
             "",
             f"**{self.verdict}.**",
             "",
@@ -145,7 +145,10 @@ class StructureReport:
         ]
         if self.differences:
             lines += ["", "| path | what differs | in the run with |", "|---|---|---|"]
-            lines += [f"| {each.path} | {each.what} | {each.variant} |" for each in self.differences]
+            lines += [
+                f"| {escaped(each.path)} | {escaped(each.what)} | {escaped(each.variant)} |"
+                for each in self.differences
+            ]
         return "\n".join(lines) + "\n"
 
 

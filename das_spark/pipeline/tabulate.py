@@ -28,6 +28,7 @@ from das_spark.store import (
     disk_errors,
     finished,
     guarded_staging,
+    inside,
     level_folder,
     open_public,
     part_files,
@@ -96,7 +97,7 @@ class TablesWriting:
         )
 
     def _staged(self, format: str, table: TableShell) -> Path:
-        return self.staging.folder / format / table.name
+        return inside(self.staging.folder, format, table.name)
 
     def is_finished(self, table: TableShell) -> bool:
         """Whether all levels of a table stand in all formats."""

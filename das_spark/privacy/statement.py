@@ -31,6 +31,7 @@ from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace
 from das_spark.privacy.relation import HOUSEHOLD, NO_EXACT_COUNTS, UNIT, NeighborRelation, any_geounit, same_geounits
 from das_spark.privacy.semantics import Unknown, odds_text, percent_at_least, unknowns_of
+from das_spark.report import code, escaped
 
 _BANNER = """> **INSECURE: A TEST KEY WAS USED. The noise of this run can be computed by anybody and be taken away
 > again. Nothing below protects anybody. These outputs are for tests only and must not be published as protected.**
@@ -185,7 +186,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         Markdown.
     """
     sections = [
-        f"# Privacy statement: {facts.title}\n\nRun `{facts.run_id}`.\n",
+        f"# Privacy statement: {escaped(facts.title)}\n\nRun {code(facts.run_id)}.\n",
         _BANNER if facts.insecure else "",
         _published_nearly_exactly(facts.from_people),
         f"## Where the measurements come from\n\n{facts.origin}\n" if facts.origin else "",
@@ -209,7 +210,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         _worth_of_claims(facts),
         _missed(facts),
         _randomness(facts),
-        f"## How the estimates were made\n\n{facts.estimation}\n" if facts.estimation else "",
+        f"## How the estimates were made\n\n{escaped(facts.estimation)}\n" if facts.estimation else "",
         _bullets("## What is not claimed", _not_claimed(facts)),
         _bullets("## What readers must know", facts.notices),
         _all_runs(facts),
@@ -221,7 +222,7 @@ def _published_nearly_exactly(from_people: Sequence[str]) -> str:
     """The banner of what is published although it follows from people."""
     if not from_people:
         return ""
-    listed = "\n".join(f"> - {each}" for each in from_people)
+    listed = "\n".join(f"> - {escaped(each)}" for each in from_people)
     return (
         "> **PUBLISHED NEARLY EXACTLY, ALTHOUGH IT FOLLOWS FROM PEOPLE:**\n>\n"
         f"{listed}\n>\n"
@@ -288,7 +289,7 @@ def _claim_with_held_counts(facts: StatementFacts) -> str:
         facts.releases, facts.relation, facts.delta, None if exact is None else exact.high, void=_is_void(facts)
     )
     run_ids = [name_of_run(entry) for entry in facts.releases]
-    others = ", ".join(f"`{name}`" for name in run_ids[1:])
+    others = ", ".join(map(code, run_ids[1:]))
     why = (
         f"The estimates of this run are held to counts that other releases ({others}) published. So everything this run"
         " publishes follows from the noisy answers of these releases together:\n\n"
@@ -581,7 +582,7 @@ def _all_runs(facts: StatementFacts) -> str:
 def _bullets(heading: str, items: Sequence[str], *, empty: str = "") -> str:
     if not items:
         return f"{heading}\n\n{empty}\n" if empty else ""
-    return "\n".join([heading, "", *(f"- {item}" for item in items)]) + "\n"
+    return "\n".join([heading, "", *(f"- {escaped(item)}" for item in items)]) + "\n"
 
 
 _MOVING = (
@@ -651,15 +652,16 @@ def joint_statement(
     notices = list(dict.fromkeys(sentence for part in parts for sentence in part.notices))
     from_people = list(dict.fromkeys(each for part in parts for each in part.from_people))
     sections = [
-        f"# Privacy statement of joint run `{run_id}`\n",
-        *[f"> **{sentence}**\n" for sentence in notices],
+        f"# Privacy statement of joint run {code(run_id)}\n",
+        *[f"> **{escaped(sentence)}**\n" for sentence in notices],
         _published_nearly_exactly(from_people),
         _claim_of_releases(releases, relation, delta, _exact_joint(releases, delta), void=bool(from_people)),
         _MOVING.format(changed=_CHANGED[_kinds(parts)]) if _kinds(parts) in _CHANGED else "",
         _joint_table(parts, held_to, delta),
         "## What is published exactly, by any part\n",
         "\n".join(
-            f"- {sentence}" for sentence in [*exact, *invariants_of(held_to)] or ["Nothing: there are no invariants."]
+            f"- {escaped(sentence)}"
+            for sentence in [*exact, *invariants_of(held_to)] or ["Nothing: there are no invariants."]
         )
         + "\n",
         *(
@@ -668,7 +670,9 @@ def joint_statement(
             else [f"## All runs on this input\n\n{ledger.describe(delta, parts[0].entry.run_id)}\n"]
         ),
         "## Where the rest is said\n",
-        "\n".join(f"- `{part.run_id}/public/privacy_statement.md`: the {part.record} records alone" for part in parts)
+        "\n".join(
+            f"- {code(f'{part.run_id}/public/privacy_statement.md')}: the {part.record} records alone" for part in parts
+        )
         + "\n",
     ]
     return "\n".join(section for section in sections if section)
@@ -752,7 +756,8 @@ def _table_of_releases(entries: Sequence[LedgerEntry], run_ids: Sequence[str], d
         alone = compose([entry])
         cost = f"rho = {alone.rho}" if alone.rho else f"epsilon = {alone.epsilon}"
         at = f" at delta {float(delta):g}" if alone.rho else ""
-        lines.append(f"| {entry.table} | {run_id} | {entry.product} | {cost} | {alone.joint_epsilon(delta):.5f}{at} |")
+        epsilon = f"{alone.joint_epsilon(delta):.5f}{at}"
+        lines.append(f"| {entry.table} | {escaped(run_id)} | {escaped(entry.product)} | {cost} | {epsilon} |")
     return lines
 
 
@@ -761,7 +766,7 @@ def _joint_table(parts: Sequence[JointPart], held_to: Sequence[LedgerEntry], del
     run_ids = [*(part.run_id for part in parts), *map(name_of_run, held_to)]
     text = "\n".join(["## The parts", "", *_table_of_releases(entries, run_ids, delta)]) + "\n"
     if held_to:
-        names = ", ".join(f"`{name_of_run(entry)}`" for entry in held_to)
+        names = ", ".join(code(name_of_run(entry)) for entry in held_to)
         text += f"\nParts are held to counts that {names} published: these releases belong to the claim, too.\n"
     return text
 
@@ -774,7 +779,7 @@ def name_of_run(entry: LedgerEntry) -> str:
 def invariants_of(entries: Sequence[LedgerEntry]) -> list[str]:
     """Return what other releases publish exactly, in sentences that name them."""
     return [
-        f"By run `{name_of_run(entry)}`: {sentence}"
+        f"By run {name_of_run(entry)}: {sentence}"
         for entry in entries
         for sentence in (
             ("what it publishes exactly was not recorded; see its manifest.",)

@@ -19,15 +19,11 @@ if TYPE_CHECKING:
     from das_spark.errors import Problems
     from das_spark.products.base import MicrodataColumn, Product, Strategy
 
-#: Form of an ordinary name of a product: it stands in names of files and of runs.
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _PLACE: Final = re.compile(r"geocode\[([0-9]+):([0-9]+)\]")
 
 
 def check_consistency(product: Product, problems: Problems) -> None:
     """Note every contradiction of a product by the key of the product file."""
-    if not _NAME.fullmatch(product.name):
-        problems.add("name", f"{product.name!r} is no name; use letters, digits, hyphens and underscores")
     _check_levels(product, problems)
     _check_classes(product, problems)
     whose, others = product.records.contributor, [each.name for each in product.schema.attributes]

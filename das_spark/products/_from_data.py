@@ -31,6 +31,7 @@ from das_spark.errors import Problems
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel
 from das_spark.histogram import DETAILED, Attribute, Schema
+from das_spark.names import check_name
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products._consistency import check_consistency
 from das_spark.products._shorthand import written_out
@@ -77,7 +78,7 @@ class _Decoding:
         rest = dict(data)
         if "geolevels" in rest:
             rest["geolevels"] = _with_lengths(rest["geolevels"])
-        name = self.take(rest, "name", str, "")
+        name = self.named(self.take(rest, "name", str, ""))
         attributes = self.take(rest, "attributes", tuple[Attribute, ...], "")
         schema_name = self.decode(str, rest.pop("schema", name), "schema")
         schema: Any = _WRONG
@@ -98,6 +99,14 @@ class _Decoding:
             usual = {"title": name, **self.usual(rest, schema)}
             made |= {key: value for key, value in usual.items() if key not in rest}
         return self.made(Product, rest, "", made)
+
+    def named(self, name: Any) -> Any:  # noqa: ANN401 - a name or `_WRONG`
+        """The name of the product, or `_WRONG`."""
+        if name is not _WRONG:
+            with self.problems.at("name"):
+                check_name(name, "")
+                return name
+        return _WRONG
 
     def usual(self, data: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         """What a product has where its data do not say otherwise; geolevels are looked at, not made."""

@@ -31,6 +31,7 @@ several attributes are joined by "*", and have a code for each combination of le
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -45,6 +46,7 @@ from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel, Spine, SpineSettings
 from das_spark.histogram import Schema
+from das_spark.names import LONGEST_NAME, check_heading, check_name, check_text, is_formula
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products._file_recodes import FileRecodes
 from das_spark.tabulation import MedianTable, Table, TableShell
@@ -127,6 +129,8 @@ class Records:
                 raise ConfigurationError(
                     f"{noun!r} is no noun", hint="use letters and digits, words with a space or hyphen between them"
                 )
+            check_text(noun, "records", most=LONGEST_NAME)
+        check_text(self.contributor, "contributor", most=LONGEST_NAME)
         if self.folder in OF_UNITS:
             raise ConfigurationError(f"a record that is a {self.singular} is said by record = {self.folder!r}")
 
@@ -147,11 +151,34 @@ class MicrodataColumn:
         name: Name of the column.
         source: Where its text comes from, in the vocabulary of this module.
         type: CHAR (zeros kept) or INT (plain number), and the greatest width; for the data dictionary.
+
+    Raises:
+        ConfigurationError: The name is no heading, or a text of the source is not one line or begins as a formula does.
     """
 
     name: str
     source: str
     type: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what a file of text could not hold, or a spreadsheet would carry out."""
+        check_heading(self.name, "microdata column")
+        check_text(self.source, f"microdata column {self.name}: source", most=len(self.source))
+        check_text(self.type, f"microdata column {self.name}: type", most=LONGEST_NAME)
+        formula = next(filter(is_formula, self.texts), None)
+        if formula is not None:
+            raise ConfigurationError(
+                f"microdata column {self.name}: a spreadsheet takes the code {formula!r} for a formula",
+                hint="let codes begin with a letter or digit",
+            )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of which its source says that one stands in every row."""
+        kind, _, rest = self.source.partition(":")
+        if kind == "constant":
+            return (rest,)
+        return tuple(rest.rpartition(":")[2].split(",")) if rest and "[" not in kind else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +192,10 @@ class MicrodataLayout:
         comment: First line of each file, beginning with "#"; empty where there is none.
         header: Where text files have the names of their columns.
         delimiter: What stands between the fields of a text file.
+
+    Raises:
+        ConfigurationError: Name or comment is not one line of text, the delimiter is no single sign, or a column's name
+            or code contains it.
     """
 
     name: str
@@ -173,6 +204,28 @@ class MicrodataLayout:
     comment: str = ""
     header: Header = "none"
     delimiter: str = "|"
+
+    def __post_init__(self) -> None:
+        """Refuse what would stand in lines of the files otherwise than it is meant."""
+        check_text(self.name, "microdata layout", most=LONGEST_NAME)
+        check_text(self.comment, f"microdata layout {self.name}: comment")
+        if self.delimiter != "\t" and (
+            len(self.delimiter) != 1 or not self.delimiter.isascii() or self._reads_as_text()
+        ):
+            raise ConfigurationError(
+                f"microdata layout {self.name}: delimiter {self.delimiter!r} cannot stand between fields",
+                hint="use one sign, such as | or ; or a comma",
+            )
+        for column in (*self.person, *self.unit):
+            if any(self.delimiter in text for text in (column.name, *column.texts)):
+                raise ConfigurationError(
+                    f"microdata layout {self.name}: column {column.name} has the delimiter {self.delimiter!r} in its "
+                    "name or in a code",
+                    hint="use another delimiter, or other codes",
+                )
+
+    def _reads_as_text(self) -> bool:
+        return self.delimiter.isalnum() or self.delimiter in "\"'-._" or not self.delimiter.isprintable()
 
     def columns(self, kind: str) -> tuple[MicrodataColumn, ...]:
         """Columns of the file of a kind.
@@ -197,6 +250,9 @@ class Strategy:
         passes: Geolevel -> its outer passes of estimation, in order, by names of queries; geolevels that are missing
             are estimated by one fit of all that is measured and the cell-wise rounder.
         needs_total_at: Geolevel whose totals it does not measure, since they must be invariant; empty where none must.
+
+    Raises:
+        ConfigurationError: Name or title is not one line of text.
     """
 
     name: str
@@ -204,6 +260,11 @@ class Strategy:
     title: str
     passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
     needs_total_at: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the texts."""
+        check_text(self.name, "strategy", most=LONGEST_NAME)
+        check_text(self.title, f"strategy {self.name}: title")
 
     @property
     def geolevels(self) -> tuple[str, ...]:
@@ -229,6 +290,9 @@ class PublishedCounts:
         divided: Query of that product with one answer, a part of the last answer of `of`: as many of the records that
             the last answer of `query` counts, the last ones of every leaf, have a code of their own in the microdata;
             empty where none have.
+
+    Raises:
+        ConfigurationError: The name is not one line of text, or the product has none that a file can have.
     """
 
     name: str
@@ -238,6 +302,11 @@ class PublishedCounts:
     vacancies: str = ""
     kinds: int = 1
     divided: str = ""
+
+    def __post_init__(self) -> None:
+        """Check name and product."""
+        check_text(self.name, "published counts", most=LONGEST_NAME)
+        check_name(self.product, f"published counts {self.name}: product")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +347,8 @@ class Product:
         published: Counts of another product that estimates are held to; None where they are held to none.
 
     Raises:
-        ConfigurationError: Something of it needs the class of unit that people live in, and no query tells it.
+        ConfigurationError: The name cannot be that of a file, a text is not one line, or two tables have one name; or
+            something of it needs the class of unit that people live in, and no query tells it.
     """
 
     name: str
@@ -306,6 +376,7 @@ class Product:
 
     def __post_init__(self) -> None:
         """Refuse what could not be made of people without classes, before a run can be charged for it."""
+        self._check_names()
         if self.record != "person" and self.records != PEOPLE:
             raise ConfigurationError(
                 f"product {self.name!r}: records says what others than units are, and record is {self.record!r}",
@@ -329,6 +400,18 @@ class Product:
             raise ConfigurationError(
                 f"product {self.name!r}: class_query is empty, and {', '.join(needing)} needs the class of people",
                 hint="name the query that tells people by class of unit, or leave these out of the product",
+            )
+
+    def _check_names(self) -> None:
+        check_name(self.name, "product")
+        check_text(self.title, f"product {self.name}: title")
+        for place, label in enumerate(self.unit_classes):
+            check_text(label, f"product {self.name}: unit_classes[{place}]")
+        # Some disks take small letters for large ones.
+        folders = Counter(table.name.casefold() for table in self.every_table)
+        if twice := [table.name for table in self.every_table if folders[table.name.casefold()] > 1]:
+            raise ConfigurationError(
+                f"product {self.name}: tables {' and '.join(twice)} would lie in one folder", hint="rename one of them"
             )
 
     @property

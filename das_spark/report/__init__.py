@@ -14,7 +14,7 @@ from das_spark.report.figures import drawn
 from das_spark.report.files import csv_files, csv_text
 from das_spark.report.html import markdown_page, page
 from das_spark.report.json import json_text, records, table_records
-from das_spark.report.markdown import markdown_text
+from das_spark.report.markdown import code, escaped, markdown_text
 from das_spark.report.model import (
     CSV,
     EVERYWHERE,
@@ -47,7 +47,7 @@ from das_spark.report.model import (
     Whiskers,
 )
 from das_spark.report.terminal import print_report, print_table, table
-from das_spark.report.text import duration, number, percent, shown, size
+from das_spark.report.text import csv_field, duration, number, percent, shown, size
 
 __all__ = [
     "CSV",
@@ -79,10 +79,13 @@ __all__ = [
     "Span",
     "Violins",
     "Whiskers",
+    "code",
+    "csv_field",
     "csv_files",
     "csv_text",
     "drawn",
     "duration",
+    "escaped",
     "json_text",
     "markdown_page",
     "markdown_text",

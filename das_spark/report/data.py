@@ -26,7 +26,7 @@ from das_spark.report.model import (
     Violins,
     Whiskers,
 )
-from das_spark.report.text import plain
+from das_spark.report.text import csv_field, plain
 
 #: Columns of the data of a figure: a row a mark; `x` and `y` are as drawn, `row` is the name of a row.
 _OF_FIGURE: Final = ("panel", "series", "row", "x", "y", "low", "high", "text")
@@ -47,7 +47,7 @@ def data_files(report: Report) -> dict[str, bytes]:
             word = pa.array([report.restricted.partition(":")[0]] * table.num_rows, pa.string())
             marked = table.append_column(CLASSIFICATION, word)
         as_csv, as_parquet = io.BytesIO(), io.BytesIO()
-        csv.write_csv(marked, as_csv)
+        csv.write_csv(_without_formulas(marked), as_csv)
         parquet.write_table(marked, as_parquet)
         files[f"{name}{ending}.csv"] = as_csv.getvalue()
         files[f"{name}{ending}.parquet"] = as_parquet.getvalue()
@@ -106,6 +106,17 @@ def _arrow(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
         else:
             made[name] = pa.array(values, None if kinds else pa.string())
     return pa.table(made)
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """The same with an apostrophe before what a spreadsheet would carry out: Parquet keeps texts as they are."""
+    columns = [
+        pa.array([csv_field(value) for value in column.to_pylist()], pa.string())
+        if pa.types.is_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[str(csv_field(name)) for name in table.column_names])
 
 
 def _figure(figure: Figure) -> pa.Table:

@@ -61,8 +61,17 @@ def drawn(figure: Figure, width: float = WIDTH) -> str:
         figure: Any.
         width: In inches; below 6, plots stand one below another.
     """
-    # The object interface: no global state, no display.
     import matplotlib as mpl  # noqa: PLC0415 - half a second that only reports should cost
+
+    # A label has dollars, and no formula between them.
+    with mpl.rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "das_spark"}):
+        return _drawn(figure, width)
+
+
+def _drawn(figure: Figure, width: float) -> str:
+    import matplotlib as mpl  # noqa: PLC0415 - as above
+
+    # The object interface: no global state, no display.
     from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
 
     width = _MAP_WIDTH if is_map(figure) else width
@@ -91,7 +100,7 @@ def drawn(figure: Figure, width: float = WIDTH) -> str:
             plots[0].legend(handles, labels, loc=figure.legend, frameon=False)
     _spread(canvas, plots[:number])
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "das_spark", "font.size": 10}):
+    with mpl.rc_context({"font.size": 10}):
         canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
     # Coordinates stand in tags; what people read stands between them, and keeps its digits.

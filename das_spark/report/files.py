@@ -7,14 +7,14 @@ import io
 from typing import Any, Final
 
 from das_spark.report.model import Report, ReportTable, Span
-from das_spark.report.text import plain
+from das_spark.report.text import csv_field, plain
 
 #: Heading of the last column of restricted tables. A comment in the first line would be taken for the headings.
 CLASSIFICATION: Final = "classification"
 
 
 def csv_text(table: ReportTable, restricted: str = "") -> str:
-    """A line of headings and a line a row; empty fields where there is no value.
+    """A line of headings and a line a row; empty fields where there is no value, and no formulas.
 
     Args:
         table: The columns that CSV has are written.
@@ -23,8 +23,7 @@ def csv_text(table: ReportTable, restricted: str = "") -> str:
     names, rows = _flat(table, restricted)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
+    writer.writerows([csv_field(value) for value in row] for row in (names, *rows))
     return buffer.getvalue()
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import isfinite, isnan
 from typing import Any, Final
 
+from das_spark.names import is_formula
 from das_spark.report.model import Cell, ReportColumn, Span
 
 
@@ -71,6 +72,11 @@ def _shown_number(value: float | Fraction, form: str) -> str:
     if form:
         return format(float(value) if isinstance(value, Fraction) else value, form)
     return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+def csv_field(value: object) -> object:
+    """A value as a field of CSV: what a spreadsheet would carry out as a formula gets an apostrophe before it."""
+    return f"'{value}" if isinstance(value, str) and is_formula(value) else value
 
 
 def plain(cell: Cell) -> object:

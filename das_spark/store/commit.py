@@ -16,7 +16,7 @@ from pathlib import Path
 
 from das_spark.errors import OutputError
 from das_spark.store.digests import FileRecord, appeared, commit, record_of, require_committed
-from das_spark.store.filesystem import Address, Place, disk_errors, nearest, system_of
+from das_spark.store.filesystem import Address, Place, disk_errors, inside, nearest, system_of
 
 SUCCESS = "_SUCCESS"
 
@@ -62,7 +62,7 @@ def write_durably(
         system_of(path).write(str(path), _bytes(content), mode=mode, check=check)
 
 
-def write_texts(folder: Address, texts: Mapping[str, str | bytes], *, restricted: bool = False) -> tuple[str, ...]:
+def write_texts(folder: Place, texts: Mapping[str, str | bytes], *, restricted: bool = False) -> tuple[str, ...]:
     """Write small files by name into a folder, each in one step.
 
     Args:
@@ -74,12 +74,12 @@ def write_texts(folder: Address, texts: Mapping[str, str | bytes], *, restricted
         The names.
 
     Raises:
-        OutputError: The disk is full, or the folder cannot be made or written.
+        OutputError: The disk is full, the folder cannot be made or written, or a name leads out of it.
     """
     with disk_errors(folder):
         make_folder(folder, mode=0o700 if restricted else 0o777)
     for name, text in texts.items():
-        write_durably(folder / name, text, mode=0o600 if restricted else 0o666)
+        write_durably(inside(folder, name), text, mode=0o600 if restricted else 0o666)
     return tuple(texts)
 
 
@@ -162,7 +162,7 @@ def promote(
     with disk_errors(target):
         make_folder(target)
         for record in records:
-            _promote_file(staging / record.name, target / record.name, record, check=check)
+            _promote_file(inside(staging, record.name), inside(target, record.name), record, check=check)
         sync_folder(target)
         succeed(target)
     appeared(target)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark.errors import OutputError
 from das_spark.store.commit import SUCCESS, discard, files_below, make_folder, names_in, succeed, write_durably
 from das_spark.store.digests import record_of
-from das_spark.store.filesystem import POSIX, Address, Location, disk_errors
+from das_spark.store.filesystem import POSIX, Address, Location, disk_errors, inside
 from das_spark.store.journal import Journal, State
 from das_spark.store.layout import COMMITTED, MARKER, PUBLIC, RESTRICTED, STAGING
 from das_spark.store.runs import RunMarker, is_complete
@@ -264,11 +264,11 @@ class _Delivery:
 
     def _here(self, name: str) -> Path:
         side, _, path = name.partition("/")
-        return self._sides()[side][0] / path
+        return inside(self._sides()[side][0], *filter(None, path.split("/")))
 
     def _there(self, name: str) -> Location:
         side, _, path = name.partition("/")
-        return self._sides()[side][1] / path
+        return inside(self._sides()[side][1], *filter(None, path.split("/")))
 
     def _found(self) -> tuple[set[str], set[str]]:
         """Names of what is whole here: files of results and staged measurements, and small files."""

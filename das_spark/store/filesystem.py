@@ -31,6 +31,7 @@ from typing_extensions import TypeVar
 
 from das_spark.errors import OutputError
 
+_NO_NAMES: Final = ("", ".", "..")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = ("No space left on device", "Disk quota exceeded")
 #: A disk with less than so many bytes is full: what was half written has been removed when that is asked.
@@ -456,6 +457,31 @@ def beside(place: Place, path: str) -> Place:
     """Another path in the file system of a place."""
     system = system_of(place)
     return Path(path) if system is POSIX else Location(system, PurePosixPath(path))  # type: ignore[return-value]
+
+
+def inside(root: Place, *parts: str) -> Place:
+    """The path of something in a folder: the only way to it from names, and no name leads out of the folder.
+
+    Args:
+        root: The folder; it may be a link itself, and need not exist.
+        parts: Names of folders, and perhaps of a file, each in the one before.
+
+    Raises:
+        OutputError: A part is no single name; or, on a disk, a link below the folder leads out of it.
+    """
+    path = root
+    for part in parts:
+        if part in _NO_NAMES or "/" in part or "\0" in part:
+            raise OutputError(f"{root}: {part!r} is no name of a file or folder in it")
+        path = path / part
+    if isinstance(path, Path):
+        real, expected = os.path.realpath(root), os.path.realpath(path)
+        if os.path.commonpath((real, expected)) != real:
+            raise OutputError(
+                f"{path}: a link on the way leads out of {root}",
+                hint="put the files themselves there, or move the folder",
+            )
+    return path
 
 
 def system_of(place: str | Address) -> FileSystem:

@@ -33,7 +33,7 @@ from das_spark.store.commit import (
     write_durably,
 )
 from das_spark.store.digests import FileRecord, appeared, committed_record, record_of
-from das_spark.store.filesystem import Place, disk_errors, system_of
+from das_spark.store.filesystem import Place, disk_errors, inside, system_of
 
 if TYPE_CHECKING:
     from das_spark.store.layout import RunLayout
@@ -274,7 +274,7 @@ class Journal(Generic[Place]):
         return attempts[-1]
 
     def _path(self, geolevel: str, number: int) -> Place:
-        return self.folder / f"{geolevel}.{number}.json"
+        return inside(self.folder, f"{geolevel}.{number}.json")
 
     def _write(self, attempt: Attempt, *before: State) -> Attempt:
         """Record a state, unless the attempt is in another one than it may follow: a driver that slept is too late."""

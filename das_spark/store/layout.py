@@ -12,9 +12,10 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
-from das_spark.errors import ConfigurationError, OutputError
+from das_spark.errors import OutputError
+from das_spark.names import RESERVED, check_name
 from das_spark.store.commit import names_in
-from das_spark.store.filesystem import Location, Place, address_of
+from das_spark.store.filesystem import Location, Place, address_of, inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,14 +28,14 @@ MARKER = "run.json"
 PUBLIC = "public"
 RESTRICTED = "restricted"
 JOINT_MARKER = "joint.json"
-LATEST = "latest"
-LEDGERS = "ledgers"
+LATEST, LEDGERS = RESERVED
 #: Folder of either root for what is not published yet.
 STAGING = ".staging"
 #: The digests of all tables of a run, in its restricted root.
 COMMITTED = "committed.jsonl"
-#: Names in the folder of all runs that no run can have: the link to the last run, and the ledgers of their inputs.
-RESERVED = (LATEST, LEDGERS)
+#: Most characters of the name of a run: of a sweep it has the name of the run file and all that varies in it.
+_LONGEST_RUN_ID = 200
+_MICRODATA = "microdata"
 #: Format and kind -> the name of a file of all its records, as the releases call it.
 _SINGLE = {
     ("text", "person"): "MDF_PER.txt",
@@ -68,11 +69,11 @@ class TablesLayout(Generic[Place]):
             name: Name of the table.
             format: `parquet` or `csv`.
         """
-        return self.path / f"{name}.{format}"
+        return inside(self.path, f"{name}.{format}")
 
     def beside(self, name: str, format: str, file: str) -> Place:
         """A file in the folder of a table, beside its levels."""
-        return self.table(name, format) / file
+        return inside(self.path, f"{name}.{format}", file)
 
     def level(self, name: str, format: str, geolevel: str) -> Place:
         """The folder of one level of a table.
@@ -82,12 +83,12 @@ class TablesLayout(Generic[Place]):
             format: `parquet` or `csv`.
             geolevel: Name of the level.
         """
-        return self.table(name, format) / level_folder(geolevel)
+        return inside(self.path, f"{name}.{format}", level_folder(geolevel))
 
     @property
     def staging(self) -> Place:
         """Where this process writes tables before they are promoted: a name that nothing else in a named folder has."""
-        return self.path / f".tabulate-{os.getpid()}"
+        return inside(self.path, f".tabulate-{os.getpid()}")
 
     @property
     def abandoned(self) -> tuple[Place, ...]:
@@ -106,13 +107,17 @@ class _Root(Generic[Place]):
 
     path: Place
 
+    def inside(self, *parts: str) -> Place:
+        """A path in the root; raises as `das_spark.store.filesystem.inside`."""
+        return inside(self.path, *parts)
+
     def table(self, name: str) -> Place:
         """The folder of a table, which holds one `level_folder` a level."""
-        return self.path / name
+        return self.inside(name)
 
     def level(self, table: str, geolevel: str) -> Place:
         """The folder of one level of a table."""
-        return self.table(table) / level_folder(geolevel)
+        return self.inside(table, level_folder(geolevel))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ class PublicLayout(_Root[Place]):
     @property
     def published_source(self) -> Place:
         """Which run has published the counts that the estimates are held to; beside the table of these counts."""
-        return self.table("published") / "source.json"
+        return self.inside("published", "source.json")
 
     def microdata(self, kind: str, format: str) -> Place:
         """The folder of a microdata file of a kind, in a format.
@@ -131,16 +136,16 @@ class PublicLayout(_Root[Place]):
             kind: What a record is, such as `person`, `unit` or `hospital_stay`.
             format: `parquet`, `text` or `ppmf`.
         """
-        return self.microdata_files / f"{kind}.{format}"
+        return self.inside(_MICRODATA, f"{kind}.{format}")
 
     @property
     def microdata_files(self) -> Place:
         """The folder of all microdata files."""
-        return self.path / "microdata"
+        return self.inside(_MICRODATA)
 
     def microdata_file(self, kind: str, format: str, name: str) -> Place:
         """A file in the folder of a microdata file: a part, or what stands beside the parts."""
-        return self.microdata(kind, format) / name
+        return self.inside(_MICRODATA, f"{kind}.{format}", name)
 
     def microdata_single(self, kind: str, format: str) -> Place:
         """The one file that all records of a kind are in, where a run writes such files, by its name in the releases.
@@ -149,32 +154,32 @@ class PublicLayout(_Root[Place]):
             kind: What a record is, such as `person`, `unit` or `hospital_stay`.
             format: `text` or `ppmf`; Parquet is always in parts.
         """
-        return self.microdata(kind, format) / _SINGLE.get((format, kind), kind)
+        return self.microdata_file(kind, format, _SINGLE.get((format, kind), kind))
 
     @property
     def microdata_rows(self) -> Place:
         """Rows of each microdata file."""
-        return self.microdata_files / "rows.json"
+        return self.inside(_MICRODATA, "rows.json")
 
     @property
     def spine(self) -> Place:
         """The spine of a run whose spine is made of areas."""
-        return self.path / "spine"
+        return self.inside("spine")
 
     @property
     def tables(self) -> TablesLayout[Place]:
         """The published tables."""
-        return TablesLayout(self.path / "tables")
+        return TablesLayout(self.inside("tables"))
 
     @property
     def intervals(self) -> TablesLayout[Place]:
         """Intervals of the columns of published tables."""
-        return TablesLayout(self.path / "intervals")
+        return TablesLayout(self.inside("intervals"))
 
     @property
     def replicate_intervals(self) -> TablesLayout[Place]:
         """Published counts with intervals that replicates of the run give them."""
-        return TablesLayout(self.path / "replicate_intervals")
+        return TablesLayout(self.inside("replicate_intervals"))
 
     def replicate_errors(self, number: int) -> Place:
         """The errors of one replicate.
@@ -182,46 +187,46 @@ class PublicLayout(_Root[Place]):
         Args:
             number: Of the replicate, from 1.
         """
-        return self.path / "replicate_errors" / f"replicate={number}"
+        return self.inside("replicate_errors", f"replicate={number}")
 
     @property
     def replicate_offsets(self) -> Place:
         """How far the truth may be from published counts, by class of counts."""
-        return self.path / "replicate_offsets"
+        return self.inside("replicate_offsets")
 
     @property
     def problems(self) -> Place:
         """Saved problem files of families that could not be solved; made of public data."""
-        return self.path / "problems"
+        return self.inside("problems")
 
     def problem(self, geolevel: str, family: str) -> Place:
         """The saved problem file of one family."""
-        return self.problems / f"{geolevel}.{family}.npz"
+        return self.inside("problems", f"{geolevel}.{family}.npz")
 
     @property
     def manifest(self) -> Place:
         """The public manifest."""
-        return self.path / "manifest.json"
+        return self.inside("manifest.json")
 
     @property
     def privacy_statement(self) -> Place:
         """What is claimed of the run, in words."""
-        return self.path / "privacy_statement.md"
+        return self.inside("privacy_statement.md")
 
     @property
     def privacy_ledger(self) -> Place:
         """What the run spent, in exact fractions."""
-        return self.path / "privacy_ledger.json"
+        return self.inside("privacy_ledger.json")
 
     @property
     def verification(self) -> Place:
         """The verification report."""
-        return self.path / "verification.json"
+        return self.inside("verification.json")
 
     @property
     def marker(self) -> Place:
         """The file that makes the folder a run folder."""
-        return self.path / MARKER
+        return self.inside(MARKER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,16 +264,10 @@ class RunLayout(Generic[Place]):
             restricted: The same for restricted roots.
 
         Raises:
-            ConfigurationError: The name stands for something else beside the runs.
-            OutputError: The name would lead out of the folder.
+            ConfigurationError: The name would lead out of the folder, or stands for something else beside the runs.
+            OutputError: Both roots are one folder.
         """
-        if run_id in RESERVED:
-            raise ConfigurationError(
-                f"run id {run_id!r}: beside the runs that name stands for something else",
-                hint=f"choose another run id; {' and '.join(RESERVED)} are taken",
-            )
-        if not run_id or run_id.startswith(".") or not all(sign.isalnum() or sign in "._-" for sign in run_id):
-            raise OutputError(f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', not starting with '.'")
+        check_name(run_id, "run id", also=".", most=_LONGEST_RUN_ID)
         base = address_of(root)
         open_to_all = address_of(public) / run_id if public else base / run_id / PUBLIC
         closed = address_of(restricted) / run_id if restricted else base / run_id / RESTRICTED
@@ -320,87 +319,87 @@ class RestrictedLayout(_Root[Place]):
             geolevel: Name of the level.
             attempt: Number of the attempt, from 1.
         """
-        return self.path / "staging" / table / f"{level_folder(geolevel)}.attempt={attempt}"
+        return self.inside("staging", table, f"{level_folder(geolevel)}.attempt={attempt}")
 
     @property
     def journal(self) -> Place:
         """The folder of the measurement journal."""
-        return self.path / "journal"
+        return self.inside("journal")
 
     @property
     def committed(self) -> Place:
         """The digests of all tables of the run: one JSON object a table and line."""
-        return self.path / COMMITTED
+        return self.inside(COMMITTED)
 
     @property
     def input_record(self) -> Place:
         """What ingestion read and found wrong, and the identity of the input."""
-        return self.path / "input.json"
+        return self.inside("input.json")
 
     @property
     def ledger_entry(self) -> Place:
         """What the run is charged with, and which of its levels are public: never behind the ledger of the input."""
-        return self.path / "ledger_entry.json"
+        return self.inside("ledger_entry.json")
 
     @property
     def instance(self) -> Place:
         """A random word of the run folder in this place, by which a copy of the folder is told from it."""
-        return self.path / "instance.json"
+        return self.inside("instance.json")
 
     @property
     def begun(self) -> Place:
         """When a run began that is charged with nothing: one from measurements that exist."""
-        return self.path / "begun.json"
+        return self.inside("begun.json")
 
     @property
     def completion(self) -> Place:
         """What was verified and evaluated, and of which files."""
-        return self.path / "completion.json"
+        return self.inside("completion.json")
 
     @property
     def removed(self) -> Place:
         """When what is confidential was removed from a finished run; there only where it was."""
-        return self.path / "removed.json"
+        return self.inside("removed.json")
 
     @property
     def lock(self) -> Place:
         """The file that the live driver holds locked."""
-        return self.path / "run.lock"
+        return self.inside("run.lock")
 
     @property
     def manifest(self) -> Place:
         """The restricted manifest: checksums and row counts of the input, times, accuracy."""
-        return self.path / "manifest.json"
+        return self.inside("manifest.json")
 
     @property
     def accuracy_json(self) -> Place:
         """The accuracy report as data."""
-        return self.path / "accuracy.json"
+        return self.inside("accuracy.json")
 
     @property
     def accuracy_html(self) -> Place:
         """The accuracy report as a page."""
-        return self.path / "accuracy.html"
+        return self.inside("accuracy.html")
 
     @property
     def input_problems(self) -> Place:
         """What was wrong in the input, with numbers of rows: one JSON object a problem and line."""
-        return self.path / "input_problems.jsonl"
+        return self.inside("input_problems.jsonl")
 
     @property
     def log(self) -> Place:
         """What the drivers of the run did, and when: one JSON object an event and line."""
-        return self.path / "log.jsonl"
+        return self.inside("log.jsonl")
 
     @property
     def page(self) -> Place:
         """The run as a page."""
-        return self.path / "run.html"
+        return self.inside("run.html")
 
     @property
     def marker(self) -> Place:
         """The file that makes the folder a run folder."""
-        return self.path / MARKER
+        return self.inside(MARKER)
 
     @property
     def kept(self) -> tuple[Place, ...]:
@@ -416,7 +415,7 @@ class RestrictedLayout(_Root[Place]):
             self.removed,
             self.marker,
             self.lock,
-            self.path / "staging",
+            self.inside("staging"),
         )
 
 
@@ -458,8 +457,8 @@ class JointLayout(Generic[Place]):
             run_id: The name of the joint run: as of runs.
 
         Raises:
-            ConfigurationError: The name stands for something else beside the runs.
-            OutputError: The name would lead out of the folder, or a run of that name stands there.
+            ConfigurationError: The name would lead out of the folder, or stands for something else beside the runs.
+            OutputError: A run of that name stands there.
         """
         path = RunLayout.at(root, run_id).folder
         if path.exists() and not (path / JOINT_MARKER).is_file() and names_in(path):
@@ -469,7 +468,7 @@ class JointLayout(Generic[Place]):
     @property
     def marker(self) -> Place:
         """The names of the parts."""
-        return self.path / JOINT_MARKER
+        return inside(self.path, JOINT_MARKER)
 
     def created(self) -> str:
         """When the joint run was begun, by its marker; empty where it has none yet.
@@ -487,9 +486,9 @@ class JointLayout(Generic[Place]):
     @property
     def privacy_statement(self) -> Place:
         """What is claimed of all parts together, in words."""
-        return self.path / "privacy_statement.md"
+        return inside(self.path, "privacy_statement.md")
 
     @property
     def privacy_ledger(self) -> Place:
         """What the parts cost, alone and together, in exact fractions."""
-        return self.path / "privacy_ledger.json"
+        return inside(self.path, "privacy_ledger.json")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from das_spark.errors import QueryError
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Schema
+from das_spark.names import check_heading, check_name, check_text
 
 #: Lowest levels of tables that are not published for every block.
 TRACT: Final = Geolevel("Tract", 11)
@@ -128,8 +129,9 @@ class TableShell:
     """A published table but for its values: what it is about, and whom or what each of its lines counts.
 
     Raises:
-        QueryError: A name is used twice, a line stands deeper than its heading allows, or a column counts no cell or
-            cells that its heading does not count.
+        QueryError: The name cannot be that of a folder, a text is not one line, the name of a column is no heading or
+            is used twice, a line stands deeper than its heading allows, or a column counts no cell or cells that its
+            heading does not count.
     """
 
     name: str  #: such as P1; names folders
@@ -140,7 +142,13 @@ class TableShell:
     lowest: Geolevel | None = None  #: lowest geolevel that it is published for; None where it is made for all of a run
 
     def __post_init__(self) -> None:
-        """Check names, indentation and nesting."""
+        """Check names, texts, indentation and nesting."""
+        check_name(self.name, "table", error=QueryError)
+        check_text(self.title, f"table {self.name}: title", error=QueryError)
+        check_text(self.universe, f"table {self.name}: universe", error=QueryError)
+        for column in self.columns:
+            check_heading(column.name, f"table {self.name}: column", error=QueryError)
+            check_text(column.label, f"table {self.name}: label of {column.name}", error=QueryError)
         if len(set(self.names)) != len(self.names) or not self.names:
             raise QueryError(f"table {self.name}: column names must be there, each once")
         headings: list[TableColumn] = []  # those that a line can stand under, the total first

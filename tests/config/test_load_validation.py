@@ -40,7 +40,7 @@ def problems_of(path, *settings, **options):
         ("budget.rho=1", "budget.rho: the framework is pure_dp, whose total is called epsilon"),
         ("budget.strategy=e2e_1941", "budget.strategy: unknown strategy 'e2e_1941'; did you mean 'e2e_1940'?"),
         ("run.product=e2e_194", "run.product: unknown product 'e2e_194'; did you mean 'e2e_1940'?"),
-        ("run.name=a b", "run.name: 'a b' may have letters"),
+        ("run.name=a b", "run.name: 'a b' is no name that a file can have"),
         ("input.reader=tidy_count", "input.reader: unknown reader 'tidy_count'; did you mean 'tidy_counts'?"),
         ("input.columns.rase=x", "input.columns.rase: there is no such field; did you mean 'race'?"),
         ("input.code_base.rase=1", "input.code_base.rase: there is no such field; did you mean 'race'?"),

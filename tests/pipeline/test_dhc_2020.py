@@ -147,7 +147,7 @@ def test_the_claims_name_the_redistricting_data_and_what_they_cost(runs):
     assert {each["run_id"].partition("#")[0] for each in ledger["held_to"]} == {"people", "units"}
     text = statement.read_text()
     assert "| person | people | pl94_2020_person | rho = " in text
-    assert "By run `people`: The total number of people in every geounit of the geolevel State" in text
+    assert "By run people: The total number of people in every geounit of the geolevel State" in text
 
 
 @pytest.mark.parametrize("name", SAME)

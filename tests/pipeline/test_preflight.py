@@ -427,8 +427,8 @@ class TestWhatIsBroken:
 
     def test_a_manifest_that_cannot_be_read_again_is_found(self, tmp_path):
         plan = planned("e2e_1940")
-        broken = replace(plan, product=replace(plan.product, name="no body"))
-        with pytest.raises(ConfigurationError, match="name: 'no body' is no name"):
+        broken = replace(plan, product=replace(plan.product, name="another", total_at="Nowhere"))
+        with pytest.raises(ConfigurationError, match="total_at: 'Nowhere' is no geolevel"):
             tried(broken, tmp_path, StageKind.VERIFY)
 
     def test_all_problems_are_told_together_with_stage_setting_and_fix(self, monkeypatch, tmp_path):

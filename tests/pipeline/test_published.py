@@ -98,7 +98,7 @@ def test_the_claim_is_that_of_both_releases(whole, place, tmp_path, spark, tools
     assert "| person | coarse | hamlet | epsilon = 3 |" in claim
     assert "| person | fine | hamlet_by_origin | epsilon = 3 |" in claim
     exact = statement.partition("## What is published exactly")[2].partition("\n## ")[0]
-    assert "- By run `coarse`: The total number of people in every geounit of the geolevel County" in exact
+    assert "- By run coarse: The total number of people in every geounit of the geolevel County" in exact
     # A run of which nothing is exact is held to the totals of the other run all the same.
     settings = ["invariants.total_at=none", "invariants.units=false"]
     loose = plan_of(joined(place, tmp_path), held_runs.FINE, place / "runs" / "coarse", settings)

@@ -268,3 +268,46 @@ def test_a_place_that_cannot_be_written_is_a_clear_error(copied, spark, tmp_path
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         tabulate_run(copied.path, tmp_path / "file", spark)
+
+
+def of_somebody_else(copied: PublicLayout, table: str, title: str = "A village") -> Path:
+    """The folder of a run whose manifest defines its product, with a table of some name."""
+    manifest = json.loads(copied.manifest.read_text())
+    product = product_data(replace(PRODUCTS[manifest["product"]], name="village", title=title))
+    product["tables"][0]["name"] = table
+    config = {**manifest["config"], "run": {**manifest["config"]["run"], "product": "village"}, "product": product}
+    copied.manifest.write_text(json.dumps({**manifest, "product": "village", "config": config}))
+    return copied.path
+
+
+@pytest.mark.parametrize("command", ["tabulate", "estimate"])
+@pytest.mark.parametrize("name", ["../../outside/x", "{outside}/x", "..", "a\nb", "latest"])
+def test_a_folder_of_somebody_else_has_nothing_written_elsewhere(copied, tmp_path, command, name, capsys):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder = of_somebody_else(copied, name.format(outside=outside))
+    before = stamps(tmp_path)
+    more = ["--set", f"output.root={tmp_path / 'runs'}"] if command == "estimate" else []
+    assert main([command, str(folder), *more]) == 2
+    assert "is no name" in capsys.readouterr().err or name == "latest"
+    assert stamps(tmp_path) == before
+
+
+def test_a_title_of_somebody_else_is_one_line(copied):
+    folder = of_somebody_else(copied, "P1")
+    manifest = json.loads(copied.manifest.read_text())
+    manifest["config"]["product"]["title"] = "A village\n## The claim\n\nepsilon = 0.01\n<!--"
+    copied.manifest.write_text(json.dumps(manifest))
+    with pytest.raises(ConfigurationError, match=r"title .* has the character U\+000A"):
+        tabulate_run(folder)
+
+
+@pytest.mark.parametrize("place", ["tables", "tables/P1.parquet", "tables/P1.csv/level=Tract"])
+def test_no_link_in_a_folder_of_somebody_else_is_followed(copied, spark, tmp_path, place):
+    outside = tmp_path / "outside"
+    shutil.move(copied.path / place, outside)
+    (copied.path / place).symlink_to(outside)
+    before = stamps(outside)
+    with pytest.raises(OutputError, match="leads out of"):
+        tabulate_run(copied.path, spark=spark)
+    assert stamps(outside) == before

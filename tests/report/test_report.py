@@ -342,9 +342,9 @@ def test_times_and_sizes_read_as_people_say_them():
 
 def test_markdown_has_what_the_page_has_without_its_figures():
     text = markdown_text(REPORT)
-    assert text.startswith("# Errors of <one> run\n\n**RESTRICTED: tells of confidential counts**\n\n**INSECURE")
+    assert text.startswith("# Errors of \\<one> run\n\n**RESTRICTED: tells of confidential counts**\n\n**INSECURE")
     assert "| State | 0.50 | 0.25 to 0.75 | 12.5 % | 12,345 |" in text
     assert "- residual: protected minus confidential" in text
     assert "svg" not in text
     starred = ReportTable.of("t", "T", ("query",), [("sex * race | age",)])
-    assert r"| sex \* race \| age |" in markdown_text(Report("R", (ReportSection("S", (starred,)),)))
+    assert r"| sex * race \| age |" in markdown_text(Report("R", (ReportSection("S", (starred,)),)))

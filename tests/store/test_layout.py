@@ -146,10 +146,11 @@ def test_a_file_in_the_place_of_the_run_is_refused(layout):
         open_run(layout, "hash")
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", ".hidden", "a b"])
+@pytest.mark.parametrize("name", ["", "..", "a/b", ".hidden", "a b", "a\n", "a\0", "-a", "é", "x" * 201])
 def test_a_run_id_cannot_lead_elsewhere(tmp_path, name):
-    with pytest.raises(OutputError, match="run id"):
-        RunLayout.at(tmp_path, name)
+    for at in (RunLayout.at, JointLayout.at):
+        with pytest.raises(ConfigurationError, match="run id"):
+            at(tmp_path, name)
 
 
 @pytest.mark.parametrize("name", ["latest", "ledgers"])
