@@ -133,9 +133,7 @@ class Commits:
         side, _, path = key.partition("/")
         if side == _PUBLIC:
             self.gate(path.partition("/")[0])
-        self.tables[key] = tuple(records)
-        with disk_errors(self.file):
-            self._append(_line(key, self.tables[key]))
+        self._record(key, records)
 
     def require_committed(self, folder: Address) -> None:
         """Refuse a folder in which a file is not as it was committed.
@@ -148,7 +146,7 @@ class Commits:
             return
         keys = [name for name in self.tables if name == key or name.startswith(f"{key}/")]
         if not keys and self.is_earlier:
-            self.commit(folder, [record_of(folder / name) for name in _parts(folder)])
+            self._record(key, [record_of(folder / name) for name in _parts(folder)])
         elif not keys and _parts(folder):
             raise _refusal(key, "it appeared")
         for name in keys:
@@ -196,6 +194,11 @@ class Commits:
             raise _refusal(key, f"{record.name} was changed")
         if state:
             self._compared[str(path)] = state
+
+    def _record(self, key: str, records: Iterable[FileRecord]) -> None:
+        self.tables[key] = tuple(records)
+        with disk_errors(self.file):
+            self._append(_line(key, self.tables[key]))
 
     def _append(self, line: bytes) -> None:
         if isinstance(self.file, Path):
