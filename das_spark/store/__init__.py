@@ -66,6 +66,7 @@ from das_spark.store.ledger import (
     OwnEntry,
     ledger_folder,
     ledger_with,
+    left_behind,
     read_ledger,
     update_ledger,
 )
@@ -158,6 +159,7 @@ __all__ = [
     "is_public_root",
     "ledger_folder",
     "ledger_with",
+    "left_behind",
     "level_folder",
     "link_parts",
     "make_folder",

@@ -7,16 +7,20 @@ the cap, and its first attempt was destroyed. In their texts `@FOLDER@` stands f
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from ledger_runs import opened
 
 import das_spark
 from das_spark.cli.main import main
+from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline import driver, levels
+from das_spark.pipeline.charge import enter_run
 from das_spark.privacy import Cap, DrawState
 from das_spark.store import OwnEntry, RunLayout, read_ledger
 
@@ -64,6 +68,24 @@ def test_a_frozen_ledger_is_read(frozen):
     assert [(line.number, line.state) for line in drawn] == [(1, DrawState.DESTROYED), (2, DrawState.STAGED)]
     assert [line.state for line in ledger.attempts_at(first.run_id, "Village")] == [DrawState.STAGED]
     assert ledger.composition().rho == Fraction(1, 2)
+
+
+def test_a_frozen_ledger_is_continued_and_sealed_by_the_next_run(frozen):
+    before = ledger_of(frozen).read_bytes()
+    entry, ledger = enter_run(opened(frozen / "runs", "next", dataset="frozen"))
+    with pytest.raises(PrivacyGuardError, match="cap of this dataset would be exceeded"):
+        opened(frozen / "runs", "too-much", dataset="frozen", total="5")
+    assert ledger == read_ledger(ledger_of(frozen))
+    assert ledger.entries == (*read_ledger(FROZEN / "ledgers" / ledger_of(frozen).name).entries, entry)
+    after = ledger_of(frozen).read_bytes()
+    assert after.startswith(before)
+    added = [json.loads(line) for line in after.removeprefix(before).splitlines()]
+    assert added[0]["sha256_before"] == hashlib.sha256(before).hexdigest()
+    old = before.splitlines(keepends=True)
+    for place in range(len(old)):
+        ledger_of(frozen).write_bytes(b"".join(old[:place] + old[place + 1 :]) + after.removeprefix(before))
+        with pytest.raises(PrivacyGuardError, match="privacy ledger, line"):
+            read_ledger(ledger_of(frozen))
 
 
 def test_a_frozen_run_is_opened_and_says_what_it_published(frozen):
