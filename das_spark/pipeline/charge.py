@@ -2,7 +2,9 @@
 
 Two records are kept of it: the ledger of the dataset, and the run's own entry in its restricted root. The own entry is
 written first, as `charging`, then the ledger, then the own entry as `charged`: a run that died in between is entered
-when it goes on, and a ledger that lacks a run which was charged has been lost or rolled back.
+when it goes on, and a ledger that lacks a run which was charged has been lost or rolled back. The own entry also keeps
+the digest of the ledger as of when the run last wrote to it: a ledger that no longer begins with these bytes was cut
+off and continued, or computed anew.
 
 The ledger lies outside the run folder. A folder that was copied, restored or rolled back therefore finds attempts there
 that its own journal does not know, or not so far, or that are open in another place: nothing is drawn then.
@@ -34,6 +36,7 @@ from das_spark.store import (
     created_at,
     deliver,
     ledger_folder,
+    left_behind,
     require_held,
     update_ledger,
     write_durably,
@@ -96,7 +99,7 @@ def open_ledger(
     if not plan.input.dataset:  # its ledger could not be found before
         _require_possible(run)
     if not insecure and OwnEntry.find(layout.restricted) is None:
-        book.refuse_same_people(contents, identity)
+        _count_earlier(run, book.same_people(contents, identity))
     return run
 
 
@@ -184,11 +187,11 @@ def spending_against_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: 
 
 def _require_possible(run: RunLedger) -> None:
     """Refuse, by what the ledger says, a run that could not be charged or could not draw."""
+    _count_earlier(run, left_behind(run.plan.input))
     ledger, own = run.book.read(), OwnEntry.find(run.layout.restricted)
     _require_same(run, own)
     _require_entered(run, own, ledger)
     _require_budget(run, own, ledger, _as_charged(run, own))
-    run.book.refuse_left_behind(run.plan.input)
     named = run.plan.input.published
     if own is None and named is not None:  # a run that is entered has examined it, or will before it is charged
         releases_of(open_published_run(run.plan, named), ledger, run.plan)
@@ -196,6 +199,15 @@ def _require_possible(run: RunLedger) -> None:
         journal, place = Journal.of(run.layout), place_of(run.layout)
         for geolevel in run.plan.spine.names:
             require_agreement(ledger, own.entry.run_id, geolevel, journal.attempts(geolevel), place)
+
+
+def _count_earlier(run: RunLedger, files: Sequence[Path]) -> None:
+    """Count in the ledger of the run what earlier versions counted elsewhere, on the same people and without a name."""
+    if counted := run.book.count_earlier(files):
+        run.progress.report(
+            f"ledger: runs that earlier versions counted elsewhere are counted with this one: {', '.join(counted)}"
+        )
+        run.progress.log(Event.LEDGER_COUNTED, entries=list(counted))
 
 
 def _require_same(run: RunLedger, own: OwnEntry | None) -> None:
@@ -217,12 +229,18 @@ def _require_same(run: RunLedger, own: OwnEntry | None) -> None:
 
 
 def _require_entered(run: RunLedger, own: OwnEntry | None, ledger: Ledger) -> None:
-    """Refuse a ledger that has lost the run."""
+    """Refuse a ledger that has lost the run, or what stood before the last line of the run."""
     if own is not None and own.entered and ledger.find(own.entry.run_id) is None:
         raise PrivacyGuardError(
             f"run {run.layout.run_id} was entered in the ledger of its dataset as {own.entry.run_id}, and "
             f"{run.book.file} does not have it: the ledger was lost or rolled back, or is another one",
             hint="bring back the ledger as it was; or start a new run, which spends its own budget",
+        )
+    if own is not None and own.sha256 and own.sha256 not in ledger.digests:
+        raise PrivacyGuardError(
+            f"{run.book.file} does not begin with the lines that were there when run {run.layout.run_id} last wrote to "
+            "it. The ledger was rolled back, or replaced by an older copy, or lines of it were changed",
+            hint="bring back the ledger as it was: restore it from its copy, with all lines that were added since",
         )
 
 
@@ -276,7 +294,7 @@ def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[Le
     entry = _caught_up(run, entry)
     entered = own is not None and own.entered
     if own != OwnEntry(entry, entered):
-        OwnEntry(entry, entered).save(run.layout.restricted)
+        OwnEntry(entry, entered, "" if own is None else own.sha256).save(run.layout.restricted)
         deliver(run.layout)  # a run that is charged knows it, wherever it goes on
 
     def change(ledger: Ledger) -> Sequence[LedgerEntry]:
@@ -288,10 +306,9 @@ def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[Le
         return [entry]
 
     ledger = _updated(run, change)
-    if not entered:
-        if not run.insecure:  # another run may have entered the same records under another name meanwhile
-            run.book.refuse_same_people(entry.contents, run.identity)
-        OwnEntry(entry, entered=True).save(run.layout.restricted)
+    if not entered and not run.insecure:  # another run may have entered the same records under another name meanwhile
+        _count_earlier(run, run.book.same_people(entry.contents, run.identity))
+    OwnEntry(entry, entered=True, sha256=ledger.digests[-1]).save(run.layout.restricted)
     return entry, ledger
 
 

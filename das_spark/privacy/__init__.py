@@ -28,7 +28,7 @@ from das_spark.privacy.ledger import (
     EntryState,
     Ledger,
     LedgerEntry,
-    line_of,
+    chained_lines,
 )
 from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
 from das_spark.privacy.mechanisms import (
@@ -96,6 +96,7 @@ __all__ = [
     "TradeOffCurve",
     "Unknown",
     "attribute_losses",
+    "chained_lines",
     "claims_table",
     "compose",
     "compose_exactly",
@@ -111,7 +112,6 @@ __all__ = [
     "joint_costs",
     "joint_statement",
     "l1_sensitivity",
-    "line_of",
     "odds_figure",
     "odds_text",
     "percent_at_least",

@@ -3,13 +3,24 @@
 Text in, text out: one JSON object a line. Lines are only ever added; a later line of the same run replaces the
 earlier one, so a run writes itself before it publishes its invariants, before it measures, and again whenever a
 geolevel is complete. Lines of attempts stand between them.
+
+Lines are chained: every line contains the SHA-256 of all bytes of the file before it (`sha256_before`). A line that was
+deleted, inserted, moved or changed breaks the chain at the next line. Empty lines contain nothing, and are hashed like
+all others. Lines of earlier versions have no digest; the first chained line seals them, and no line without a digest
+may follow it.
+
+The chain does not show that lines at the END were cut off, or that the last one was changed: the rest is a valid
+ledger. The runs that wrote these lines notice it from their own folders when they continue. The chain is not a
+signature either: anybody who can write the file can compute all digests anew. Each run folder therefore keeps the
+digest of the ledger as of when the run last wrote to it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -114,6 +125,11 @@ class AttemptLine:
 _FORMAT: Final = 2
 #: Entries of this format say nothing of datasets, invariants and caps, and are still read.
 _FIRST_FORMAT: Final = 1
+#: Format of an entry in a chained line, which is otherwise of format 2. Versions that know no chain refuse the ledger;
+#: otherwise they would add lines without a digest.
+_CHAINED_FORMAT: Final = 3
+#: Key of a line: SHA-256 of all bytes of the ledger before the line. RESTRICTED, since other runs' lines determine it.
+_BEFORE: Final = "sha256_before"
 
 
 class EntryState(StrEnum):
@@ -374,6 +390,7 @@ class Ledger:
     Args:
         entries: The latest state of every run; no run twice.
         attempts: The latest state of every attempt.
+        digests: SHA-256 of the text that was read, up to the end of every line. RESTRICTED.
 
     Raises:
         PrivacyGuardError: If a run stands twice.
@@ -381,6 +398,7 @@ class Ledger:
 
     entries: tuple[LedgerEntry, ...] = ()
     attempts: tuple[AttemptLine, ...] = ()
+    digests: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """A run is charged once."""
@@ -404,40 +422,34 @@ class Ledger:
     def with_line(self, line: LedgerEntry | AttemptLine) -> Ledger:
         """Add a run or an attempt, or replace its earlier state.
 
-        Raises:
-            PrivacyGuardError: It contradicts what stands there.
-        """
-        return self.with_entry(line) if isinstance(line, LedgerEntry) else self._with_attempt(line)
-
-    def with_entry(self, entry: LedgerEntry) -> Ledger:
-        """Add a run, or replace its earlier state.
-
         Args:
-            entry: The run, as it stands now.
+            line: The run or attempt, as it stands now.
 
         Returns:
-            A new ledger; the run keeps its place, or comes last.
+            A new ledger; a run keeps its place, or comes last.
 
         Raises:
-            PrivacyGuardError: If the run stands there with another budget or key, or had come further.
+            PrivacyGuardError: The run stands there with another budget or key, or had come further; or the attempt
+                contradicts an earlier line, or belongs to no run.
         """
-        for place, earlier in enumerate(self.entries):
-            if earlier.run_id == entry.run_id:
-                _check_successor(earlier, entry)
-                return replace(self, entries=(*self.entries[:place], entry, *self.entries[place + 1 :]))
-        return replace(self, entries=(*self.entries, entry))
+        fold = _Fold.of(self)
+        fold.add(line)
+        return fold.ledger(self.digests)
 
-    def _with_attempt(self, line: AttemptLine) -> Ledger:
-        if self.find(line.entry) is None:
-            raise PrivacyGuardError(f"an attempt of run {line.entry}, which does not stand in the privacy ledger")
-        earlier = next((each for each in self.attempts if each.key == line.key), None)
-        if not line.follows(earlier):
-            raise PrivacyGuardError(
-                f"attempt {line.number} of run {line.entry} at level {line.geolevel} stands in the privacy ledger as "
-                "another one, or had come further"
-            )
-        others = tuple(each for each in self.attempts if each is not earlier)
-        return replace(self, attempts=(*others, line))
+    def news_in(self, lines: Iterable[LedgerEntry | AttemptLine]) -> tuple[LedgerEntry | AttemptLine, ...]:
+        """Select the lines that change the ledger if they are added in their order.
+
+        Args:
+            lines: Runs and attempts.
+
+        Returns:
+            The lines, without those that repeat what stands there.
+
+        Raises:
+            PrivacyGuardError: A line contradicts an earlier one.
+        """
+        fold = _Fold.of(self)
+        return tuple(line for line in lines if fold.add(line) != line)
 
     @property
     def real(self) -> tuple[LedgerEntry, ...]:
@@ -577,26 +589,34 @@ class Ledger:
 
     @classmethod
     def from_json_lines(cls, text: str) -> Ledger:
-        """Read a ledger; later lines of a run or an attempt replace earlier ones.
+        """Read a ledger and verify its chain; later lines of a run or an attempt replace earlier ones.
 
         Args:
             text: One entry or attempt a line; empty lines do not count.
 
         Raises:
-            PrivacyGuardError: If a line cannot be read, naming its number, or contradicts an earlier one.
+            PrivacyGuardError: If a line cannot be read, naming its number, contradicts an earlier one, or does not
+                follow the text before it.
         """
-        ledger = cls()
-        for number, line in enumerate(text.splitlines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                ledger = ledger.with_line(_line(line))
-            except PrivacyGuardError as error:
-                raise PrivacyGuardError(
-                    f"privacy ledger, line {number}: {error.message}",
-                    hint="the ledger is never edited by hand; restore it from its copy",
-                ) from error
-        return ledger
+        fold, before, sealed, digests = _Fold({}, {}), hashlib.sha256(), False, []
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()  # the end of the last line
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    content, digest = _line(line)
+                    _require_chained(digest, before.hexdigest(), sealed=sealed)
+                    fold.add(content)
+                except PrivacyGuardError as error:
+                    raise PrivacyGuardError(
+                        f"privacy ledger, line {number}: {error.message}",
+                        hint="the ledger is never edited by hand; restore it from its copy",
+                    ) from error
+                sealed = digest is not None
+            before.update(line.encode() + b"\n")
+            digests.append(before.hexdigest())
+        return fold.ledger(tuple(digests))
 
 
 def replaced_records(entries: Sequence[LedgerEntry], relation: NeighborRelation) -> str:
@@ -614,20 +634,87 @@ def replaced_records(entries: Sequence[LedgerEntry], relation: NeighborRelation)
     return f"{records} at the same time" if len(kinds) > 1 else records
 
 
-def line_of(line: LedgerEntry | AttemptLine) -> str:
-    """One line of JSON."""
-    return json.dumps(line.as_record(), ensure_ascii=False)
+@dataclass(frozen=True, slots=True)
+class _Fold:
+    """The latest states of runs and attempts, to which lines are added one after the other."""
+
+    entries: dict[str, LedgerEntry]
+    attempts: dict[tuple[str, str, int], AttemptLine]
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> _Fold:
+        return cls({entry.run_id: entry for entry in ledger.entries}, {line.key: line for line in ledger.attempts})
+
+    def ledger(self, digests: tuple[str, ...]) -> Ledger:
+        return Ledger(tuple(self.entries.values()), tuple(self.attempts.values()), digests)
+
+    def add(self, line: LedgerEntry | AttemptLine) -> LedgerEntry | AttemptLine | None:
+        """Add a line, and return what it replaces; a line that contradicts an earlier one is refused."""
+        if isinstance(line, LedgerEntry):
+            earlier = self.entries.get(line.run_id)
+            if earlier is not None:
+                _check_successor(earlier, line)
+            self.entries[line.run_id] = line  # a run keeps its place
+            return earlier
+        if line.entry not in self.entries:
+            raise PrivacyGuardError(f"an attempt of run {line.entry}, which does not stand in the privacy ledger")
+        known = self.attempts.get(line.key)
+        if not line.follows(known):
+            raise PrivacyGuardError(
+                f"attempt {line.number} of run {line.entry} at level {line.geolevel} stands in the privacy ledger as "
+                "another one, or had come further"
+            )
+        self.attempts.pop(line.key, None)
+        self.attempts[line.key] = line
+        return known
+
+
+def chained_lines(lines: Iterable[LedgerEntry | AttemptLine], before: bytes) -> bytes:
+    """Write lines that continue a ledger.
+
+    Args:
+        lines: Runs and attempts.
+        before: The whole ledger, which ends with the end of a line, or is empty.
+
+    Returns:
+        One line of JSON for each, with the digest of all bytes before it.
+    """
+    digest, written = hashlib.sha256(before), []
+    for line in lines:
+        record = line.as_record()
+        if isinstance(line, LedgerEntry):
+            record["format"] = _CHAINED_FORMAT
+        added = json.dumps({**record, _BEFORE: digest.hexdigest()}, ensure_ascii=False).encode() + b"\n"
+        digest.update(added)
+        written.append(added)
+    return b"".join(written)
+
+
+def _require_chained(digest: str | None, before: str, *, sealed: bool) -> None:
+    """Refuse a line that does not follow what stands before it."""
+    if digest is None and sealed:
+        raise PrivacyGuardError(
+            f"has no {_BEFORE}, and the lines above it do: it was added by hand, or by an earlier version of das_spark"
+        )
+    if digest not in (None, before):
+        raise PrivacyGuardError(
+            "does not follow the lines above it: at least one of them was deleted, inserted, moved or changed"
+        )
 
 
 @lru_cache(maxsize=1 << 14)  # a run reads its ledger some thirty times, and a dataset may have hundreds of runs
-def _line(text: str) -> LedgerEntry | AttemptLine:
+def _line(text: str) -> tuple[LedgerEntry | AttemptLine, str | None]:
+    """The content of a line, and the digest that it has of the text before it."""
     try:
         record = json.loads(text)
     except ValueError as error:
         raise _no_entry(error) from error
+    digest = record.pop(_BEFORE, None) if isinstance(record, dict) else None
+    if digest is not None and record.get("format") == _CHAINED_FORMAT:
+        record["format"] = _FORMAT
     if isinstance(record, dict) and record.get("kind") == _ATTEMPT:
-        return AttemptLine.of(record)
-    return LedgerEntry.of(record)
+        return AttemptLine.of(record), digest
+    return LedgerEntry.of(record), digest
 
 
 def _alone(charged: Sequence[LedgerEntry], kind: str) -> str:

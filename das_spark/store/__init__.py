@@ -67,6 +67,7 @@ from das_spark.store.ledger import (
     OwnEntry,
     ledger_folder,
     ledger_with,
+    left_behind,
     read_ledger,
     update_ledger,
 )
@@ -161,6 +162,7 @@ __all__ = [
     "is_public_root",
     "ledger_folder",
     "ledger_with",
+    "left_behind",
     "level_folder",
     "link_parts",
     "make_folder",

@@ -15,13 +15,14 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.privacy import AttemptLine, Ledger, LedgerEntry, line_of
+from das_spark.privacy import AttemptLine, DrawState, Ledger, LedgerEntry, chained_lines
 from das_spark.store.commit import sync_folder, write_durably
 from das_spark.store.digests import BEFORE_NOISE
 from das_spark.store.filesystem import Place, disk_errors
@@ -47,7 +48,7 @@ def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -
     """Add lines to a ledger, durably, all or none, from what stands in it under an exclusive lock.
 
     A last line that a power cut tore is cut off: no run draws before its line is durable, so that nothing was drawn
-    under it.
+    under it. Each line that is added contains the digest of all that stands before it then.
 
     Args:
         file: The ledger; its folder is there.
@@ -65,21 +66,20 @@ def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -
         fcntl.flock(opened, fcntl.LOCK_EX)
         content = opened.readall()
         whole = _without_torn_end(content)
-        after, added = _parsed(whole), b""
-        for line in change(after):
-            before, after = after, after.with_line(line)
-            if after != before:
-                added += line_of(line).encode() + b"\n"
+        ledger = _parsed(whole)
+        end = b"" if whole.endswith(b"\n") or not whole else b"\n"  # a whole entry, but for its end
+        added = chained_lines(ledger.news_in(change(ledger)), whole + end)
+        if added:
+            ledger = _parsed(whole + end + added)
         if whole != content:
             opened.truncate(len(whole))
             mended(file)
         if added:
-            end = b"" if whole.endswith(b"\n") or not whole else b"\n"  # a whole entry, but for its end
             _append(opened, end + added)
         os.fsync(opened.fileno())  # also of a line that stands there: whoever wrote it may have died before this
         if not content:
             sync_folder(file.parent)
-        return after
+        return ledger
 
 
 def read_ledger(file: Path) -> Ledger:
@@ -146,6 +146,7 @@ def _append(opened: FileIO, line: bytes) -> None:
 
 #: Key that says whether the ledger is known to have the entry, and its value as long as it is not.
 _LEDGER: Final = "ledger"
+_SHA256: Final = "ledger_sha256"
 _CHARGING: Final = "charging"
 _CHARGED: Final = "charged"
 
@@ -157,10 +158,13 @@ class OwnEntry:
     Attributes:
         entry: The run, as it stands or is about to stand in the ledger.
         entered: Whether the ledger is known to have an entry of the run: one without has been lost, or rolled back.
+        sha256: Of the ledger as of when the run last entered something, with which every later state of it begins;
+            empty where the run was not entered yet, or by an earlier version.
     """
 
     entry: LedgerEntry
     entered: bool
+    sha256: str = field(default="", compare=False)
 
     @property
     def is_charged(self) -> bool:
@@ -178,11 +182,11 @@ class OwnEntry:
         if not file.is_file():
             return None
         text = file.read_text(encoding="utf-8")
-        entry = LedgerEntry.from_json(text)
-        state = json.loads(text).get(_LEDGER, _CHARGED)  # earlier versions did not say it
+        entry, record = LedgerEntry.from_json(text), json.loads(text)
+        state = record.get(_LEDGER, _CHARGED)  # earlier versions did not say it
         if state not in (_CHARGING, _CHARGED):
             raise PrivacyGuardError(f"{file}: '{state}' is no state of a run in its ledger")
-        return cls(entry, state == _CHARGED)
+        return cls(entry, state == _CHARGED, record.get(_SHA256, ""))
 
     def save(self, restricted: RestrictedLayout[Place]) -> None:
         """Write the own entry, durably.
@@ -191,7 +195,7 @@ class OwnEntry:
             OutputError: The disk is full.
         """
         state = _CHARGED if self.entered else _CHARGING
-        record = {_LEDGER: state, **self.entry.as_record()}
+        record = {_LEDGER: state, _SHA256: self.sha256, **self.entry.as_record()}
         write_durably(restricted.ledger_entry, json.dumps(record, ensure_ascii=False), mode=0o600)
 
 
@@ -327,8 +331,30 @@ class DatasetLedger:
             raise unwritable(self.file)
         return read_ledger(self.file)
 
-    def refuse_same_people(self, contents: Sequence[str], identity: str) -> None:
-        """Refuse people that are counted under another name: releases from them would be summed in two places.
+    def count_earlier(self, files: Sequence[Path]) -> tuple[str, ...]:
+        """Count runs of earlier versions' ledgers in this one, which lacks them. Their files stay as they are.
+
+        Args:
+            files: The ledgers.
+
+        Returns:
+            The runs that were entered.
+
+        Raises:
+            PrivacyGuardError: A ledger cannot be understood, or this one not be written.
+            OutputError: The disk is full.
+        """
+        counted: list[str] = []
+        for file in files:
+            earlier = read_ledger(file)
+            known = {entry.run_id for entry in self.read().entries}
+            if any(entry.run_id not in known for entry in earlier.real):
+                update_ledger(self.file, partial(_lacking, earlier))
+                counted += [entry.run_id for entry in earlier.entries if entry.run_id not in known]
+        return tuple(counted)
+
+    def same_people(self, contents: Sequence[str], identity: str) -> tuple[Path, ...]:
+        """Find ledgers of the same people that have no name, in which earlier versions counted runs.
 
         Runs under test keys are not summed, so that theirs do not count.
 
@@ -337,39 +363,48 @@ class DatasetLedger:
             identity: Of the input, by which earlier versions named their ledgers.
 
         Raises:
-            PrivacyGuardError: Another ledger of the folder has a run on the same contents, or cannot be understood.
+            PrivacyGuardError: The people are counted under the name of another dataset: releases from them would be
+                summed in two places. Or another ledger of the folder cannot be understood.
         """
+        nameless = []
         for file in sorted(self.folder.glob(f"*{LEDGER_SUFFIX}")):
             if file == self.file:
                 continue
-            other = file.name.removesuffix(LEDGER_SUFFIX)
-            for entry in read_ledger(file).real:
-                if other == identity[:32] or set(entry.contents) & set(contents):
-                    name = f"the dataset '{entry.dataset}'" if entry.dataset else f"{file}, without a name"
-                    raise PrivacyGuardError(
-                        f"the same records are counted under {name}: run {entry.run_id}",
-                        hint=f'set input.dataset = "{entry.dataset}"; two names would hide what all releases from '
-                        "these records cost together"
-                        if entry.dataset
-                        else f"rename that file to {self.file.name}, so that its runs are counted with this one",
-                    )
-
-    def refuse_left_behind(self, settings: InputSettings) -> None:
-        """Refuse an input beside which an earlier version has kept a ledger, as long as this one lacks its runs.
-
-        Raises:
-            PrivacyGuardError: There are such runs, or that ledger cannot be understood.
-        """
-        known = {entry.run_id for entry in self.read().entries}
-        for name in filter(None, (settings.path, settings.persons, settings.units)):
-            beside = Path(name).resolve()
-            beside = beside.with_name(beside.name + LEDGER_SUFFIX)
-            if settings.is_simulated or not beside.is_file():
+            ledger, is_of_input = read_ledger(file), file.name.removesuffix(LEDGER_SUFFIX) == identity[:32]
+            same = [entry for entry in ledger.real if is_of_input or set(entry.contents) & set(contents)]
+            if not same:
                 continue
-            if missing := [entry.run_id for entry in read_ledger(beside).real if entry.run_id not in known]:
+            if name := next((entry.dataset for entry in ledger.entries if entry.dataset), ""):
                 raise PrivacyGuardError(
-                    f"{beside}: an earlier version counted runs on this input there ({', '.join(missing)}), which the "
-                    f"ledger of the dataset, {self.file}, does not have",
-                    hint="ledgers lie in one folder now (ledger.path): append the lines of that file to this one, and "
-                    "run the same command again",
+                    f"the same records are counted under the dataset '{name}': run {same[0].run_id}",
+                    hint=f'set input.dataset = "{name}"; two names would hide what all releases from these records '
+                    "cost together",
                 )
+            nameless.append(file)
+        return tuple(nameless)
+
+
+def left_behind(settings: InputSettings) -> tuple[Path, ...]:
+    """Find the ledgers that an earlier version has kept beside an input.
+
+    Args:
+        settings: Of the input.
+    """
+    if settings.is_simulated:
+        return ()
+    named = [Path(name).resolve() for name in (settings.path, settings.persons, settings.units) if name]
+    beside = [path.with_name(path.name + LEDGER_SUFFIX) for path in named]
+    return tuple(file for file in beside if file.is_file())
+
+
+def _lacking(earlier: Ledger, ledger: Ledger) -> list[LedgerEntry | AttemptLine]:
+    """The runs of one ledger that another one lacks, with their attempts, as they may follow there."""
+    lacking = [entry for entry in earlier.entries if ledger.find(entry.run_id) is None]
+    names = {entry.run_id for entry in lacking}
+    states = [
+        replace(line, state=state)
+        for line in earlier.attempts
+        if line.entry in names
+        for state in dict.fromkeys((DrawState.OPENED, line.state))
+    ]
+    return [*lacking, *states]

@@ -78,6 +78,12 @@ class Event(StrEnum):
         "the last line of a ledger was half written, and was cut off; nothing was drawn under it",
         {"file": str},
     )
+    LEDGER_COUNTED = (
+        "ledger.counted",
+        INFO,
+        "runs of a ledger that an earlier version kept without a dataset's name are counted in that of the dataset",
+        {"entries": list},
+    )
     SPACE_ESTIMATED = (
         "space.estimated",
         INFO,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -22,8 +23,9 @@ from das_spark.pipeline.charge import (
     open_ledger,
     spending_against_caps,
 )
-from das_spark.privacy import Cap, EntryState, Ledger
-from das_spark.store import Journal, OwnEntry, RunLayout, hold_run
+from das_spark.pipeline.input_record import fingerprint
+from das_spark.privacy import Cap, EntryState, Ledger, chained_lines
+from das_spark.store import LEDGER_SUFFIX, Journal, OwnEntry, RunLayout, hold_run
 from das_spark.telemetry import Event
 
 
@@ -196,6 +198,109 @@ def test_a_ledger_that_lost_a_run_is_refused_before_anything_is_read(tmp_path, l
     if lost != "folder":
         with pytest.raises(PrivacyGuardError, match="was lost or rolled back"):
             enter_run(run)
+
+
+def test_a_charged_line_of_another_run_cannot_be_deleted_to_make_room_below_the_cap(tmp_path):
+    for name in ("a", "b"):
+        run = opened(tmp_path, name, cap=epsilon("1/2"))
+        enter_invariants(run)
+        enter_run(run)
+    with pytest.raises(PrivacyGuardError, match="the cap of this dataset would be exceeded"):
+        opened(tmp_path, "c")
+    file = run.book.file
+    lines = file.read_bytes().splitlines(keepends=True)
+    for place, line in enumerate(lines[:-1]):  # the last one is missed by its run
+        file.write_bytes(b"".join(lines[:place] + lines[place + 1 :]))
+        with pytest.raises(PrivacyGuardError, match=f"line {place + 1}: does not follow the lines above it") as caught:
+            opened(tmp_path, f"c{place}")
+        assert "restore it from its copy" in caught.value.hint
+        assert json.loads(line)["run_id"].startswith(("a#", "b#"))
+
+
+def computed_anew(content: bytes) -> bytes:
+    """The ledger without its first line, with digests that fit."""
+    ledger = Ledger.from_json_lines(content.decode())
+    return chained_lines(ledger.entries[1:], b"")
+
+
+def of_an_earlier_version(content: bytes) -> bytes:
+    """The ledger without its first line, and without digests."""
+    ledger = Ledger.from_json_lines(content.decode())
+    return b"".join(entry.to_json().encode() + b"\n" for entry in ledger.entries[1:])
+
+
+@pytest.mark.parametrize("change", [computed_anew, of_an_earlier_version])
+def test_a_ledger_that_was_computed_anew_is_missed_by_the_runs_that_wrote_to_it(tmp_path, change):
+    enter_run(opened(tmp_path, "other"))
+    run = opened(tmp_path)
+    enter_run(run)
+    run.book.file.write_bytes(change(run.book.file.read_bytes()))
+    assert [entry.run_id[:2] for entry in run.book.read().entries] == ["r#"], "a ledger like any other"
+    for going_on in (again, enter_run):
+        with pytest.raises(
+            PrivacyGuardError, match="does not begin with the lines that were there when run r"
+        ) as caught:
+            going_on(run)
+        assert "restore it from its copy" in caught.value.hint
+
+
+def test_a_ledger_that_was_cut_off_and_continued_is_missed_by_the_runs_that_wrote_later(tmp_path):
+    run = opened(tmp_path)
+    entry, _ = enter_run(run)
+    enter_run(opened(tmp_path, "other"))
+    content = run.book.file.read_bytes()
+    enter_level(run, entry, "State")
+    run.book.file.write_bytes(content)
+    enter_run(opened(tmp_path, "later"))
+    with pytest.raises(PrivacyGuardError, match="does not begin with the lines that were there when run r"):
+        again(run)
+
+
+def test_the_own_entry_keeps_the_digest_of_what_stood_in_the_ledger_and_runs_of_others_go_on(tmp_path):
+    run = opened(tmp_path)
+    entry, _ = enter_run(run)
+    for level in ("State", "County"):
+        other, _ = enter_run(opened(tmp_path, f"before-{level}"))
+        entry, _ = enter_level(run, entry, level)
+        own = OwnEntry.find(run.layout.restricted)
+        assert own.sha256 == hashlib.sha256(run.book.file.read_bytes()).hexdigest()
+        assert other.run_id in run.book.file.read_text()
+    enter_run(opened(tmp_path, "after"))
+    assert enter_run(again(run))[0] == entry
+
+
+def test_an_entry_of_a_run_by_an_earlier_version_has_no_digest_and_goes_on(tmp_path):
+    run = opened(tmp_path)
+    entry, _ = enter_run(run)
+    own = run.layout.restricted.ledger_entry
+    record = json.loads(own.read_text())
+    del record["ledger_sha256"]
+    own.write_text(json.dumps(record))
+    assert OwnEntry.find(run.layout.restricted).sha256 == ""
+    assert enter_run(again(run))[0] == entry
+    assert OwnEntry.find(run.layout.restricted).sha256
+
+
+@pytest.mark.parametrize("key", ["beside the input", "by a checksum of the input"])
+def test_runs_that_an_earlier_version_counted_elsewhere_are_counted_with_the_run(tmp_path, key):
+    """They are there before the cap is asked, although the ledger of the dataset has chained lines of another file."""
+    persons = tmp_path / "persons.csv"
+    persons.write_text("people")
+    enter_run(opened(tmp_path / "runs", "a", cap=epsilon("3/4")))
+    (earlier,) = enter_run(opened(tmp_path / "old", "b"))[1].entries
+    beside = persons.with_name(f"persons.csv{LEDGER_SUFFIX}")
+    if key != "beside the input":
+        beside = tmp_path / "runs" / "ledgers" / f"{fingerprint(plan_of(persons=persons).input)[0][:32]}{LEDGER_SUFFIX}"
+    beside.write_text(json.dumps(replace(earlier, dataset="").as_record()) + "\n")
+    told = Reported()
+    run = opened(tmp_path / "runs", "c", persons=persons, told=told)
+    assert (Event.LEDGER_COUNTED, {"entries": [earlier.run_id]}) in told.logged
+    assert [line for line in told.reported if earlier.run_id in line]
+    assert beside.name not in "".join(told.reported)
+    _, ledger = enter_run(run)
+    assert ledger.composition().epsilon == Fraction(3, 4)
+    with pytest.raises(PrivacyGuardError, match="would be exceeded"):
+        opened(tmp_path / "runs", "d", persons=persons)
 
 
 def test_a_run_folder_in_another_root_keeps_its_ledger(tmp_path):

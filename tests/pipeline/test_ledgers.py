@@ -20,7 +20,7 @@ from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import input_record
 from das_spark.pipeline.input_record import contents_of
 from das_spark.privacy import AttemptLine, Budget, DrawState, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
-from das_spark.store import LEDGER_SUFFIX, DatasetLedger, RunLayout, ledger_folder, open_run
+from das_spark.store import LEDGER_SUFFIX, DatasetLedger, RunLayout, ledger_folder, left_behind, open_run
 from das_spark.store import ledger as ledger_file
 
 HALF = Fraction(1, 2)
@@ -204,40 +204,92 @@ def test_the_same_records_under_another_name_are_refused_and_the_other_name_is_s
     one = replace(entry("a"), dataset="census", contents=("a" * 64, "b" * 64))
     ledger_file.commit_entry(DatasetLedger(tmp_path, "census").file, one)
     with pytest.raises(PrivacyGuardError, match="counted under the dataset 'census': run a"):
-        book.refuse_same_people(("b" * 64,), "f" * 64)
-    book.refuse_same_people(("c" * 64,), "f" * 64)
-    DatasetLedger(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
+        book.same_people(("b" * 64,), "f" * 64)
+    book.same_people(("c" * 64,), "f" * 64)
+    DatasetLedger(tmp_path, "census").same_people(("b" * 64,), "f" * 64)
 
 
 def test_runs_of_earlier_versions_on_the_same_files_are_not_forgotten(tmp_path):
     """Their ledgers are called by a checksum of all files of the input, and their entries say nothing of contents."""
-    earlier = DatasetLedger(tmp_path, "f" * 32).file
-    ledger_file.commit_entry(earlier, entry("a"))
-    with pytest.raises(PrivacyGuardError, match="without a name: run a") as caught:
-        DatasetLedger(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
-    assert f"rename that file to census{LEDGER_SUFFIX}" in caught.value.hint
+    earlier, book = DatasetLedger(tmp_path, "f" * 32).file, DatasetLedger(tmp_path, "census")
+    earlier.write_text(json.dumps(entry("a").as_record()) + "\n")
+    assert book.same_people(("b" * 64,), "f" * 64) == (earlier,)
     earlier.write_text(replace(entry("a"), insecure=True).to_json() + "\n")
-    DatasetLedger(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)  # runs under test keys are not summed
+    assert book.same_people(("b" * 64,), "f" * 64) == ()  # runs under test keys are not summed
+
+
+def test_a_ledger_of_another_name_is_that_of_a_dataset_whichever_run_has_the_same_records(tmp_path):
+    """Runs that were counted without a name keep having none."""
+    other, nameless = DatasetLedger(tmp_path, "other"), replace(entry("a"), contents=("a" * 64,))
+    ledger_file.update_ledger(other.file, lambda _: [nameless, replace(entry("b"), dataset="other")])
+    with pytest.raises(PrivacyGuardError, match="counted under the dataset 'other': run a"):
+        DatasetLedger(tmp_path, "census").same_people(("a" * 64,), "f" * 64)
 
 
 def test_another_ledger_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / f"other{LEDGER_SUFFIX}").write_text('{"format": 7}\n')
     with pytest.raises(PrivacyGuardError, match="privacy ledger, line 1"):
-        DatasetLedger(tmp_path, "census").refuse_same_people((), "f" * 64)
+        DatasetLedger(tmp_path, "census").same_people((), "f" * 64)
 
 
 @pytest.mark.parametrize("key", ["path", "persons", "units"])
-def test_a_ledger_that_an_earlier_version_left_beside_the_input_is_imported_or_refused(tables, tmp_path, key):
+def test_a_ledger_that_an_earlier_version_left_beside_the_input_is_found(tables, key):
     place = tables if key == "path" else tables / f"{key}.csv"
+    given = settings(**{key: str(place)})
+    assert left_behind(given) == ()
     beside = place.with_name(place.name + LEDGER_SUFFIX)
-    beside.write_text(first_format(entry("earlier")) + "\n")
-    given, book = settings(**{key: str(place)}), DatasetLedger(tmp_path, "census")
-    with pytest.raises(PrivacyGuardError, match=r"earlier version counted runs on this input there .earlier") as caught:
-        book.refuse_left_behind(given)
-    assert "append the lines of that file" in caught.value.hint
-    book.file.write_text(beside.read_text())
-    book.refuse_left_behind(given)
-    assert book.read().composition().epsilon == Fraction(1, 4)
+    beside.write_text("")
+    assert left_behind(given) == (beside,)
+
+
+@pytest.mark.parametrize("there", ["nothing", "an older ledger", "a chained ledger"])
+def test_runs_of_an_earlier_ledger_are_counted_whatever_the_ledger_of_the_dataset_is(tmp_path, there):
+    beside, book = tmp_path / "beside", DatasetLedger(tmp_path, "census")
+    beside.write_text(first_format(entry("earlier", "State")) + "\n")
+    if there == "an older ledger":
+        book.file.write_text(first_format(entry("other")) + "\n")
+    elif there == "a chained ledger":
+        ledger_file.commit_entry(book.file, entry("other"))
+    before = book.read().entries
+    content = book.file.read_bytes() if before else b""
+    assert book.count_earlier([beside]) == ("earlier",)
+    assert book.file.read_bytes().startswith(content)
+    assert book.read().entries == (*before, entry("earlier", "State"))
+    content = book.file.read_bytes()
+    assert book.count_earlier([beside]) == ()
+    assert book.file.read_bytes() == content, "they are counted once"
+    assert beside.read_text() == first_format(entry("earlier", "State")) + "\n"
+    ledger_file.commit_entry(book.file, entry("next"))
+    assert book.read().composition().epsilon == (len(before) + 2) * BUDGET.total
+
+
+def test_attempts_of_an_earlier_ledger_come_with_their_runs(tmp_path):
+    """Their runs find them there when they go on; those of runs that are known are not touched."""
+    earlier, book = DatasetLedger(tmp_path, "f" * 32).file, DatasetLedger(tmp_path, "census")
+    attempts = [
+        AttemptLine(run, "State", number, f"{run} {number}", state, "here")
+        for run in ("a", "b")
+        for number, state in enumerate(DrawState, start=1)
+    ]
+    lines = [line for end in attempts for line in (replace(end, state=DrawState.OPENED), end)]
+    ledger_file.update_ledger(earlier, lambda _: [entry("a"), entry("b"), *lines])
+    ledger_file.update_ledger(book.file, lambda _: [entry("b", "State")])
+    assert book.count_earlier([earlier]) == ("a",)
+    assert book.read() == Ledger((entry("b", "State"), entry("a")), tuple(attempts[:3]))
+
+
+def test_a_ledger_of_runs_under_test_keys_alone_is_left_where_it_is(tmp_path):
+    beside, book = tmp_path / "beside", DatasetLedger(tmp_path, "census")
+    beside.write_text(first_format(replace(entry("test"), insecure=True)) + "\n")
+    assert book.count_earlier([beside]) == ()
+    assert not book.file.exists()
+
+
+def with_lines(*lines: LedgerEntry | AttemptLine) -> Ledger:
+    ledger = Ledger()
+    for line in lines:
+        ledger = ledger.with_line(line)
+    return ledger
 
 
 def first_format(one: LedgerEntry) -> str:
@@ -297,6 +349,9 @@ def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
     file.write_bytes(file.read_bytes().rstrip(b"\n"))
     ledger_file.commit_entry(file, entry("b"))
     assert Ledger.from_json_lines(file.read_text()).entries == (entry("a"), entry("b"))
+    file.write_text(file.read_text().replace("State", "state"))
+    with pytest.raises(PrivacyGuardError, match="line 2: does not follow"):
+        ledger_file.commit_entry(file, entry("c"))
 
 
 def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
@@ -354,6 +409,40 @@ def test_a_last_line_that_a_power_cut_tore_is_cut_off_and_bars_nobody(tmp_path, 
     assert mended == [file]
 
 
+def test_a_ledger_that_was_cut_at_any_byte_of_its_last_lines_goes_on_with_its_chain(tmp_path):
+    file = tmp_path / "x"
+    lines = [entry("a"), entry("b"), AttemptLine("b", "State", 1, "i", DrawState.OPENED, "here"), entry("b", "State")]
+    ends = []
+    for line in lines:
+        ledger_file.update_ledger(file, lambda _, line=line: [line])
+        ends.append(file.stat().st_size)
+    content = file.read_bytes()
+    for cut in range(ends[0] - 1, len(content)):
+        file.write_bytes(content[:cut])
+        written = lines[: sum(cut >= end - 1 for end in ends)]  # without its newline, a line is whole
+        assert ledger_file.commit_entry(file, entry("c")) == with_lines(*written, entry("c"))
+        assert file.read_bytes().startswith(content[: ends[len(written) - 1]])
+        assert ledger_file.read_ledger(file).find("c") == entry("c")
+
+
+def test_a_driver_that_dies_after_a_torn_line_is_cut_off_leaves_a_chain(tmp_path, monkeypatch):
+    file = tmp_path / "x"
+    ledger_file.commit_entry(file, entry("a"))
+    whole = file.read_bytes()
+    file.write_bytes(whole + entry("b").to_json().encode()[:-40])
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_file, "_append", die)
+        with pytest.raises(KeyboardInterrupt):
+            ledger_file.commit_entry(file, entry("c"))
+    assert file.read_bytes() == whole
+    ledger_file.commit_entry(file, entry("c"))
+    assert ledger_file.read_ledger(file).entries == (entry("a"), entry("c"))
+
+
 def test_a_torn_first_line_is_no_entry(tmp_path):
     file = tmp_path / "x"
     file.write_bytes(b'{"format": 1, "run')
@@ -409,3 +498,4 @@ def test_runs_that_begin_together_are_all_entered(tmp_path):
         process.join()
     entries = Ledger.from_json_lines((tmp_path / "x").read_text()).entries
     assert {each.run_id for each in entries} == {f"run {number}" for number in range(8)}
+    assert all("sha256_before" in json.loads(line) for line in (tmp_path / "x").read_text().splitlines())

@@ -16,10 +16,10 @@ from das_spark.pipeline import levels, run_stages, runner
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.levels import measure
 from das_spark.pipeline.statement import INSECURE
-from das_spark.privacy import Ledger, RunKey, StreamDomain
+from das_spark.privacy import RunKey, StreamDomain
 from das_spark.spark.family_rows import StoredRows
 from das_spark.spark.session import ONE_TASK, temporary_properties
-from das_spark.store import Journal, RunLayout, finished
+from das_spark.store import Journal, RunLayout, finished, read_ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -72,13 +72,15 @@ def test_everything_of_a_run_under_a_test_key_says_so(whole):
 
 
 def test_the_ledger_knows_the_run_its_shares_and_every_completed_level(whole, tools):
-    (entry,) = Ledger.from_json_lines("\n".join(whole.ledger())).entries
+    (entry,) = read_ledger(whole.ledger_file).entries
     assert entry.run_id.startswith("whole#")
     assert entry.completed_levels == tools.LEVELS
     assert str(entry.total) == "4"
     assert entry.released == 4
     public = json.loads(whole.layout("whole").public.privacy_ledger.read_text())
     restricted = json.loads(whole.ledger()[-1])
+    assert len(restricted.pop("sha256_before")) == 64, "of the lines before, some of other runs"
+    assert (restricted.pop("format"), public.pop("format")) == (3, 2), "of a line, and of an entry"
     assert len(restricted.pop("contents")) == 2, "persons and units"
     assert len(restricted.pop("manifest")) == 64, "its checksum, which the manifest itself cannot hold"
     assert public == restricted
@@ -94,6 +96,19 @@ def test_public_files_tell_nothing_of_the_input_files(whole):
         if path.is_file():
             content = path.read_bytes()
             assert not any(sha.encode() in content for sha in shas), path
+
+
+def test_public_files_have_no_digest_of_the_ledger(whole):
+    """It depends on what other runs on the same people have entered."""
+    digests = read_ledger(whole.ledger_file).digests
+    layout = whole.layout("whole")
+    assert any(digest in layout.restricted.ledger_entry.read_text() for digest in digests)
+    for path in layout.public.path.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"sha256_before" not in content, path
+            assert b"ledger_sha256" not in content, path
+            assert not any(digest.encode() in content for digest in digests), path
 
 
 def test_the_restricted_manifest_says_what_was_read(whole):
@@ -145,7 +160,7 @@ def test_the_input_is_charged_before_the_first_draw_and_each_level_when_it_is_pu
     opened = Journal.open
 
     def noting(journal: Journal, geolevel: str, number: int) -> Any:
-        (entry,) = Ledger.from_json_lines("\n".join(workshop.ledger())).entries
+        (entry,) = read_ledger(workshop.ledger_file).entries
         seen.append(entry.completed_levels)
         return opened(journal, geolevel, number)
 
@@ -162,7 +177,7 @@ def test_two_runs_are_charged_twice_and_one_that_resumes_once(workshop, calm, mo
         for _ in range(2):
             with pytest.raises(Stop):
                 run_stages(workshop.plan(), run_id=run_id, test_key=tools.TEST_KEY, spark=workshop.spark)
-    entries = Ledger.from_json_lines("\n".join(workshop.ledger())).entries
+    entries = read_ledger(workshop.ledger_file).entries
     assert [entry.run_id.split("#")[0] for entry in entries] == ["first", "second"]
     assert all(entry.completed_levels == ("State",) for entry in entries)
 

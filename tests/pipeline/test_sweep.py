@@ -18,7 +18,7 @@ from das_spark.evaluation import report_from_json
 from das_spark.pipeline import Check, VerificationReport, run_sweep, runner, sweep, verify_run
 from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.sweep import SweepSummary, carry_out
-from das_spark.privacy import Ledger, RunKey
+from das_spark.privacy import RunKey
 from das_spark.store import (
     Journal,
     PublicLayout,
@@ -28,6 +28,7 @@ from das_spark.store import (
     SweepLayout,
     SweepRecord,
     open_run,
+    read_ledger,
     write_durably,
 )
 
@@ -119,7 +120,7 @@ def test_an_interrupted_sweep_goes_on_without_a_second_draw(swept):
 
 
 def test_the_ledger_has_every_run_once_and_sums_to_the_cost(swept):
-    entries = Ledger.from_json_lines("\n".join(swept.workshop.ledger())).entries
+    entries = read_ledger(swept.workshop.ledger_file).entries
     assert [entry.run_id.split("#")[0] for entry in entries] == [run.run_id for run in swept.plan]
     assert sum((entry.released for entry in entries), Fraction(0)) == swept.plan.cost
     assert all(entry.insecure for entry in entries)

@@ -14,9 +14,9 @@ from das_spark.config import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
 from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, levels, run_stages, runner
 from das_spark.pipeline.run_record import run_record
-from das_spark.privacy import EntryState, Ledger
+from das_spark.privacy import EntryState
 from das_spark.spark.run_tables import LevelTables
-from das_spark.store import Journal, RunLayout
+from das_spark.store import Journal, RunLayout, read_ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
@@ -132,7 +132,7 @@ def test_a_run_that_stops_before_it_measures_has_spent_nothing(workshop):
     summary = go(workshop, "ingest")
     assert summary.figures["next stage"] == "measure State"
     assert not workshop.layout("steps").public.table("measurements").exists()
-    ledger = Ledger.from_json_lines("\n".join(workshop.ledger()))
+    ledger = read_ledger(workshop.ledger_file)
     (entry,) = ledger.entries
     assert (entry.state, entry.total, ledger.attempts) == (EntryState.INVARIANTS, 0, ())
     assert entry.invariants.total_at == "State"

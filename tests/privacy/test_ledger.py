@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 from dataclasses import replace
@@ -25,10 +26,10 @@ from das_spark.privacy import (
     LedgerEntry,
     LevelBudget,
     QueryShare,
+    chained_lines,
     compose_exactly,
     compositions_together,
     epsilon_cks,
-    line_of,
     rounded_up,
     worst_epsilon,
 )
@@ -46,6 +47,11 @@ def entry(
     return LedgerEntry(
         run_id, "2026-01-02T03:04:05+00:00", "e2e_1940", "person", Budget(framework, total, levels), False
     )
+
+
+def unchained(*lines: LedgerEntry | AttemptLine) -> str:
+    """A ledger as it was before lines were chained."""
+    return "".join(json.dumps(line.as_record(), ensure_ascii=False) + "\n" for line in lines)
 
 
 @given(
@@ -122,7 +128,7 @@ def test_a_later_line_of_a_run_replaces_the_earlier_one() -> None:
 def test_a_run_cannot_change_its_budget_or_take_back_a_level(later: LedgerEntry) -> None:
     ledger = Ledger((entry("a").with_completed("State"),))
     with pytest.raises(PrivacyGuardError, match="stands in the privacy ledger"):
-        ledger.with_entry(later)
+        ledger.with_line(later)
 
 
 def test_a_run_stands_once() -> None:
@@ -199,10 +205,10 @@ def test_paths_are_known_when_a_run_is_charged_and_stay() -> None:
     usual = tuple(level.share for level in plain.budget.levels)
     begun = replace(plain, state=EntryState.INVARIANTS)
     charged = replace(plain, paths=(usual,))
-    ledger = Ledger((begun,)).with_entry(charged)
+    ledger = Ledger((begun,)).with_line(charged)
     assert ledger.entries == (charged,)
     with pytest.raises(PrivacyGuardError, match="another budget or state"):
-        ledger.with_entry(plain)
+        ledger.with_line(plain)
 
 
 def test_the_exact_figure_counts_real_runs_that_are_charged() -> None:
@@ -234,8 +240,8 @@ def test_entries_and_attempts_survive_their_text() -> None:
         acknowledged=("units from people",),
     )
     ledger = Ledger((full, replace(full, run_id="r2", state=EntryState.INVARIANTS)), (attempt(),))
-    text = "".join(line_of(each) + "\n" for each in (*ledger.entries, *ledger.attempts))
-    assert Ledger.from_json_lines(text) == ledger
+    assert Ledger.from_json_lines(unchained(*ledger.entries, *ledger.attempts)) == ledger
+    assert Ledger.from_json_lines(chained_lines([*ledger.entries, *ledger.attempts], b"").decode()) == ledger
 
 
 def test_what_is_public_of_an_entry_says_nothing_of_the_files() -> None:
@@ -260,11 +266,11 @@ def test_a_run_that_has_published_its_invariants_alone_costs_nothing_and_may_be_
     ledger = Ledger((only,))
     assert ledger.composition().epsilon == 0
     capped = replace(entry(), cap=Cap(rho=Fraction(1)))
-    assert ledger.with_entry(capped).composition().epsilon == Fraction(1, 4)
+    assert ledger.with_line(capped).composition().epsilon == Fraction(1, 4)
     with pytest.raises(PrivacyGuardError, match="another budget or state"):
-        ledger.with_entry(capped).with_entry(only)
+        ledger.with_line(capped).with_line(only)
     with pytest.raises(PrivacyGuardError, match="another budget or state"):
-        ledger.with_entry(capped).with_entry(replace(capped, cap=Cap(rho=Fraction(2))))
+        ledger.with_line(capped).with_line(replace(capped, cap=Cap(rho=Fraction(2))))
 
 
 @pytest.mark.parametrize(
@@ -282,13 +288,13 @@ def test_a_run_that_has_published_its_invariants_alone_costs_nothing_and_may_be_
     ],
 )
 def test_an_attempt_goes_forward_only(states: list[str], fits: bool) -> None:
-    lines = [entry("r1").to_json(), *(line_of(attempt(state=DrawState(state))) for state in states)]
+    lines = [entry("r1"), *(attempt(state=DrawState(state)) for state in states)]
     if fits:
-        (found,) = Ledger.from_json_lines("\n".join(lines)).attempts_at("r1", "State")
+        (found,) = Ledger.from_json_lines(unchained(*lines)).attempts_at("r1", "State")
         assert found.state.value == states[-1]
     else:
         with pytest.raises(PrivacyGuardError, match=f"line {len(lines)}: attempt 1 of run r1"):
-            Ledger.from_json_lines("\n".join(lines))
+            Ledger.from_json_lines(unchained(*lines))
 
 
 @pytest.mark.parametrize("change", [{"instance": "e" * 32}, {"place": "elsewhere"}])
@@ -317,8 +323,136 @@ def test_the_records_of_a_contributor_stand_in_the_ledger_where_there_are_severa
     assert "differ in all records of one contributor, at most 3 of each kind (person, stay), at the same time" in said
     assert "counted as what they cost for so many: r1." in said
     with pytest.raises(PrivacyGuardError, match="another budget"):
-        ledger.with_entry(replace(several, budget=replace(several.budget, at_most=2)))
+        ledger.with_line(replace(several, budget=replace(several.budget, at_most=2)))
     capped = replace(entry("r3", Fraction(1, 2)), cap=Cap(epsilon=Fraction(5)))
     with pytest.raises(PrivacyGuardError, match="spent so far 9/2"):
         ledger.require_budget(capped)  # for three records it costs 3/2
     Ledger((one,)).require_budget(capped)
+
+
+def several_runs() -> list[LedgerEntry | AttemptLine]:
+    """Lines of three runs, one under a test key, with attempts, as they are written."""
+    lines: list[LedgerEntry | AttemptLine] = []
+    for name, insecure in (("r1", False), ("r2", True), ("r3", False)):
+        run = replace(entry(name), insecure=insecure, state=EntryState.INVARIANTS)
+        charged = replace(run, state=EntryState.CHARGED, cap=Cap(epsilon=Fraction(2)))
+        drawn = [attempt(entry=name, state=state) for state in (DrawState.OPENED, DrawState.STAGED)]
+        lines += [run, charged, *drawn, charged.with_completed("State")]
+    return lines
+
+
+#: The same ledger: chained from the first line on, or from the seventh (in the midst of a run) or the last.
+LEDGERS = {
+    first: unchained(*several_runs()[:first]).encode()
+    + chained_lines(several_runs()[first:], unchained(*several_runs()[:first]).encode())
+    for first in (0, 6, 14)
+}
+chained_from = pytest.mark.parametrize("first", LEDGERS)
+
+
+def refused(lines: list[bytes]) -> str:
+    with pytest.raises(PrivacyGuardError, match="privacy ledger, line") as caught:
+        Ledger.from_json_lines(b"".join(lines).decode())
+    assert "restore it from its copy" in caught.value.hint
+    return caught.value.message
+
+
+@chained_from
+def test_every_chained_line_has_the_digest_of_all_bytes_before_it(first: int) -> None:
+    lines = LEDGERS[first].splitlines(keepends=True)
+    assert len(lines) == len(several_runs())
+    for place, line in enumerate(lines):
+        before = hashlib.sha256(b"".join(lines[:place])).hexdigest()
+        assert json.loads(line).get("sha256_before") == (before if place >= first else None)
+    ledger = Ledger.from_json_lines(LEDGERS[first].decode())
+    assert ledger == Ledger.from_json_lines(unchained(*several_runs()))
+    assert ledger.digests == tuple(hashlib.sha256(b"".join(lines[: n + 1])).hexdigest() for n in range(len(lines)))
+
+
+@chained_from
+def test_a_line_that_was_deleted_is_missed_wherever_it_stood(first: int) -> None:
+    lines = LEDGERS[first].splitlines(keepends=True)
+    for place in range(len(lines) - 1):
+        said = refused(lines[:place] + lines[place + 1 :])
+        if place >= first - 1:  # else an attempt may be left without its run
+            assert f"line {place + 1}: does not follow the lines above it" in said
+    for head in range(1, len(lines)):
+        refused(lines[head:])
+
+
+@chained_from
+def test_lines_that_were_moved_or_repeated_are_refused(first: int) -> None:
+    lines = LEDGERS[first].splitlines(keepends=True)
+    for one, other in itertools.combinations(range(len(lines)), 2):
+        moved = list(lines)
+        moved[one], moved[other] = moved[other], moved[one]
+        refused(moved)
+    for copied, place in itertools.product(range(first, len(lines)), range(len(lines) + 1)):
+        refused([*lines[:place], lines[copied], *lines[place:]])
+
+
+@chained_from
+@given(st.data())
+def test_a_byte_that_was_changed_is_noticed_in_all_lines_but_the_last(first: int, data: st.DataObject) -> None:
+    content = LEDGERS[first]
+    place = data.draw(st.integers(0, content.rindex(b"\n", 0, -1)))
+    byte = data.draw(st.sampled_from([code for code in range(128) if code != content[place]]))
+    refused([content[:place], bytes([byte]), content[place + 1 :]])
+
+
+def test_no_line_without_a_digest_follows_one_that_has_it() -> None:
+    content = LEDGERS[6]
+    said = refused([content, unchained(entry("r4")).encode()])
+    assert f"line {len(several_runs()) + 1}: has no sha256_before" in said
+    lines = [json.loads(line) for line in content.splitlines()]
+    for line in lines[6:]:
+        stripped = [*lines[: lines.index(line)], {**line, "sha256_before": None}, *lines[lines.index(line) + 1 :]]
+        refused([json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in stripped])
+
+
+@pytest.mark.parametrize("digest", ["0" * 64, "", 1, [], True])
+def test_a_digest_of_anything_else_is_refused(digest: object) -> None:
+    line = json.dumps({**entry("r1").as_record(), "sha256_before": digest})
+    assert "line 1: does not follow the lines above it" in refused([line.encode()])
+
+
+def test_empty_lines_are_hashed_like_all_others() -> None:
+    lines = LEDGERS[6].splitlines(keepends=True)
+    for place in range(len(lines)):
+        refused([*lines[:place], b"\n", *lines[place:]])
+    longer = LEDGERS[6] + b"\n \n"
+    longer += chained_lines([entry("r4")], longer)
+    assert Ledger.from_json_lines(longer.decode()).find("r4") == entry("r4")
+    refused([longer.replace(b"\n \n", b"\n")])
+
+
+def test_versions_that_know_no_chain_refuse_a_ledger_that_has_one() -> None:
+    """They read entries of the formats 1 and 2, and would add lines without a digest."""
+    formats = [json.loads(line).get("format") for line in LEDGERS[0].splitlines()]
+    assert set(formats) == {3, None}, "attempts have no format"
+    with pytest.raises(PrivacyGuardError, match="an entry of format 3"):
+        LedgerEntry.from_json(LEDGERS[0].splitlines()[0].decode())
+
+
+@pytest.mark.parametrize("name", ["r\u2028", "r\x85", "r\u2029 and more"])
+def test_a_line_ends_at_its_newline_and_nowhere_else(name: str) -> None:
+    assert Ledger.from_json_lines(unchained(entry(name))).entries == (entry(name),)
+    assert Ledger.from_json_lines(chained_lines([entry(name)], b"").decode()).entries == (entry(name),)
+
+
+def test_a_ledger_is_built_once_however_many_lines_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each line would make reading quadratic: 7 s for a thousand runs."""
+    built = []
+    monkeypatch.setattr(Ledger, "__post_init__", lambda ledger: built.append(len(ledger.entries)))
+    Ledger.from_json_lines(LEDGERS[6].decode())
+    assert built == [3]
+
+
+def test_news_are_the_lines_that_change_something() -> None:
+    lines = several_runs()
+    ledger = Ledger.from_json_lines(unchained(*lines[:5]))
+    assert ledger.news_in([lines[4], lines[3], *lines[5:7], lines[6]]) == tuple(lines[5:7])
+    with pytest.raises(PrivacyGuardError, match="another budget or state"):
+        ledger.news_in([lines[5], lines[1]])
+    with pytest.raises(PrivacyGuardError, match="does not stand in the privacy ledger"):
+        ledger.news_in([attempt(entry="r9")])

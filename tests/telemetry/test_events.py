@@ -24,6 +24,7 @@ PROMISED = {
     "ledger.completed": ("info", "geolevel"),
     "ledger.begun": ("warning", "file"),
     "ledger.mended": ("warning", "file"),
+    "ledger.counted": ("info", "entries"),
     "space.estimated": ("info", "public restricted scratch"),
     "stage.started": ("info", "stage families"),
     "stage.progress": ("info", "stage families seconds step tasks_done tasks step_seconds_left"),
