@@ -23,6 +23,7 @@ from das_spark.store import (
     disk_errors,
     finished,
     level_folder,
+    make_folder,
     names_in,
     promote,
     require_held,
@@ -160,7 +161,7 @@ class LevelTables:
             if source.name in with_rows:
                 promote(source, target, None if written is None else below(source.name, written), check=False)
             else:
-                target.mkdir(parents=True, exist_ok=True)
+                make_folder(target)
                 succeed(target)
 
     def _write_arranged(
