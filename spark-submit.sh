@@ -11,6 +11,8 @@
 #   DAS_SPARK_ARCHIVE   the packed environment for the executors (jobs/README.md), or "none" where they have .venv at the same
 #                       path; environment.tar.gz where unset and there
 set -euo pipefail
+# No interpreter imports from the working folder, where programs of others may have the names of modules.
+export PYTHONSAFEPATH=1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/jobs/environment.sh"
 
@@ -20,9 +22,6 @@ case "${1:-}" in
     "" | -*) set -- "$here/conf/quickstart.toml" "$@" ;;
 esac
 
-# No core file of what holds key and counts, no file that anybody may write.
-ulimit -S -c 0
-umask "$(printf '%04o' $(($(umask) | 0002)))"
 # Ctrl-C is for das-spark, which says how the run goes on; a JVM that ended at once would take that sentence with it.
 export DAS_SPARK_LAUNCHER=$0
 
@@ -31,6 +30,11 @@ if [ -z "${SPARK_MASTER:-}${DAS_SPARK_ENV:-}" ] && [ "${DAS_SPARK_ENGINE:-auto}"
     exec "$here/.venv/bin/das-spark" run "$@"
 fi
 ensure_java
+
+# Of the JVM, which is there before das-spark guards itself: no core file of what holds key and counts, no file that
+# anybody may write.
+ulimit -S -c 0
+umask "$(printf '%04o' $(($(umask) | 0002)))"
 
 if [ -n "${SPARK_MASTER:-}" ]; then
     default=standalone

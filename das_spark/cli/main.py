@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import resource
 import sys
 import traceback
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from das_spark.cli import log_format
 from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.names import visible
+from das_spark.process import guard_process
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    _guard_process()
+    guard_process()
     take_interruptions()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = DEBUG in arguments
@@ -166,12 +166,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is reported once
         return errors_as.report(error)
     return errors_as.report(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
-
-
-def _guard_process() -> None:
-    """No core file of what holds key and counts, and no file that anybody may write; Spark inherits both."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    os.umask(os.umask(0o077) | 0o002)
 
 
 #: An error of ours in what Spark reports of a Python worker; it holds no confidential value, unlike other lines there.

@@ -27,6 +27,7 @@ FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
 UNITS_FROM_PEOPLE = "units_from_people"
 PUBLISHED = "published"
 DATASET = "dataset"
+IDENTITY = "identity"
 OF_RECORDS = "tidy_records"
 PUBLISHED_TABLES = "published_tables"
 FILE_KEYS = ("path", "persons", "units", "geography")
@@ -52,10 +53,12 @@ class ReaderNeeds:
     geounits_of_units: bool = False  # whether the units say which geounits exist where no table of geography does
 
 
-def _tidy(what: str, geounit_keys: tuple[str, ...]) -> ReaderNeeds:
+def _tidy(what: str, geounit_keys: tuple[str, ...], *further: str) -> ReaderNeeds:
     """A folder of tables of known names, or the tables one by one."""
     others = ("units", "geography", "columns", "code_base", "labels", "delimiter", "encoding", UNITS_FROM_PEOPLE)
-    return ReaderNeeds(what, ("path", "persons"), others, ("units", "path"), geounit_keys, geounits_of_units=True)
+    return ReaderNeeds(
+        what, ("path", "persons"), (*others, *further), ("units", "path"), geounit_keys, geounits_of_units=True
+    )
 
 
 READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
@@ -80,7 +83,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
         "tidy_counts": _tidy(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
-        OF_RECORDS: _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path")),
+        OF_RECORDS: _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path"), IDENTITY),
         PUBLISHED_TABLES: ReaderNeeds(
             "published counts, one row a geounit and one column a count; Parquet or CSV",
             ("path", "persons"),
@@ -122,6 +125,9 @@ def check_input(
                 f"column that does ({whose[0]}); use {OF_RECORDS}, or leave records.contributor out of the product and "
                 f"answer for it that nobody has more than {product.records.at_most}",
             )
+        if section.identity is not None and not whose:
+            sentence = f"product '{product.name}' names no column that says whose a record is (records.contributor)"
+            problems.add(f"input.{IDENTITY}", f"{sentence}; leave it out")
         _check_fields("code_base", section.code_base, attributes, problems)
         _check_fields("labels", section.labels, attributes, problems)
         for name in set(section.labels) & set(section.code_base):

@@ -22,6 +22,7 @@ from das_spark.privacy import exact
 CONFIG_VERSION: Final = 1
 
 UnitConflicts = Literal["fail", "from_people"]
+Identity = Literal["normalised", "bytes"]
 Rounding = Literal["nearest", "released"]
 MeasurementRows = Literal["support", "all"]
 MicrodataFormat = Literal["parquet", "text", "ppmf"]
@@ -174,6 +175,8 @@ class InputSettings(Section):
         labels: Attributes whose fields hold the labels of the levels, as the product spells them, in place of codes.
         delimiter: What stands between the fields of CSV.
         encoding: How CSV is encoded.
+        identity: How the identities of contributors are compared: "normalised", or by their "bytes". None refuses an
+            input in which the two differ.
         unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
         units_from_people: Whether the units of each class are made from the people, where no counts are published.
         simulate: Arguments of the simulator; None where the run file has none.
@@ -193,6 +196,7 @@ class InputSettings(Section):
     labels: Annotated[tuple[str, ...], Strict(False)] = ()
     delimiter: Annotated[str, Field(pattern=r'^[^"\\\r\n]$')] = ","
     encoding: Literal["UTF-8", "ISO-8859-1"] = "UTF-8"
+    identity: Identity | None = None
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
     simulate: SimulateSettings | None = None

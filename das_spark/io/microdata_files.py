@@ -42,7 +42,16 @@ from das_spark.io.microdata_formats import (
     unit_columns,
 )
 from das_spark.products.base import OF_UNITS
-from das_spark.store import FileRecord, discard, disk_errors, promote, record_of, write_durably
+from das_spark.store import (
+    FileRecord,
+    discard,
+    disk_errors,
+    make_folder,
+    promote,
+    record_of,
+    system_of,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +95,7 @@ class MicrodataWriting:
         discard(folder)
         with disk_errors(self.layout.path):
             for format, columns in files:
-                (folder / f"{columns.kind}.{format}").mkdir(parents=True)
+                make_folder(folder / f"{columns.kind}.{format}")
             reports = run(self._task(files, units=units))
             _refuse_unassignable(reports)
             self.staging.guard()
@@ -144,7 +153,7 @@ class MicrodataWriting:
             records = [_joined(texts.before, [folder / record.name for record in records], folder / single.name)]
         target = layout.microdata(kind, format)
         if texts.beside:
-            target.mkdir(parents=True)
+            make_folder(target)
         for name, text in texts.beside.items():
             write_durably(target / name, text)
         return WrittenFolder(kind, format, rows, promote(folder, target, records, check=False))
@@ -174,7 +183,7 @@ def _refuse_unassignable(reports: Sequence[Mapping[str, Any]]) -> None:
 
 def _joined(before: str, parts: Sequence[Path], single: Path) -> FileRecord:
     """One file of a text and parts; each part goes when it is copied, so that the disk holds them once."""
-    with single.open("wb") as whole:
+    with system_of(single).open_output(str(single)) as whole:
         whole.write(before.encode("utf-8"))
         for part in parts:
             with part.open("rb") as source:

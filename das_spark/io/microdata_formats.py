@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from das_spark.errors import ConfigurationError
 from das_spark.geography import PADDING
 from das_spark.products.base import WITHOUT_UNITS
+from das_spark.store import system_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -331,7 +332,7 @@ class TextFormat:
 
         runs = groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])
         segments = tuple(_segment(scope, tuple(column for _, column in run), columns) for scope, run in runs)
-        file = path.open("wb")
+        file = system_of(path).open_output(str(path))
         if columns.names_inside:
             file.write(_name_line(columns).encode("ascii"))
         return _TextSink(file, segments, LineComposer(columns.delimiter))
@@ -433,6 +434,7 @@ class _ParquetFormat:
         metadata = {"das_spark.notices": json.dumps(list(notices))} if notices else None
         schema = pa.schema(fields, metadata=metadata)
         numbers = [column.name for column in columns.produced if column.scope in _NUMBERS]
+        system_of(path).open_output(str(path)).close()  # with the mode of a file that not everybody may write
         writer = pq.ParquetWriter(
             path,
             schema,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyarrow import csv, parquet
 
-from das_spark.store import part_files, write_durably
+from das_spark.store import make_folder, part_files, system_of, write_durably
 from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
@@ -35,9 +35,8 @@ def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> No
     Nothing is in quotes: geocodes are digits (and stay text: they may begin with 0), all else are numbers, and nothing
     where a number is missing.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     options = csv.WriteOptions(include_header=False, quoting_style="none")
-    with (folder / _CSV_FILE).open("wb") as file:
+    with system_of(folder).open_output(str(folder / _CSV_FILE)) as file:
         file.write((",".join(columns) + "\n").encode())
         for part in parts:
             with parquet.ParquetFile(part) as source:
@@ -72,7 +71,7 @@ def _lines(path: Path) -> int:
 
 def write_about(folder: Path, table: TableShell, facts: Sequence[str]) -> None:
     """Write in words what a table is, into a folder that holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_durably(folder / ABOUT, about_text(table, facts))
 
 

@@ -103,13 +103,12 @@ def problems_kept(context: RunContext) -> Iterator[None]:
         yield
     except BadInputError as error:
         keep_problems(context, error.problems)
-        if any(problem.examples for problem in error.problems):
-            error.hint = f"{context.layout.restricted.input_problems} holds row numbers; {error.hint}"
+        error.hint = f"{context.layout.restricted.input_problems} says in how many rows, and in which; {error.hint}"
         raise
 
 
 def keep_problems(context: RunContext, problems: Sequence[Problem]) -> None:
-    """Write down what is wrong in the input: row numbers go to this restricted file and nowhere else."""
+    """Write down what is wrong in the input: numbers of rows go to this restricted file and nowhere else."""
     if not problems:
         return
     place = context.layout.restricted.input_problems

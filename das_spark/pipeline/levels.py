@@ -40,8 +40,10 @@ from das_spark.store import (
     discard,
     disk_errors,
     finished,
+    make_folder,
     replace_folder,
     require_held,
+    write_durably,
 )
 from das_spark.store.parquet import ParquetTables, TableFolder
 from das_spark.store.tables import TABLES
@@ -350,9 +352,9 @@ def _refuse_failures(context: RunContext, geolevel: str, diagnostics: Rows) -> N
     if not number:
         return
     public = context.layout.public
-    public.problems.mkdir(exist_ok=True)
+    make_folder(public.problems)
     for row in rows:
-        public.problem(geolevel, row["family"]).write_bytes(row["problem"])
+        write_durably(public.problem(geolevel, row["family"]), row["problem"])
     named = "; ".join(f"{row['family']} ({row['status']}: {row['message']})" for row in rows)
     context.progress.log(
         Event.FAMILIES_FAILED, geolevel=geolevel, families=number, named=[row["family"] for row in rows]

@@ -35,6 +35,7 @@ from das_spark.store import (
     PublicManifest,
     discard,
     finished,
+    make_folder,
     open_public,
     part_files,
     record_of,
@@ -216,7 +217,7 @@ def take_published(context: RunContext) -> None:
             hint="name the same run, unchanged, or begin a run of another name",
         )
     require_held(context.layout)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(place.parent)
     write_durably(place, json.dumps(record, indent=1) + "\n")
     _write(context, run)
     context.published_run = record
@@ -236,7 +237,7 @@ def copy_record(context: RunContext, source: PublicLayout[Path]) -> None:
     place = context.layout.public.published_source
     if not place.is_file():
         require_held(context.layout)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(place.parent)
         try:
             write_durably(place, source.published_source.read_text(encoding="utf-8"))
         except FileNotFoundError as error:

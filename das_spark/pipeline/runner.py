@@ -39,6 +39,7 @@ from das_spark.pipeline.spines import shares_on_paths
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
+from das_spark.process import forbid_core_files
 from das_spark.store import CompletionRecord, at_home, guarded_staging, now, require_held, set_times
 from das_spark.telemetry import Event
 
@@ -111,6 +112,7 @@ def opened_run(
         if not chosen.tried:
             # All stages, also where this call ends before the last: another call goes on with what this one spends.
             try_stages(plan, layout, stages_of(plan))
+        forbid_core_files()  # whoever called: from here on there is a key in this process
         key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
         chosen = replace(chosen, created=began)
         with driver_attempt(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen) as context:

@@ -30,6 +30,7 @@ from das_spark.store import (
     guarded_staging,
     inside,
     level_folder,
+    make_folder,
     open_public,
     part_files,
     public_files,
@@ -252,7 +253,7 @@ def _write_all(
     """Write tables: all of them by one Spark job into staged Parquet, CSV from that; then one by one by level."""
     target, staging, census = writing.target.path, writing.staging.folder, writing.census
     with disk_errors(target):
-        target.mkdir(parents=True, exist_ok=True)
+        make_folder(target)
         discard(staging)  # of an earlier process of that number
         if tables:
             estimates = read_levels(spark, public, published, census.names)

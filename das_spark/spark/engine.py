@@ -21,6 +21,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from das_spark.errors import without_values
+from das_spark.process import SAFE_PATH
+from das_spark.store import create_exclusively, make_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -49,7 +51,11 @@ def in_tasks(rows: DataFrame, work: Work, schema: StructType | str) -> DataFrame
     Sail calls functions by threads of one process, of which Python lets only one run: there the work is done by
     processes of `das_spark.spark.worker_pool`, as Spark does it by its own.
     """
-    return rows.mapInArrow(without_values(_Elsewhere(work) if is_sail(rows) else work), schema)
+    if is_sail(rows):
+        return rows.mapInArrow(without_values(_Elsewhere(work)), schema)
+    # Whoever started the session: its workers import nothing from the folder in which the JVM was started.
+    rows.sparkSession.sparkContext.environment.update(SAFE_PATH)
+    return rows.mapInArrow(without_values(work), schema)
 
 
 def in_sorted_tasks(rows: DataFrame, order: Sequence[str], work: Work, schema: StructType | str) -> DataFrame:
@@ -137,10 +143,10 @@ def write_parquet(frame: DataFrame, folder: Path, by: str | None = None) -> None
     writer = frame.write if by is None else frame.write.partitionBy(by)
     writer.parquet(str(folder))
     if is_sail(frame):
-        folder.mkdir(exist_ok=True)  # there is none where there are no rows
+        make_folder(folder)  # there is none where there are no rows
         for number, file in enumerate(sorted(folder.rglob("*.parquet"))):
             file.rename(file.with_name(f"part-{number:05d}.zstd.parquet"))
-        (folder / _SUCCESS).touch()
+        create_exclusively(folder / _SUCCESS, b"")
 
 
 @dataclass(frozen=True, slots=True)

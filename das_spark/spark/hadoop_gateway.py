@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from das_spark.errors import EnvironmentProblemError
+from das_spark.process import closed_umask
 from das_spark.spark.java import usable_java
 from das_spark.spark.session import properties, properties_file
 
@@ -85,6 +86,7 @@ def _own_gateway() -> Any:  # noqa: ANN401 - py4j has no types
             [java, *_OPTIONS, "-cp", os.pathsep.join(_class_path()), _SERVER],
             stdin=subprocess.PIPE,
             env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
+            umask=closed_umask(),
             process_group=0,  # Ctrl-C is for the command, which still has something to say to it
         )
         _wait(told.is_file, process)

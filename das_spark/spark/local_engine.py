@@ -20,6 +20,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from das_spark.errors import SessionError
+from das_spark.process import SAFE_PATH
 from das_spark.spark import sail_server
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ _SETTINGS: Final = {
     "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
     "SAIL_RUNTIME__TEMPORARY_FILES__MAX_SIZE": "0",
 }
+#: The folder of this package is searched last: where that is the working folder, it holds programs of others, too.
+_PACKAGES: Final = Path(sail_server.__file__).parents[2]
+_PROGRAM: Final = (
+    "import sys; sys.path.append({folder!r}); from das_spark.spark import sail_server; sail_server.main(*sys.argv[1:])"
+)
 #: What must be there.
 NEEDS: Final = "Linux, the package pysail, and a network of its own (user namespaces)"
 _CHANNEL: Final = (
@@ -62,9 +68,9 @@ class Sail:
         place = Path(tempfile.mkdtemp(prefix="das_spark-")) / "sail"  # its owner alone may enter
         workers = str(_cores())
         others = {name: value for name, value in os.environ.items() if not name.startswith(_OF_SAIL)}
-        environment = others | _SETTINGS | {"SAIL_EXECUTION__DEFAULT_PARALLELISM": workers}
+        environment = others | SAFE_PATH | _SETTINGS | {"SAIL_EXECUTION__DEFAULT_PARALLELISM": workers}
         process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of ours
-            [sys.executable, "-m", sail_server.__name__, str(place), workers],
+            [sys.executable, "-P", "-c", _PROGRAM.format(folder=str(_PACKAGES)), str(place), workers],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ from das_spark.io.microdata_files import REPORT
 from das_spark.spark.engine import by_number, in_sorted_tasks, in_tasks, scan, write_parquet
 from das_spark.spark.lists import list_total
 from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
-from das_spark.store import FileRecord, discard, disk_errors, part_files
+from das_spark.store import FileRecord, discard, disk_errors, make_folder, part_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -182,7 +182,7 @@ def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: Microdat
 def _made(folder: Path, record: str) -> Path:
     """The folder of a kind of rows, made empty where there are none."""
     path = folder / f"record={record}"
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     return path
 
 

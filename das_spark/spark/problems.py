@@ -43,9 +43,10 @@ class Problem:
         file: File or folder.
         field: Field, as the file calls it.
         expected: What was expected there.
-        rows: How many rows are not so.
-        examples: Numbers of some of those rows, counted from 1: for the restricted root only.
+        rows: How many rows are not so: of a confidential file for the restricted root only, like all that follows.
+        examples: Numbers of some of those rows, counted from 1: for the restricted root only, whatever the file.
         geounits: Some well-formed geocodes that are concerned.
+        note: What else is counted, such as contributors.
     """
 
     file: str
@@ -54,13 +55,21 @@ class Problem:
     rows: int
     examples: tuple[int, ...] = ()
     geounits: tuple[str, ...] = ()
+    note: str = ""
 
     def __str__(self) -> str:
-        """One line without row numbers."""
-        where = f"{self.file}, {self.field}" if self.field else self.file
+        """Return one line for screens and logs, without anything that is counted or read in confidential rows."""
+        return f"{self._rule}; not so in some rows"
+
+    def of_public_file(self) -> str:
+        """Return one line about a file of public geography, with the number of its rows and some of its geounits."""
         geounits = f" (geounits {', '.join(self.geounits)})" if self.geounits else ""
-        rows = f"{self.rows:,} row{'s' if self.rows != 1 else ''}"
-        return f"{where}: expected {self.expected}; not so in {rows}{geounits}"
+        return f"{self._rule}; not so in {self.rows:,} row{'s' if self.rows != 1 else ''}{geounits}"
+
+    @property
+    def _rule(self) -> str:
+        where = f"{self.file}, {self.field}" if self.field else self.file
+        return f"{where}: expected {self.expected}"
 
 
 class BadInputError(InputError):
@@ -74,11 +83,11 @@ class BadInputError(InputError):
         self.problems = problems
 
 
-def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
-    """Raise one error (`BadInputError`) for all problems, if there are any."""
+def refuse(problems: Sequence[Problem], *, hint: str = "", public: bool = False) -> None:
+    """Raise one error (`BadInputError`) for all problems, if there are any; `public`: of files of public geography."""
     if not problems:
         return
-    lines = [str(problem) for problem in problems[:_MOST_PROBLEMS]]
+    lines = [problem.of_public_file() if public else str(problem) for problem in problems[:_MOST_PROBLEMS]]
     if len(problems) > _MOST_PROBLEMS:
         lines.append(f"and {len(problems) - _MOST_PROBLEMS} problems more")
     hint = hint or "correct the files, or the columns and code bases of [input]"

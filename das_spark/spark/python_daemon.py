@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from das_spark.process import guard_process
+
 #: Modules whose functions tasks carry out, with all that these import.
 OF_TASKS: Final = (
     "pandas",
@@ -43,6 +45,7 @@ def leave_archives() -> None:
 
 def main() -> None:
     """Import what tasks import, then wait for Spark to ask for workers."""
+    guard_process()
     leave_archives()
     for name in OF_TASKS:
         import_module(name)

@@ -14,11 +14,12 @@ import os
 import signal
 import socket
 import struct
-import sys
 import threading
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Final
+
+from das_spark.process import guard_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,7 @@ def main(place: str, workers: str) -> None:
         place: Path of the Unix socket, in a folder that its owner alone may enter.
         workers: How many worker processes there are from the beginning.
     """
+    guard_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     if not leave_network():
         os.write(1, NOT_ALONE)
@@ -115,10 +117,3 @@ def _hand_on(source: socket.socket, sink: socket.socket) -> None:
     while size := source.recv_into(buffer):
         sink.sendall(view[:size])
     sink.shutdown(socket.SHUT_WR)
-
-
-if __name__ == "__main__":
-    # What tasks were pickled with must be this module, and not the program.
-    from das_spark.spark import sail_server  # noqa: PLW0406 - as said
-
-    sail_server.main(*sys.argv[1:])

@@ -11,11 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from das_spark.config import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
+from das_spark.process import closed_umask, forbid_core_files
 from das_spark.spark import local_engine
 from das_spark.spark.engine import in_tasks, is_sail
 from das_spark.spark.java import usable_java
@@ -26,6 +28,8 @@ ENGINE = "DAS_SPARK_ENGINE"
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 #: All cores, and a second attempt for a task whose worker died: local mode counts failures here and reads no property.
 LOCAL_MASTER = "local[*,2]"
+#: Set by spark-submit, whose JVM is there before any session.
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _AUTO, _SPARK, _SAIL = _ENGINES = ("auto", "spark", "sail")
 _LOCAL_DIR = "spark.local.dir"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -68,6 +72,7 @@ def session(name: str, *, small: bool = False) -> SparkSession:
         EnvironmentProblemError: There is no such engine, or it cannot be started.
         SessionError: It could not be started now.
     """
+    forbid_core_files()  # whoever called: the processes of the engine inherit the limit
     active = local_engine.active() or SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -81,7 +86,7 @@ def _sail(name: str, *, small: bool) -> SparkSession | None:
     if engine not in _ENGINES:
         message = f"{ENGINE} is {engine!r}, and no engine is called so"
         raise EnvironmentProblemError(message, hint=f"known: {', '.join(_ENGINES)}")
-    asked = any(variable in os.environ for variable in ("PYSPARK_GATEWAY_PORT", "SPARK_MASTER", ENVIRONMENT_VARIABLE))
+    asked = any(variable in os.environ for variable in (_SUBMITTED, "SPARK_MASTER", ENVIRONMENT_VARIABLE))
     if engine == _SPARK or (engine == _AUTO and (asked or not small)):
         return None
     sail = local_engine.sail_session(name)
@@ -96,12 +101,13 @@ def _spark(name: str) -> SparkSession:
     # Workers run this interpreter, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if _SUBMITTED not in os.environ:
         # Not under spark-submit: Java and the properties are ours to find.
         usable_java()
         builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", LOCAL_MASTER)), properties_file())
     before = _children()
     try:
+        _start_java(builder)
         started = builder.getOrCreate()
     except Exception as error:
         raise _not_started(error) from error
@@ -116,6 +122,14 @@ def _spark(name: str) -> SparkSession:
     if in_local_mode(started.sparkContext):
         _let_workers_begin(started)
     return started
+
+
+def _start_java(builder: SparkSession.Builder) -> None:
+    """Start the JVM where there is none yet: what it writes is nothing that everybody may write."""
+    if SparkContext._gateway is None and _SUBMITTED not in os.environ:
+        conf = SparkConf().setAll(list(builder._options.items()))
+        gateway = launch_gateway(conf, {"umask": closed_umask()})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def _let_workers_begin(spark: SparkSession) -> None:

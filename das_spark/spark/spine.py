@@ -332,5 +332,5 @@ def with_quarters(blocks: DataFrame, quarters: DataFrame, file: str) -> DataFram
         some = tuple(row[0] for row in unknown.orderBy("geocode").limit(MOST_EXAMPLES).collect())
         if some:
             problem = Problem(file, "geocode", "blocks of the geography", unknown.count(), geounits=some)
-            refuse([problem], hint="units and geography must be of the same blocks")
+            refuse([problem], hint="units and geography must be of the same blocks", public=True)
     return blocks.join(quarters, "geocode", "left")

@@ -30,6 +30,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from das_spark.errors import SessionError, TaskError
+from das_spark.process import SAFE_PATH
 
 #: Each worker is one thread, which these libraries read when they are imported.
 _ONE_THREAD: Final = dict.fromkeys(
@@ -135,10 +136,12 @@ class _Server:
         self._control, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()
-            program = _PROGRAM.format(path=sys.path, module=__name__, descriptor=descriptor, modules=modules)
+            # Not the working folder, in which programs of others may have the names of modules.
+            path = [folder for folder in sys.path if folder]
+            program = _PROGRAM.format(path=path, module=__name__, descriptor=descriptor, modules=modules)
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of ours
-                [sys.executable, "-c", program],
-                env=os.environ | _ONE_THREAD,
+                [sys.executable, "-P", "-c", program],
+                env=os.environ | SAFE_PATH | _ONE_THREAD,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[descriptor],
             )

@@ -220,7 +220,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
     target = unfinished_beside(out)
     with disk_errors(out):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         discard(target)
         try:
             yield target

@@ -159,7 +159,7 @@ def fetch_public(public: Location, folder: Path) -> Path:
     """
     for name in files_below(public, without={STAGING}):
         target = folder / PUBLIC / name
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         public.system.download(f"{public}/{name}", target)
     return folder / PUBLIC
 

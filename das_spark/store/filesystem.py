@@ -11,6 +11,8 @@ has another way there:
   promoted, since files are promoted by name and checksum, from the folder of the attempt that the journal names;
 - no `modes`: who may open a file is decided for the whole root, outside of this software.
 
+Whatever the umask of a process, nothing that is made or moved here may be written by everybody, where there are modes.
+
 A file system must be strongly consistent: once an operation has returned, every process finds what it did.
 """
 
@@ -20,6 +22,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -30,12 +33,14 @@ from typing import Any, BinaryIO, Final, Protocol, Self
 from typing_extensions import TypeVar
 
 from das_spark.errors import OutputError
+from das_spark.process import OTHERS_WRITE
 
 _NO_NAMES: Final = ("", ".", "..")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = ("No space left on device", "Disk quota exceeded")
 #: A disk with less than so many bytes is full: what was half written has been removed when that is asked.
 _LITTLE = 16 << 20
+_OPEN_FOLDER: Final = 0o777 & ~OTHERS_WRITE
 #: Another device, a disk without hard links, or too many of them.
 _NO_LINK: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -186,7 +191,7 @@ class PosixFileSystem:
 
     def _create_in_place(self, path: str, content: bytes, mode: int) -> bool:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & ~OTHERS_WRITE)
         except FileExistsError:
             return False
         with os.fdopen(descriptor, "wb") as file:
@@ -201,7 +206,7 @@ class PosixFileSystem:
         temporary = _beside(path, f"{os.getpid()}.tmp")
         try:
             _unlink(temporary)  # what another process left may be open to others
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & ~OTHERS_WRITE)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
@@ -222,8 +227,8 @@ class PosixFileSystem:
 
     def open_output(self, path: str) -> BinaryIO:
         """As `FileSystem`."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        return open(path, "wb")
+        self.make_folder(os.path.dirname(path) or ".")
+        return open(path, "wb", opener=_open_closed)
 
     def upload(self, file: Path, path: str) -> None:
         """As `FileSystem`."""
@@ -244,6 +249,7 @@ class PosixFileSystem:
 
     def move(self, source: str, target: str) -> None:
         """As `FileSystem`: renamed, or copied to another device."""
+        _close(source)  # whoever wrote it, and under what umask
         try:
             os.replace(source, target)
         except OSError as error:
@@ -298,7 +304,10 @@ class PosixFileSystem:
 
     def make_folder(self, path: str, *, mode: int = 0o777) -> None:
         """As `FileSystem`; the mode is that of the last folder."""
-        Path(path).mkdir(mode=mode, parents=True, exist_ok=True)
+        folder = Path(path)
+        for each in reversed([above for above in folder.parents if not above.exists()]):
+            each.mkdir(mode=_OPEN_FOLDER, exist_ok=True)
+        folder.mkdir(mode=mode & ~OTHERS_WRITE, exist_ok=True)
 
     def remove(self, path: str) -> None:
         """As `FileSystem`."""
@@ -310,7 +319,7 @@ class PosixFileSystem:
         if not os.path.isdir(os.path.dirname(folder) or "."):
             if not tombstone:
                 return
-            os.makedirs(os.path.dirname(folder))
+            self.make_folder(os.path.dirname(folder))
         doomed = _beside(folder, "destroyed")
         if os.path.exists(doomed):  # a driver died in the middle of it
             shutil.rmtree(doomed)
@@ -500,6 +509,18 @@ def _beside(path: str, ending: str) -> str:
     return os.path.join(folder, f".{name}.{ending}")
 
 
+def _open_closed(path: str, flags: int) -> int:
+    """Open a file that, where it is made, not everybody may write."""
+    return os.open(path, flags, 0o666 & ~OTHERS_WRITE)
+
+
+def _close(path: str) -> None:
+    """Take from everybody the permission to write a file or folder."""
+    mode = stat.S_IMODE(os.lstat(path).st_mode)
+    if mode & OTHERS_WRITE:
+        os.chmod(path, mode & ~OTHERS_WRITE)
+
+
 def _unlink(path: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(path)
@@ -508,7 +529,7 @@ def _unlink(path: str) -> None:
 def _copy(source: str, target: str) -> None:
     """Copy a file; the target gets its name only when all bytes are down."""
     temporary = _beside(target, "copy")
-    with open(source, "rb") as reader, open(temporary, "wb") as writer:
+    with open(source, "rb") as reader, open(temporary, "wb", opener=_open_closed) as writer:
         shutil.copyfileobj(reader, writer, 1 << 20)
         writer.flush()
         os.fsync(writer.fileno())

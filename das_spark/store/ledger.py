@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.privacy import AttemptLine, DrawState, Ledger, LedgerEntry, chained_lines
-from das_spark.store.commit import sync_folder, write_durably
+from das_spark.store.commit import make_folder, sync_folder, write_durably
 from das_spark.store.digests import BEFORE_NOISE
 from das_spark.store.filesystem import Place, disk_errors
 from das_spark.store.layout import LEDGERS
@@ -252,7 +252,7 @@ def ledger_folder(plan: RunPlan, layout: RunLayout) -> Path:
         return _reachable(folder, "ledger.path:", "make the folder, or mount its disk; it is never made by a run")
     folder = layout.root.absolute() / LEDGERS
     with disk_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.stat()
         if found.st_mode & 0o077 and found.st_uid == os.geteuid():

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from das_spark.errors import OutputError
 from das_spark.report import RESTRICTED
-from das_spark.store.commit import names_in, write_durably
+from das_spark.store.commit import make_folder, names_in, write_durably
 from das_spark.store.filesystem import disk_errors
 
 SWEEP_VERSION: Final = 2  # 2: `created`
@@ -145,7 +145,7 @@ class SweepLayout:
             OutputError: It holds something else, or cannot be made.
         """
         with disk_errors(self.path):
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.path, mode=0o700)
             if self.record.is_file():
                 return SweepRecord.load(self.record)
             if names_in(self.path):

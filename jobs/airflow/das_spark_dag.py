@@ -120,6 +120,7 @@ def environment() -> dict[str, str]:
         | {
             # log4j2.properties is read from there.
             "SPARK_CONF_DIR": str(HOME / "conf" / "spark"),
+            "PYTHONSAFEPATH": "1",  # no module of the working folder
             "PYSPARK_DRIVER_PYTHON": python,
             "PYSPARK_PYTHON": "./environment/bin/python" if ARCHIVE else python,
         }

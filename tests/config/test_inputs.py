@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config import InputSettings, geounit_sentences, load_plan, plan_to_config, product_files
+from das_spark.config import (
+    InputSettings,
+    geounit_sentences,
+    load_plan,
+    plan_from_config,
+    plan_to_config,
+    product_files,
+)
 from das_spark.constraints import UnitBounds
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS
@@ -170,3 +177,21 @@ def test_a_table_is_no_folder_and_nothing_for_a_reader_of_files(write_run_file, 
     wrong = _problems(cef, *_of_tables("input.geography=table:a.b"))
     for key in ("persons", "units", "geography"):
         assert f"input.{key}: the reader 'cef_2020' reads files; tidy_counts, tidy_records" in wrong
+
+
+@pytest.mark.parametrize("identity", ["normalised", "bytes"])
+def test_how_identities_are_compared_is_part_of_a_run_where_it_is_said(tmp_path, identity):
+    said = [f"input.dataset={tmp_path.name}", f"input.identity={identity}"]
+    plan = load_plan("hospital_stays_like", settings=said, files=False)
+    assert plan_to_config(plan)["input"]["identity"] == identity
+    unsaid = load_plan("hospital_stays_like", settings=said[:1], files=False)
+    assert "identity" not in plan_to_config(unsaid)["input"], "a run of before has the hash that it had"
+    assert plan_from_config(plan_to_config(plan), source="a manifest").input.identity == identity
+
+
+def test_identities_are_of_contributors_alone_and_compared_in_one_of_two_ways(write_run_file):
+    text = _problems(write_run_file(), "input.reader=tidy_records", "input.identity=bytes")
+    assert "input.identity" in text
+    assert "names no column that says whose a record is" in text
+    assert "the reader 'tidy_counts' does not use it" in _problems(write_run_file(), "input.identity=bytes")
+    assert "input.identity" in _problems("hospital_stays_like", "input.identity=raw")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -204,8 +205,8 @@ class TestTables:
     @pytest.mark.parametrize(
         ("wrong", "needles"),
         [
-            ({"race": SECRET}, ["persons.parquet, race", "a code from 0 to 5", "1 row"]),
-            ({"geocode": "0999999999"}, ["persons.parquet, geocode", "units.parquet", "0999999999"]),
+            ({"race": SECRET}, ["persons.parquet, race", "a code from 0 to 5"]),
+            ({"geocode": "0999999999"}, ["persons.parquet, geocode", "a geocode that is in", "units.parquet"]),
             ({"geocode": "01"}, ["persons.parquet, geocode", "10 digits"]),
             ({"count": -SECRET}, ["persons.parquet, count", "0 or more"]),
             ({"count": SECRET + 0.5}, ["persons.parquet, count", "a whole number"]),
@@ -224,10 +225,28 @@ class TestTables:
         text = refused(workshop, FAILED, *needles)
         assert str(2**63 - 2) not in text
         problems = workshop.layout("bad").restricted.input_problems
-        if "sum over all rows" not in needles and "0999999999" not in needles:
-            kept = [json.loads(line) for line in problems.read_text().splitlines()]
-            assert [4] in [each["examples"] for each in kept], "the row's number goes to the restricted root"
-            assert f"{problems} holds row numbers" in text
+        assert f"{problems} says in how many rows, and in which" in text
+        kept = [json.loads(line) for line in problems.read_text().splitlines()]
+        if "sum over all rows" not in needles:
+            assert all(each["rows"] == 1 for each in kept)
+            assert [4] in [each["examples"] for each in kept] or kept[0]["geounits"] == ["0999999999"]
+        assert "0999999999" not in text
+        assert re.findall(r"[0-9,]+ rows?\b", text) == []
+
+    def test_numbers_of_wrong_rows_are_on_no_screen_and_in_no_line_for_collectors(self, workshop, capsys, tools):
+        """As a person and as a collector of logs sees it; the restricted record has the number."""
+        persons, _ = tools.census_tables()
+        wrong = len(persons["race"]) - 1
+        tools.write_census(workshop.census, persons | {"race": [SECRET] * wrong + persons["race"][wrong:]})
+        path = str(workshop.run_file())
+        for form in ("text", "json"):
+            assert main(["run", path, "--run-id", f"bad-{form}", "--test-key", "x", "--log-format", form]) == FAILED
+            printed = capsys.readouterr()
+            said_of_it = (printed.out + printed.err).replace(str(workshop.folder), "")
+            assert "persons.parquet, race: expected a code from 0 to 5; not so in some rows" in said_of_it
+            assert re.findall(rf"\b{wrong:,}\b|\b{wrong}\b", said_of_it) == []
+            record = workshop.layout(f"bad-{form}").restricted.input_problems
+            assert [json.loads(line)["rows"] for line in record.read_text().splitlines()] == [wrong]
 
     def test_wrong_units_are_named_too(self, workshop, refused, tools):
         _, units = tools.census_tables()

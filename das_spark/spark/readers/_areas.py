@@ -193,10 +193,9 @@ def checked(rows: AreaRows, notes: Sequence[str] = ()) -> EntityBlocks:
     columns = [F.when(block, rows.geocode).alias(GEOCODE), *(values[name].alias(name) for name in ENTITY_COLUMNS)]
     frame = rows.frame.select(faults(checks), *POSITION, *columns)
     with reading(rows.file):
-        refuse(block_problems(rows.file, frame, checks), hint=CODES_HINT)
-        refuse(
-            repeated_blocks(rows.file, rows.geocode_field, frame), hint="each block lies in one tract and has one row"
-        )
+        refuse(block_problems(rows.file, frame, checks), hint=CODES_HINT, public=True)
+        repeated = repeated_blocks(rows.file, rows.geocode_field, frame)
+        refuse(repeated, hint="each block lies in one tract and has one row", public=True)
     return EntityBlocks(frame.where(F.col(GEOCODE).isNotNull()).select(GEOCODE, *ENTITY_COLUMNS), tuple(notes))
 
 

@@ -98,10 +98,11 @@ class BlockAssignment:
                 rows, problem = _open(spark, path, file, found[file.kind])
                 opened.append((file, rows))
                 problems += problem
-        refuse(problems, hint="correct the files; codes are text, with their leading zeros")
+        refuse(problems, hint="correct the files; codes are text, with their leading zeros", public=True)
         joined = _join(opened)
         with reading(path):
-            refuse(_partners(path, opened, found, joined), hint="take all files of a state from the same release")
+            problems = _partners(path, opened, found, joined)
+            refuse(problems, hint="take all files of a state from the same release", public=True)
         blocks = joined.select(GEOCODE, *(_column(name) for name in ENTITY_COLUMNS))
         return EntityBlocks(blocks, (STATUS_NOTE, *notes))
 

@@ -125,7 +125,7 @@ class Grfc:
             keyed = table.frame.withColumns({KEY: block_key(table.column(BLOCK_KEY)), GEOCODE: geocode})
             with reading(path):
                 problems = _ambiguous_keys(path, keyed, "one block, in one tract, for each key")
-                refuse(problems, hint="a block lies in one tract; correct the file")
+                refuse(problems, hint="a block lies in one tract; correct the file", public=True)
         return found
 
 

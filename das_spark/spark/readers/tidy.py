@@ -28,7 +28,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
@@ -49,6 +48,7 @@ from das_spark.spark.problems import (
     row_problems,
 )
 from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeated_blocks
+from das_spark.spark.readers._contributors import CONTRIBUTOR, whose, within_bound
 from das_spark.spark.readers._tables import (
     NO_GEOUNIT,
     Found,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
-    from das_spark.products.base import Product, Record, Records
+    from das_spark.products.base import Product, Record
 
 
 _COUNT: Final = "count"
@@ -251,54 +251,12 @@ class TidyRecords:
         problems += [*more, *others]
         if not problems and (homes is None or not people.has(_UNIT)):
             problems = people.outside(records, geounits, places.geography or places.units)
-        over = [] if problems else _over(people, records, product.records)
-        refused = over and product.records.over == "refuse"
-        refuse([*problems, *(over if refused else [])])
-        if over:
-            records = _first_of_each(records, product.records.at_most)
+        refuse(problems)
+        records, passed = within_bound(people, records, product.records, settings.identity)
         counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
         if settings.units_from_people:
             geounits = units_from_people(counts, geounits, product)
-        return IngestedTables(counts, geounits, tuple(over))
-
-
-#: Column of whose a record is; it is dropped with the records, as soon as they are counted.
-_WHOSE: Final = "contributor"
-
-
-def _whose(table: TidyTable, records: Records) -> list[Column]:
-    """Whose each record is, where the product names the column that says so."""
-    field = records.contributor
-    if not field:
-        return []
-    identity = table.column(field).cast("string")
-    missing = is_not(F.length(F.trim(identity)) > 0)
-    table.check(field, f"what identifies a {records.contributed_by} in every row", missing)
-    return [identity.alias(_WHOSE)]
-
-
-def _over(table: TidyTable, rows: DataFrame, records: Records) -> list[Problem]:
-    """Contributors with more records than are protected: how many, never who."""
-    if not records.contributor:
-        return []
-    with reading(table.file):
-        more = rows.groupBy(_WHOSE).count().where(F.col("count") > records.at_most)
-        contributors, number = more.agg(F.count(F.lit(1)), F.sum("count")).collect()[0]
-    if not contributors:
-        return []
-    expected = f"at most {records.at_most:,} records of each {records.contributed_by} (more of {contributors:,})"
-    return [Problem(table.file, table.of(records.contributor), expected, number)]
-
-
-def _first_of_each(rows: DataFrame, most: int) -> DataFrame:
-    """As many records of each contributor, in an order that follows from the records alone.
-
-    The order is that of a digest of contributor, place and cell, which prefers no place and no cell. Records that agree
-    in all of these are the same to whatever is counted, so that the order of rows, files and tasks decides nothing.
-    """
-    mixed = F.sha2(F.concat_ws("|", _WHOSE, GEOCODE, F.col("cell").cast("string")), 256)
-    order = Window.partitionBy(_WHOSE).orderBy(mixed, GEOCODE, "cell")
-    return rows.withColumn("place", F.row_number().over(order)).where(F.col("place") <= most).drop("place")
+        return IngestedTables(counts, geounits, passed)
 
 
 def _alone(settings: InputSettings, product: Product) -> bool:
@@ -341,17 +299,17 @@ def _repeated(table: TidyTable, unit: Column) -> list[Problem]:
 def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> Found:
     """Person records: geocode, cell; `homes` are the unit records, if there are any."""
     schema, of_class = target.product.schema, target.product.class_query
-    own, whose = target.recodes.attributes, _whose(table, target.product.records)
+    own, of = target.recodes.attributes, whose(table, target.product.records)
     if homes is None or not table.has(_UNIT):
         levels = _levels(table, target, own)
         geocode = table.geocode(target.spine)
-        return table.frame.select(geocode, cell_of(schema, levels).alias("cell"), *whose), table.problems()
+        return table.frame.select(geocode, cell_of(schema, levels).alias("cell"), *of), table.problems()
     unit = _identity(table)
     levels = _levels(table, target, {name: coded for name, coded in own.items() if name != of_class})
     problems = table.problems() or _without_unit(table, unit, homes)
-    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_person"), *whose).join(homes, _UNIT)
+    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_person"), *of).join(homes, _UNIT)
     cell = F.col("of_person") + cell_of(schema, {of_class: F.col(_HOME)})
-    return joined.select(GEOCODE, cell.alias("cell"), *([_WHOSE] if whose else [])), problems
+    return joined.select(GEOCODE, cell.alias("cell"), *([CONTRIBUTOR] if of else [])), problems
 
 
 def _without_unit(table: TidyTable, unit: Column, homes: DataFrame) -> list[Problem]:
@@ -524,7 +482,7 @@ def _checked(path: str, frame: DataFrame, checks: Sequence[RowCheck], value: Col
     rules = [*row_checks(path, frame), digits, *checks]
     rows = with_position(frame).select(faults(rules), *POSITION, geocode.alias(GEOCODE), value)
     with reading(path):
-        refuse(row_problems(rows, rules), hint=CODES_HINT)
+        refuse(row_problems(rows, rules), hint=CODES_HINT, public=True)
         if once:
-            refuse(repeated_blocks(path, field, rows), hint="each block has one row")
+            refuse(repeated_blocks(path, field, rows), hint="each block has one row", public=True)
     return rows.drop(FAULTS, *POSITION)
