@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -65,7 +66,16 @@ class TableColumn:
                 return True
             if len(other.where) == 1:
                 return False
-        return bool((self.times(schema) <= other.times(schema)).all())
+        # All cells with the same levels of the named attributes count alike.
+        named = self.attributes | other.attributes
+        axes = tuple(each for each in schema.attributes if each.name in named) or schema.attributes[:1]
+        cells = Schema(schema.name, axes)
+        return bool((self.times(cells) <= other.times(cells)).all())
+
+    @property
+    def attributes(self) -> set[str]:
+        """Attributes that the selections name."""
+        return {name for selection in self.where for name, _ in selection}
 
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that the column counts.
@@ -266,7 +276,15 @@ class Table(TableShell):
 def _lies_in(inner: Selection, outer: Selection, sizes: Mapping[str, int]) -> bool:
     """Whether another selection leaves every level of each attribute that the first one leaves, if it leaves a cell."""
     own = dict(inner)
-    return not all(own.values()) or all(set(own.get(name, range(sizes[name]))) <= set(levels) for name, levels in outer)
+    if not all(own.values()):
+        return True
+    wider = ((name, _as_set(levels)) for name, levels in outer)
+    return all(levels.issuperset(own[name]) if name in own else len(levels) == sizes[name] for name, levels in wider)
+
+
+@lru_cache(maxsize=64)  # a heading is compared with every line under it
+def _as_set(levels: tuple[int, ...]) -> frozenset[int]:
+    return frozenset(levels)
 
 
 def every_column(tables: Sequence[TableShell]) -> tuple[TableColumn, ...]:
