@@ -108,8 +108,10 @@ class _Decoding:
         levels = data.get("geolevels", ())
         named = isinstance(levels, Sequence) and all(isinstance(each, Mapping) for each in levels)
         names = tuple(str(each.get("name", "")) for each in levels) if named else ()
-        leaf = (levels[-1].get("length") if named and levels else 0) or 1  # that of a root is "0"
-        own = (levels[-1].get("code") if named and levels else 0) or leaf
+        last = levels[-1] if named and levels else {}
+        leaf, own = (each if isinstance(each, int) else 0 for each in (last.get("length"), last.get("code")))
+        leaf = leaf or 1  # that of a root is "0"
+        own = own or leaf
         columns = [MicrodataColumn("GEOCODE", f"geocode[{leaf - own}:{leaf}]", f"CHAR{own}")]
         for attribute in schema.attributes:
             codes = [str(level) for level in range(attribute.size)]

@@ -28,6 +28,9 @@ from das_spark.histogram import Schema
 TRACT: Final = Geolevel("Tract", 11)
 COUNTY: Final = Geolevel("County", 5)
 
+#: Digits of the number of a column.
+_MOST_DIGITS: Final = 20
+
 #: For some attributes the levels that count; attributes left out count with all their levels.
 Selection = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -266,6 +269,8 @@ class Table(TableShell):
         Raises:
             QueryError: As for the table; or a line selects by what the schema does not have.
         """
+        if not 0 < digits <= _MOST_DIGITS:
+            raise QueryError(f"table {name}: the number of a column has 1 to {_MOST_DIGITS} digits, not {digits}")
         columns = tuple(
             TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, line.where, bool(line.tallied))
             for number, line in enumerate(lines, start=1)

@@ -24,15 +24,17 @@ from das_spark.cli import main as door
 from das_spark.cli import product as product_command
 from das_spark.config import load_sweep
 from das_spark.config.load import apply_setting, read_toml
-from das_spark.errors import BudgetError, ConfigurationError, InputError, OutputError, Problems
+from das_spark.config.run_files import plan_of
+from das_spark.errors import BudgetError, ConfigurationError, InputError, OutputError, PrivacyGuardError, Problems
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.io.boundary_files import read_boundaries
 from das_spark.privacy import LevelBudget, QueryShare, exact
-from das_spark.products import PRODUCTS, product_data, product_from
+from das_spark.products import PRODUCTS, code_ranges, product_data, product_from
 from das_spark.store import PublicManifest
 from das_spark.tabulation import Line, Table
 
-QUICKSTART = (Path(__file__).parents[2] / "conf" / "quickstart.toml").read_text()
+CONF = Path(__file__).parents[2] / "conf"
+QUICKSTART = (CONF / "quickstart.toml").read_text()
 #: Two times as many characters as a page of a terminal has: a message is read by a person.
 READABLE = 20_000
 
@@ -84,6 +86,7 @@ PRODUCTS_REFUSED = {
     "hexadecimal number": (f"x = 0x{'1' * 50_000}", "x has more than 300 digits"),
     "dotted key": ("a." * 20_000 + "a = 1", "a key has more than 32 names between dots"),
     "dotted key of quoted names": ('"a".' * 20_000 + "a = 1", "a key has more than 32 names between dots"),
+    "no geolevel": (village(geolevels=[]), "geolevels: there is none"),
     "bytes": ("#" * 5_000_001, "has more than 5,000,000 bytes"),
     "lines": ("\n" * 1_000_001, "has more than 1,000,000 keys, values and lines"),
     "values": ("x = [" + "1," * 1_000_001 + "]", "has more than 1,000,000 keys, values and lines"),
@@ -441,6 +444,59 @@ KEYS = st.sampled_from(sorted({*village(), "medians", "microdata", "structural_z
 @given(st.dictionaries(KEYS, PLAIN, max_size=3))
 def test_a_product_of_whatever_plain_data_is_made_or_refused(changes):
     refused(product_from, village(**changes), "mine")
+
+
+def keys_of(data, above=()):
+    """Paths of all values in tables and lists."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in entries:
+        yield (*above, key)
+        yield from keys_of(value, (*above, key))
+
+
+def with_value(data, path, value):
+    """A copy of the data with another value at a path."""
+    key, *below = path
+    copy = dict(data) if isinstance(data, dict) else list(data)
+    copy[key] = with_value(data[key], below, value) if below else value
+    return copy
+
+
+CODED = product_data(PRODUCTS["pl94_2020_unit"])
+ODD = st.sampled_from(
+    [-1, 0, 10**20, 1.5, float("nan"), "", "\0", "\ud800", "\u00b2", [], [[]], {}, {"": 1}, "geocode[5:1]"]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from([(data, path) for data in (village(), CODED) for path in keys_of(data)]), ODD | PLAIN)
+def test_a_product_with_any_value_in_the_place_of_one_is_made_or_refused(place, value):
+    data, path = place
+    refused(product_from, with_value(data, path, value), "mine")
+
+
+RUN = tomllib.loads((CONF / "reference.toml").read_text())
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(list(keys_of(RUN))), ODD | PLAIN)
+def test_a_run_file_with_any_value_in_the_place_of_one_is_planned_or_refused(path, value):
+    with contextlib.suppress(PrivacyGuardError):
+        refused(lambda: plan_of(with_value(RUN, path, value), "run.toml", files=False))
+
+
+@pytest.mark.parametrize("codes", ["1" * 5_000, "1-" + "1" * 5_000, "\u00b2", "\u0661", "2-1", "1 - 2", "-1", "x"])
+def test_codes_are_short_numbers_of_ascii(codes):
+    with pytest.raises(ConfigurationError, match="no code and no range of codes"):
+        list(code_ranges(codes, "field"))
+    assert list(code_ranges("3, 1-2,blank,7-", "field")) == [(3, 3), (1, 2), (7, 7)]
+
+
+@pytest.mark.parametrize("digits", [-1, 0, 10**9])
+def test_the_number_of_a_column_has_few_digits(run, digits):
+    code, said = run("product", "check", written("mine.toml", village(tables=[first_table(digits=digits)])))
+    assert code == 2
+    assert "tables[0]: table T1: the number of a column has 1 to 20 digits" in said
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
