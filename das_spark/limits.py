@@ -135,7 +135,7 @@ def read_limited(path: _File, limits: TextLimits) -> bytes:
             content = file.read(limits.size + 1)
     else:
         content = path.read_bytes()
-    _require(len(content), limits.size, _where(str(path)), "bytes")
+    _require(len(content), limits.size, "bytes", str(path))
     return content
 
 
@@ -153,9 +153,9 @@ def parse_toml(text: str, source: str, parse_float: Callable[[str], Any] = float
     """
     bare = _TEXTS.sub("s", text)
     cost = sum(weight * bare.count(sign) for sign, weight in _COSTS.items())
-    _require(cost, SETTINGS.values * 2, _where(source), "keys, values and lines")
+    _require(cost, SETTINGS.values * 2, "keys, values and lines", source)
     if _DOTTED.search(bare):
-        raise _too_large(_where(source, "a key"), SETTINGS.depth, "names between dots")
+        raise _too_large(SETTINGS.depth, "names between dots", source, "a key")
     return _parsed(lambda: tomllib.loads(text, parse_float=parse_float), source, SETTINGS)
 
 
@@ -188,38 +188,29 @@ def check_sizes(data: Any, source: str, limits: TextLimits = SETTINGS) -> None: 
     total, waiting = 0, [(data, "", "", 1)] if isinstance(data, _HOLDERS) else []
     while waiting:
         value, key, form, depth = waiting.pop()
-        where = _where(source, key)
-        _require(depth, limits.depth, where, "lists and tables within each other")
-        _require(len(value), min(ENTRIES.get(form, limits.entries), limits.entries), where, "entries")
         total += len(value)
-        _require(total, limits.values, _where(source), "values")
-        for name, entry in _entries(value, where, limits):
+        _require(depth, limits.depth, "lists and tables within each other", source, key)
+        _require(len(value), ENTRIES.get(form, limits.entries), "entries", source, key)
+        _require(total, limits.values, "values", source)
+        for name, entry in _entries(value, source, key, limits):
             if isinstance(entry, str):
                 if len(entry) > limits.text:
-                    raise _too_large(_where(source, _below(key, name)), limits.text, "characters")
+                    raise _too_large(limits.text, "characters", source, _below(key, name))
             elif isinstance(entry, int):
                 if abs(entry) >= _LARGEST:
-                    raise _too_large(_where(source, _below(key, name)), MOST_DIGITS, "digits")
+                    raise _too_large(MOST_DIGITS, "digits", source, _below(key, name))
             elif isinstance(entry, _HOLDERS):
                 at = _below(key, name)
                 waiting.append((entry, at, f"{form}[]" if isinstance(name, int) else _below(form, name), depth + 1))
 
 
-def _entries(value: Any, where: str, limits: TextLimits) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a list or table
+def _entries(value: Any, source: str, key: str, limits: TextLimits) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401
     """Names or places of the entries of a table or list, and the entries."""
     if not isinstance(value, Mapping):
         return enumerate(value)
-    _require(
-        max((len(name) for name in value if isinstance(name, str)), default=0),
-        limits.text,
-        where,
-        "characters in a key",
-    )
+    longest = max((len(name) for name in value if isinstance(name, str)), default=0)
+    _require(longest, limits.text, "characters in a key", source, key)
     return value.items()
-
-
-def _where(source: str, key: str = "") -> str:
-    return f"{source}: {key} has" if key else f"{source}: has"
 
 
 def _below(key: str, name: object) -> str:
@@ -236,20 +227,21 @@ def _parsed(parse: Callable[[], _Parsed], source: str, limits: TextLimits) -> _P
     try:
         found = parse()
     except RecursionError as error:
-        raise _too_large(_where(source), limits.depth, "lists and tables within each other") from error
+        raise _too_large(limits.depth, "lists and tables within each other", source) from error
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError):
         raise
     except ValueError as error:  # Python reads no whole number of more than 4,300 digits
-        raise _too_large(_where(source, "a number"), MOST_DIGITS, "digits") from error
+        raise _too_large(MOST_DIGITS, "digits", source, "a number") from error
     if limits is not MAP:
         check_sizes(found, source, limits)
     return found
 
 
-def _require(number: int, most: int, where: str, what: str) -> None:
+def _require(number: int, most: int, what: str, source: str, key: str = "") -> None:
     if number > most:
-        raise _too_large(where, most, what)
+        raise _too_large(most, what, source, key)
 
 
-def _too_large(where: str, most: int, what: str) -> ConfigurationError:
-    return ConfigurationError(f"{where} more than {most:,} {what}, the most that are possible", hint=_HINT)
+def _too_large(most: int, what: str, source: str, key: str = "") -> ConfigurationError:
+    where = f"{source}: {key}" if key else f"{source}:"
+    return ConfigurationError(f"{where} has more than {most:,} {what}, the most that are possible", hint=_HINT)
