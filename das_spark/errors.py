@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 
 class DasError(Exception):
@@ -101,23 +103,84 @@ class TaskError(DasError, RuntimeError):
     code = "DAS310"
 
 
+#: Names that a message lists.
+_LISTED: Final = 60
+#: Characters of a name that is compared with others, and names that it is compared with.
+_LONGEST, _COMPARED = 100, 1_000
+#: Characters of a key and of a sentence that a problem shows.
+_SHOWN: Final = 2_000
+#: Problems of a file that are shown.
+MOST_PROBLEMS: Final = 50
+
+
+def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Guess which name was meant.
+
+    Args:
+        name: What is no known name.
+        known: The names. The first thousand are compared with it, since a comparison takes a while.
+        cutoff: How similar two names must be, from 0 to 1.
+
+    Returns:
+        Half a sentence, "did you mean 'x'?"; empty where no name is near, or this one is too long to be any.
+    """
+    meant = str(name)
+    if len(meant) > _LONGEST:
+        return ""
+    near = get_close_matches(meant, [each for each in islice(known, _COMPARED) if len(each) <= _LONGEST], 1, cutoff)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """List names for a message: all, or the first of very many; "none" where there is none."""
+    rest = iter(names)
+    shown = [shortened(str(name)) for name in islice(rest, _LISTED)]
+    more = sum(1 for _ in rest)
+    return (", ".join(shown) or "none") + (f" and {more:,} more" if more else "")
+
+
+def shortened(text: str) -> str:
+    """A text that a file holds, cut where it is too long for a message."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
 @dataclass(slots=True)
 class Problems:
-    """Problems of one file that somebody wrote, each with the path of its key."""
+    """Problems of one file that somebody wrote, each with the path of its key.
+
+    One problem more than `MOST_PROBLEMS` is raised at once with those before it: finding a name that was meant, and
+    making a sentence, takes a while each, and a file may have a problem in every line.
+    """
 
     source: str  # the file, for the message
     # pairs of key path and sentence, in the order of finding
-    found: list[tuple[str, str]] = field(default_factory=list)
+    found: dict[tuple[str, str], None] = field(default_factory=dict)
     # key paths that are known to be wrong already: what follows from that is not said again
     muted: set[str] = field(default_factory=set)
     met: int = 0  # problems met so far, those included that were not said
 
-    def add(self, key: str, sentence: str) -> None:
-        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said."""
+    def add(self, key: str, sentence: str, rest: int = 0) -> None:
+        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said.
+
+        Args:
+            key: Path of the key; empty for the file.
+            sentence: What is wrong.
+            rest: How many problems follow that are known already, such as those of the other keys of a table.
+
+        Raises:
+            ConfigurationError: There are more than `MOST_PROBLEMS`.
+        """
         self.met += 1
-        muted = any(f"{key}.".startswith(f"{path}.") for path in self.muted)
-        if not muted and (key, sentence) not in self.found:
-            self.found.append((key, sentence))
+        if not self._is_muted(key):
+            self.found[shortened(key), shortened(sentence)] = None
+        if len(self.found) > MOST_PROBLEMS:
+            self.found.popitem()
+            self._raise(f", and {rest + 1:,} more" if rest else ", and more")
+
+    def _is_muted(self, key: str) -> bool:
+        """Whether the key, or one above it, is muted."""
+        ends = [place for place, sign in enumerate(key) if sign == "."] if self.muted else []
+        return any(key[:end] in self.muted for end in (*ends, len(key)))
 
     def at(self, key: str) -> _At:
         """Turn a configuration error of a `with` block into a problem of a key."""
@@ -125,12 +188,14 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raise all problems as one error."""
-        if not self.found:
-            return
+        if self.found:
+            self._raise("")
+
+    def _raise(self, more: str) -> None:
         lines = [f"{key}: {sentence}" if key else sentence for key, sentence in self.found]
         if len(lines) == 1:
             raise ConfigurationError(f"{self.source}: {lines[0]}")
-        raise ConfigurationError("\n  - ".join([f"{self.source}: {len(lines)} problems", *lines]))
+        raise ConfigurationError("\n  - ".join([f"{self.source}: {len(lines)} problems{more}", *lines]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from das_spark.config import near, plan_from_config
-from das_spark.errors import ConfigurationError, OutputError
+from das_spark.config import plan_from_config
+from das_spark.errors import ConfigurationError, OutputError, did_you_mean
 from das_spark.store import AnyPlace, PublicManifest, find_run, finished, open_public, part_files, system_of
 from das_spark.store.parquet import own_codes, read_batches, read_metadata
 from das_spark.store.tables import published_estimates
@@ -376,7 +376,7 @@ class OpenedRun:
 
     def _known(self, what: str, name: str, known: Sequence[str] | Mapping[str, object]) -> None:
         if name not in known:
-            hint = f"{near(name, known)} there are {', '.join(known) or 'none'}".strip()
+            hint = f"{did_you_mean(name, known)} there are {', '.join(known) or 'none'}".strip()
             raise ConfigurationError(f"run {self.name} has no {what} {name!r}", hint=hint)
 
     def _level(self, table: str, geolevel: str) -> AnyPlace:

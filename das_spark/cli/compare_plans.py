@@ -113,7 +113,8 @@ def _check_statistics(statistics: Sequence[str], plans: Sequence[RunPlan]) -> No
         found = [read_statistic(text, plan, own) for plan, own in zip(plans, tried, strict=True)]
         if not any(found):
             for own in tried:
-                problems.found += [each for each in own.found if each not in problems.found]
+                for problem in own.found:
+                    problems.add(*problem)
     problems.raise_if_any()
 
 

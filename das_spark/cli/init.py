@@ -21,11 +21,10 @@ from das_spark.config import (
     find_product,
     levels_of,
     load_plan,
-    near,
     nearest,
     readers_of,
 )
-from das_spark.errors import ConfigurationError, DasError
+from das_spark.errors import ConfigurationError, DasError, did_you_mean
 
 if TYPE_CHECKING:
     from das_spark.products import Product
@@ -224,7 +223,7 @@ def _one_of(known: Iterable[str]) -> Callable[[str], str]:
 
     def read(answer: str) -> str:
         if answer.strip() not in names:
-            raise typer.BadParameter(f"{answer!r} is none of {', '.join(names)}. {near(answer, names)}")
+            raise typer.BadParameter(f"{answer!r} is none of {', '.join(names)}. {did_you_mean(answer, names)}")
         return answer.strip()
 
     return read

@@ -73,6 +73,15 @@ _OWN: Final = {
 class _Commands(TyperGroup):
     """The commands above, and those that installed packages register; each is imported when it is asked for."""
 
+    def invoke(self, ctx: Context) -> Any:  # noqa: ANN401 - as the class above has it
+        """Run a command. One that `sys.exit` of some library ends was not carried out, whatever code it gives."""
+        try:
+            return super().invoke(ctx)
+        except SystemExit as end:
+            if isinstance(end.code, int) and end.code % 256:  # an exit code has eight bits
+                raise
+            raise DasError(f"the command was ended from within, before it was done (SystemExit: {end.code})") from end
+
     def list_commands(self, ctx: Context) -> list[str]:
         del ctx
         return [*_OWN, *sorted(self._registered())]
@@ -163,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if end.code == INTERRUPTED:
             return errors_as.report(KeyboardInterrupt())
         return end.code if isinstance(end.code, int) else FAILED
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is reported once
+    except BaseException as error:  # noqa: BLE001 - the last door: what comes here is reported once
         return errors_as.report(error)
     return errors_as.report(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 

@@ -39,7 +39,7 @@ from das_spark.config.levels import (
     noise_streams,
     steps_of,
 )
-from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, near, nearest, shipped_run_files
+from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, nearest, shipped_run_files
 from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings, run_file_keys
 from das_spark.config.named_statistics import Method, NamedStatistic, method_of, read_statistic, statistic_errors
 from das_spark.config.neighbors import held_geolevel, holding_losses, neighbors_of
@@ -167,7 +167,6 @@ __all__ = [
     "measurement_plan",
     "method_of",
     "names_until",
-    "near",
     "nearest",
     "needs_of",
     "neighbors_of",

@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
@@ -22,7 +21,8 @@ from pydantic import BaseModel, ValidationError
 from das_spark.config.addresses import is_address
 from das_spark.config.catalog import is_catalog_table, wrong_table
 from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, TABLES, RunFile, Section
-from das_spark.errors import ConfigurationError, Problems
+from das_spark.errors import ConfigurationError, Problems, did_you_mean, listed, shortened
+from das_spark.limits import SETTINGS, parse_toml, read_limited
 from das_spark.names import check_text
 
 _Tables = TypeVar("_Tables", bound=Section)
@@ -31,13 +31,7 @@ _Tables = TypeVar("_Tables", bound=Section)
 def nearest(name: str, known: Iterable[str]) -> str:
     """A half sentence that helps with a misspelt name."""
     names = list(known)
-    return near(name, names) or f"known: {', '.join(names) or 'none'}"
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """Half a sentence, "did you mean 'x'?", where a name is near; for messages that list all names anyhow."""
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"did you mean '{found[0]}'?" if found else ""
+    return did_you_mean(name, names) or f"known: {listed(names)}"
 
 
 _BESIDE, _WITHIN = Path(__file__).parents[2] / "conf", Path(__file__).parents[1] / "conf"
@@ -157,15 +151,16 @@ def validated(data: dict[str, Any], model: type[_Tables], problems: Problems) ->
         failures = error.errors(include_url=False)
     silent = set()
     inside = {tuple(failure["loc"])[:-1] for failure in failures}
-    for failure in failures:
+    for number, failure in enumerate(failures, 1):
         place = tuple(failure["loc"])
         if failure["type"] == "too_short" and place in inside:
             continue  # nothing is left of the list, since what stands in it is wrong
         key = ".".join(str(part) for part in place)
         if failure["type"] == "extra_forbidden":
-            problems.add(key, f"unknown key; {nearest(str(place[-1]), _known_keys(model, place[:-1]))}")
+            sentence = f"unknown key; {nearest(str(place[-1]), _known_keys(model, place[:-1]))}"
+            problems.add(key, sentence, len(failures) - number)
         else:
-            problems.add(key, sentence_of(failure))
+            problems.add(key, sentence_of(failure), len(failures) - number)
             # A table whose entry is wrong is not complete without it.
             silent.add(".".join(str(part) for part in (place[:-1] if len(place) > _ENTRY_DEPTH else place)))
         _remove(data, place)
@@ -212,7 +207,7 @@ def _written(kind: str, value: object) -> str:
 
 def _near(value: object, expected: str) -> str:
     """A half sentence about the nearest of some words, where one is near."""
-    found = near(str(value), re.findall(r"'([^']*)'", expected))
+    found = did_you_mean(str(value), re.findall(r"'([^']*)'", expected))
     return f"; {found}" if found else ""
 
 
@@ -286,17 +281,18 @@ def apply_setting(data: dict[str, Any], setting: str, option: str = "--set") -> 
     text. A key with other signs than letters, digits, `_` and `-` is quoted: `budget.queries."hhgq * race"=1/2`.
     """
     key_text, value_text = split_setting(setting, option)
+    source = shortened(f"{option} {setting}")
     try:
-        keys = _key_path(tomllib.loads(f"{key_text} = 0"))
+        keys = _key_path(parse_toml(f"{key_text} = 0", source))
     except tomllib.TOMLDecodeError as error:
         hint = "write key.path=value, with quotes around a key that has other signs than letters, digits, _ and -"
-        raise ConfigurationError(f"{option} {setting}: {key_text!r} is not a key path", hint=hint) from error
+        raise ConfigurationError(f"{source}: {shortened(key_text)!r} is not a key path", hint=hint) from error
     table = data
     for depth, key in enumerate(keys[:-1], 1):
         table = table.setdefault(key, {})
         if not isinstance(table, dict):
-            raise ConfigurationError(f"{option} {setting}: {'.'.join(keys[:depth])} is not a table")
-    table[keys[-1]] = _setting_value(value_text)
+            raise ConfigurationError(f"{source}: {'.'.join(keys[:depth])} is not a table")
+    table[keys[-1]] = _setting_value(value_text, source)
     return keys
 
 
@@ -315,9 +311,9 @@ def _key_path(table: Mapping[str, Any]) -> list[str]:
     return [key, *(_key_path(value) if isinstance(value, Mapping) else [])]
 
 
-def _setting_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
+def _setting_value(text: str, source: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
     try:
-        value = tomllib.loads(f"value = {text}", parse_float=str)["value"]
+        value = parse_toml(f"value = {text}", source, str)["value"]
     except tomllib.TOMLDecodeError:
         return text
     # Dates are TOML values too, but a run named 2020-04-01 is text.
@@ -343,7 +339,7 @@ def _read_run_file(path: str | Path) -> dict[str, Any]:
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; that there is none is said by whoever knows what the file should be."""
     try:
-        return tomllib.loads(_text_of(path))
+        return parse_toml(_text_of(path), str(path))
     except (FileNotFoundError, IsADirectoryError):
         raise
     except OSError as error:
@@ -354,7 +350,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def _text_of(path: Path) -> str:
     """The text of a TOML file, without the byte order mark that some editors of Windows put before it."""
-    content, hint = path.read_bytes(), "save it again with the encoding UTF-8"
+    content, hint = read_limited(path, SETTINGS), "save it again with the encoding UTF-8"
     if b"\0" in content:  # as half of every sign has it there
         raise ConfigurationError(f"{path}: is UTF-16 or UTF-32 text, and TOML is UTF-8", hint=hint)
     try:
@@ -371,7 +367,7 @@ def _meant(path: Path) -> str:
         return f"{looked}; the run file that comes with das_spark is called {path.stem}, without folder and ending"
     shipped = {} if path.suffix or path.name != str(path) else shipped_run_files()
     beside = [] if not path.parent.is_dir() else [str(each) for each in sorted(path.parent.glob("*.toml"))]
-    return f"{near(str(path), [*shipped, *beside])} {looked}".strip()
+    return f"{did_you_mean(str(path), [*shipped, *beside])} {looked}".strip()
 
 
 def _expand_variables(data: dict[str, Any], problems: Problems) -> None:

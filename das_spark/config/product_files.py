@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
 
-from das_spark.config.load import PRODUCT_FILE, PYTHON_FILE, near, read_toml
-from das_spark.errors import ConfigurationError, DasError
+from das_spark.config.load import PRODUCT_FILE, PYTHON_FILE, read_toml
+from das_spark.errors import ConfigurationError, DasError, did_you_mean, shortened
+from das_spark.limits import check_sizes
 from das_spark.products import PRODUCTS, Product, product_data, product_from
 
 #: Entry points of packages that bring products: name -> the product, or a function of nothing that makes it.
@@ -36,9 +38,12 @@ def find_product(named: str) -> Product:
         return _own(_from_python(named), named)
     brought = {each.name: each for each in entry_points(group=GROUP)}
     if named in brought:
-        return _own(_called(brought[named].load(), f"entry point {named!r}"), f"entry point {named!r}")
+        where = f"entry point {named!r}"
+        with _code_of_others(where, "imported"):
+            loaded = brought[named].load()
+        return _own(_called(loaded, where), where)
     known = [*PRODUCTS, *brought]
-    hint = near(named, known) or f"known: {', '.join(known)}; or name a file, such as my_census{PRODUCT_FILE}"
+    hint = did_you_mean(named, known) or f"known: {', '.join(known)}; or name a file, such as my_census{PRODUCT_FILE}"
     raise ConfigurationError(f"unknown product '{named}'", hint=hint)
 
 
@@ -67,19 +72,31 @@ def _from_python(named: str) -> Product:
     assert spec is not None  # noqa: S101 - the ending is .py
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
-    try:
+    with _code_of_others(path, "imported"):
         spec.loader.exec_module(module)
-    except DasError:
+        if not hasattr(module, name):
+            raise ConfigurationError(f"{path}: has no {name}")
+        found = getattr(module, name)
+    return _called(found, named)
+
+
+@contextmanager
+def _code_of_others(where: str, what: str) -> Iterator[None]:
+    """Say of whatever ends the code of a product, `sys.exit` among them, which file it was."""
+    try:
+        yield
+    except (DasError, KeyboardInterrupt):
         raise
-    except Exception as error:
-        raise ConfigurationError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
-    if not hasattr(module, name):
-        raise ConfigurationError(f"{path}: has no {name}")
-    return _called(getattr(module, name), named)
+    except BaseException as error:
+        said = shortened(f"{type(error).__name__}: {error}".removesuffix(": "))
+        raise ConfigurationError(f"{where}: cannot be {what} ({said})") from error
 
 
 def _called(found: object, where: str) -> Product:
-    made = found() if callable(found) else found
+    made = found
+    if callable(found):
+        with _code_of_others(where, "called"):
+            made = found()
     if not isinstance(made, Product):
         raise ConfigurationError(f"{where}: is a {type(made).__name__}, and no Product")
     return made
@@ -91,7 +108,7 @@ def _own(product: Product, where: str) -> Product:
         raise ConfigurationError(
             f"{where}: a product that comes with das_spark is called {product.name!r}, too", hint="give it another name"
         )
-    product_data(product)
+    check_sizes(product_data(product), where)
     return product
 
 

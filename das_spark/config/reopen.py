@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
@@ -62,7 +61,7 @@ from das_spark.errors import ConfigurationError, DasError, Problems
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.geography import Spine, SpineSettings
 from das_spark.histogram import Query
-from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare
+from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products import Product
 
 #: Sections, and keys, that a run on given measurements may set.
@@ -261,13 +260,13 @@ def _budget(record: Mapping[str, Any], of: Product) -> tuple[Budget, dict[str, Q
     levels = [
         LevelBudget(
             level["geolevel"],
-            Fraction(level["share"]),
-            tuple(QueryShare(name, Fraction(share)) for name, share in level["queries"].items()),
+            exact(level["share"], "share"),
+            tuple(QueryShare(name, exact(share, "share")) for name, share in level["queries"].items()),
         )
         for level in record["levels"]
     ]
     queries = {item.query: of.schema.query(item.query) for level in levels for item in level.queries}
-    framework, total = Framework(record["framework"]), Fraction(record["total"])
+    framework, total = Framework(record["framework"]), exact(record["total"], "total")
     return Budget(framework, total, tuple(levels), of.records.at_most), queries
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -35,7 +35,8 @@ from das_spark.core import ESTIMATORS
 from das_spark.core.linear import MOST_SITES
 from das_spark.errors import BudgetError, Problems, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
-from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
+from das_spark.limits import MOST_QUERIES
+from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare, sum_of_shares
 from das_spark.products import Product
 from das_spark.products.base import NO_TOTAL
 
@@ -458,9 +459,9 @@ def _check_shares(key: str, shares: Shares, problems: Problems) -> None:
     for name, share in shares.items():
         if share <= 0:
             problems.add(f"{key}.{name}", f"a share must be greater than 0, is {share}")
-    total = sum(shares.values(), Fraction(0))
-    if total != 1:
-        problems.add(key, f"shares sum to {total}, not 1")
+    with problems.at(key):
+        if (total := sum_of_shares(shares.values(), "sum")) != 1:
+            problems.add(key, f"shares sum to {total}, not 1")
 
 
 def _queries(section: BudgetSection, strategy: Budget | None, level: str) -> tuple[str, Shares] | None:
@@ -479,16 +480,18 @@ def _named_shares(
     key: str, shares: Shares, product: Product, queries: dict[str, Query], problems: Problems
 ) -> dict[str, Fraction]:
     """Shares under the canonical names of their queries; every query goes into `queries`."""
+    if _too_many(problems, key, queries.keys() | shares.keys()):
+        return {}
     _check_shares(key, shares, problems)
     named: dict[str, Fraction] = {}
+    twins: dict[Query, str] = {}
     for text, share in shares.items():
         try:
-            query = product.schema.query(text)
+            query = queries[text] if text in queries else product.schema.query(text)
         except QueryError as error:
             problems.add(f"{key}.{text}", f"{error.message}; {error.hint}")
             continue
-        twin = next((name for name in named if queries[name] == query), None)
-        if twin is not None:
+        if (twin := twins.get(query)) is not None:
             problems.add(f"{key}.{text}", f"is the query '{twin}', which has a share already")
         elif not query.is_partition:
             problems.add(
@@ -497,11 +500,20 @@ def _named_shares(
         else:
             queries[query.name] = query
             named[query.name] = share
+            twins[query] = query.name
     return named
 
 
 def _level_budget(level: str, share: Fraction | None, queries: Shares) -> LevelBudget:
     return LevelBudget(level, share or Fraction(0), tuple(QueryShare(name, part) for name, part in queries.items()))
+
+
+def _too_many(problems: Problems, key: str, names: Collection[str]) -> bool:
+    """Whether more queries are named than a run may have: each is made, and compared with others."""
+    if len(names) <= MOST_QUERIES:
+        return False
+    problems.add(key, f"more than {MOST_QUERIES:,} different queries, the most that are possible; name fewer")
+    return True
 
 
 Passes = Mapping[str, tuple[OuterPass, ...]]
@@ -523,6 +535,9 @@ def resolve_passes(
     A level that a section names has the passes of the sections that name it, in their order, and no others; any other
     level has those of the strategy.
     """
+    inner = [each for section in sections for each in (*section.least_squares, *section.rounding)]
+    if _too_many(problems, KEY, {name for names in inner for name in names}):
+        return {}
     spelled = _Spelled(schema, measured, problems)
     own: dict[str, tuple[OuterPass, ...]] = {}
     last_key: dict[str, str] = {}
@@ -568,6 +583,8 @@ class _Spelled:
     schema: Schema
     measured: Measured | None
     problems: Problems
+    made: dict[str, Query] = field(default_factory=dict)  # what was made already, by its spelling
+    names: dict[str, dict[Query, str]] = field(default_factory=dict)  # geolevel -> the measured queries there
 
     def outer(self, key: str, section: PassSection, level: str) -> OuterPass:
         """A section as the pass of a level, right or wrong."""
@@ -599,25 +616,32 @@ class _Spelled:
 
     def _inner(self, key: str, texts: Sequence[str], fitted_at: str | None = None) -> tuple[str, ...]:
         """Canonical names of an inner pass, without those that are wrong; of what is fitted, the measured names."""
-        names: list[str] = []
+        names: dict[str, None] = {}
         for text in texts:
             try:
-                query = self.schema.query(text)
+                query = self.made[text] = self.made.get(text) or self.schema.query(text)
             except QueryError as error:
                 self.problems.add(key, f"{error.message}; {error.hint}")
                 continue
             name = query.name
             if fitted_at is not None and self.measured is not None:
-                known = self.measured[fitted_at]
-                name = next((each for each, other in known.items() if other == query), "")
+                known = self._measured_at(fitted_at, self.measured)
+                name = known.get(query, "")
                 if not name:
-                    self.problems.add(key, f"'{text}' is not measured at {fitted_at}; {nearest(text, known)}")
+                    sentence = f"'{text}' is not measured at {fitted_at}; {nearest(text, known.values())}"
+                    self.problems.add(key, sentence)
                     continue
             if name in names:
                 self.problems.add(key, f"'{text}' stands twice")
                 continue
-            names.append(name)
+            names[name] = None
         return tuple(names)
+
+    def _measured_at(self, level: str, measured: Measured) -> dict[Query, str]:
+        """The measured queries of a geolevel with their names."""
+        if level not in self.names:
+            self.names[level] = {query: name for name, query in measured[level].items()}
+        return self.names[level]
 
 
 def resolve_ledger(section: LedgerSection, problems: Problems) -> LedgerSettings:

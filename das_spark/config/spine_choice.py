@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +21,7 @@ from das_spark.config.needed_total import require_undivided, strategy_of
 from das_spark.config.plan import JointPlan
 from das_spark.config.product_files import find_product
 from das_spark.config.run_files import load_run
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, did_you_mean
 from das_spark.geography import DHC, DHC_SHARES, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
 from das_spark.privacy import Framework, exact
 
@@ -98,8 +97,7 @@ def _settings(kind: str | None, preset: str | None, changes: object) -> SpineSet
     checked: dict[str, Any] = {} if kind is None else {"kind": kind}
     for name, value in changes.items():
         if name not in types:
-            near = get_close_matches(str(name), list(types), n=1, cutoff=0.0)[0]
-            raise ConfigurationError(f"--set spine.{name}: no such setting", hint=f"did you mean {near!r}?")
+            raise ConfigurationError(f"--set spine.{name}: no such setting", hint=did_you_mean(name, types, 0.0))
         given = tuple(value) if isinstance(value, list) else value
         if type(given) is not types[name]:
             expected = "a list of texts" if types[name] is tuple else f"of type {types[name].__name__}"

@@ -11,9 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 from das_spark.config.levels import steps_of
-from das_spark.config.load import near
 from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, did_you_mean
 
 
 class StageKind(StrEnum):
@@ -168,5 +167,7 @@ def names_until(plan: RunPlan | JointPlan, until: str | None) -> tuple[str, ...]
         return names
     if until not in names:
         stages = f"its stages are: {'; '.join(names)}"
-        raise ConfigurationError(f"the run has no stage {until!r}", hint=f"{near(until, names)} {stages}".strip())
+        raise ConfigurationError(
+            f"the run has no stage {until!r}", hint=f"{did_you_mean(until, names)} {stages}".strip()
+        )
     return names[: names.index(until) + 1]

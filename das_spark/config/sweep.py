@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from das_spark.config.resolve import resolve
 from das_spark.config.run_files import acknowledging, plan_of, refuse_parts, shared_acknowledgement
 from das_spark.errors import BudgetError, ConfigurationError, Problems
 from das_spark.evaluation import SHARES, GridPoint
+from das_spark.limits import MOST_POINTS, MOST_RUNS
 from das_spark.privacy import Framework, exact
 
 #: Runs at each budget, as in the published runs on the census of 1940.
@@ -156,10 +158,10 @@ def load_sweep(  # noqa: PLR0913 - keywords
     data = read_tables(path, overlays, settings)
     refuse_parts(data, str(path))
     asked = Problems(str(path))
-    variants = _variants(vary, settings, asked)
     key, totals = _totals(epsilon, rho, settings, asked, own=bool(vary))
-    if runs < 1:
-        asked.add("--runs", f"a sweep has 1 run or more at each budget, not {runs}")
+    variants = _variants(vary, settings, asked, MOST_POINTS // max(len(totals), 1))
+    if not 1 <= runs <= MOST_RUNS:
+        asked.add("--runs", f"a sweep has 1 to {MOST_RUNS:,} runs at each budget, not {runs}")
     shares = _shares(samples, asked)
     tables = _varied(data, variants, asked)
     # Where no budget can be read, any one shows what else is wrong with the run file.
@@ -201,7 +203,7 @@ _TOTALS: Final = frozenset(f"budget.{each.symbol}" for each in Framework)
 _SPELLED: Final = 24
 
 
-def _variants(vary: Sequence[str], settings: Sequence[str], problems: Problems) -> tuple[Variant, ...]:
+def _variants(vary: Sequence[str], settings: Sequence[str], problems: Problems, most: int) -> tuple[Variant, ...]:
     """Every value of each key that varies with every value of the others; one without a label where none varies."""
     fixed = {_key_of(setting) for setting in settings}
     options: dict[str, tuple[str, ...]] = {}
@@ -223,6 +225,9 @@ def _variants(vary: Sequence[str], settings: Sequence[str], problems: Problems) 
             problems.add(option, wrong)
         else:
             options[dotted] = tuple(f"{key}={value}" for value in values)
+    if prod(map(len, options.values())) > most:
+        problems.add("--vary", f"the grid has more than {MOST_POINTS:,} points, the most that are possible; vary less")
+        problems.raise_if_any()
     names = _short_names(options)
     spelled = {name: _spelled(choices) for name, choices in options.items()}
     found = []
@@ -363,7 +368,7 @@ def _shares(samples: _Numbers | None, problems: Problems) -> tuple[Fraction, ...
 
 def _numbers(option: str, values: _Numbers, below: Fraction | None, problems: Problems) -> tuple[Fraction, ...]:
     """Exact numbers above 0 in the order given, without those that are wrong."""
-    found: list[Fraction] = []
+    found: dict[Fraction, None] = {}
     for value in values:
         try:
             number = exact(value.strip() if isinstance(value, str) else value, option)
@@ -376,7 +381,7 @@ def _numbers(option: str, values: _Numbers, below: Fraction | None, problems: Pr
         elif number in found:
             problems.add(option, f"{value} stands twice")
         else:
-            found.append(number)
+            found[number] = None
     return tuple(found)
 
 

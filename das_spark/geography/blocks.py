@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from das_spark.errors import GeographyError
+from das_spark.errors import GeographyError, did_you_mean
 from das_spark.geography.spine import BLOCK
 
 _ZERO: Final = ord("0")
@@ -266,8 +265,8 @@ def check_aian_selection(names: Iterable[str]) -> tuple[str, ...]:
     chosen, known = tuple(names), [category.name for category in AIAN_CATEGORIES]
     for name in chosen:
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
-            raise GeographyError(f"no category of AIAN areas is called {name!r}", hint=f"did you mean {near!r}?")
+            hint = did_you_mean(name, known, 0.0)
+            raise GeographyError(f"no category of AIAN areas is called {name!r}", hint=hint)
     if len(set(chosen)) != len(chosen):
         raise GeographyError(f"a category of AIAN areas stands twice: {', '.join(chosen)}")
     return chosen

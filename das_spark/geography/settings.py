@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from math import lcm
 from typing import Final
 
-from das_spark.errors import GeographyError
+from das_spark.errors import GeographyError, did_you_mean
 from das_spark.geography.blocks import PRODUCTION_AIAN, check_aian_selection
 from das_spark.geography.grouping import GROUP_TYPES, MERGERS
 from das_spark.geography.spine import BLOCK, Geolevel
@@ -100,8 +99,8 @@ class SpineSettings:
 
 def _check_name(what: str, name: str, known: Collection[str]) -> None:
     if name not in known:
-        near = get_close_matches(str(name), list(known), n=1, cutoff=0.0)[0]
-        raise GeographyError(f"no {what} is called {name!r}; known: {', '.join(known)}", hint=f"did you mean {near!r}?")
+        hint = did_you_mean(name, known, 0.0)
+        raise GeographyError(f"no {what} is called {name!r}; known: {', '.join(known)}", hint=hint)
 
 
 #: The production settings of June 2021: persons and housing units of P.L. 94-171.

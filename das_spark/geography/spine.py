@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Final
 
-from das_spark.errors import GeographyError
+from das_spark.errors import GeographyError, did_you_mean
 from das_spark.names import check_name
 
 #: Geocode of a root that no digits name: the whole universe of a run (a nation).
@@ -229,9 +228,9 @@ class Spine:
         """
         if name in self.names:
             return self.names.index(name)
-        near = get_close_matches(name, self.names, n=1, cutoff=0.0)[0]
         raise GeographyError(
-            f"the spine has no geolevel {name!r}; it has {', '.join(self.names)}", hint=f"did you mean {near!r}?"
+            f"the spine has no geolevel {name!r}; it has {', '.join(self.names)}",
+            hint=did_you_mean(name, self.names, 0.0),
         )
 
     def level(self, name: str) -> Geolevel:

@@ -7,7 +7,6 @@ case matters, and the order of the names says nothing: answers are always laid o
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.errors import InputError, QueryError
+from das_spark.errors import InputError, QueryError, did_you_mean, listed
 from das_spark.histogram.query import NO_GROUP, Query
+from das_spark.limits import MOST_CELLS
 from das_spark.names import LONGEST_NAME, check_text
 
 TOTAL: Final = "total"
@@ -60,9 +60,9 @@ def split_names(text: str) -> tuple[str, ...]:
 def unknown_name(name: str, known: Iterable[str], where: str) -> QueryError:
     """Make the error for a name that means nothing, with the nearest one that does."""
     choices = tuple(known)
-    nearest = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
-    guess = f"did you mean {nearest[0]!r}? " if nearest else ""
-    return QueryError(f"{where} names {name!r}, which is unknown", hint=f"{guess}known names: {', '.join(choices)}")
+    guess = did_you_mean(name, choices, 0.5)
+    hint = f"{guess} known names: {listed(choices)}".lstrip()
+    return QueryError(f"{where} names {name!r}, which is unknown", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +173,11 @@ def _check_texts(where: str, title: str, labels: Iterable[str]) -> None:
 
 
 def _check_unique(values: Sequence[object], where: str, what: str) -> None:
-    for position, value in enumerate(values):
-        if value in values[:position]:
+    seen = set()
+    for value in values:
+        if value in seen:
             raise QueryError(f"{where} holds the {what} {value!r} twice")
-
-
-MOST_CELLS = 2**31 - 1
-"""Cells are stored as 32-bit integers."""
+        seen.add(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +208,10 @@ class Schema:
                 raise QueryError(f"schema {self.name!r} uses the name {name!r} twice")
             seen.add(name)
         if self.size > MOST_CELLS:
-            raise QueryError(f"schema {self.name!r} has {self.size} cells, more than {MOST_CELLS}")
+            raise QueryError(
+                f"schema {self.name!r} has {self.size:,} cells, and {MOST_CELLS:,} are possible at most",
+                hint="leave out attributes, or group their levels",
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:

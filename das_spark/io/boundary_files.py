@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from das_spark.errors import InputError
+from das_spark.errors import DasError, InputError
 from das_spark.evaluation import Area, Boundaries
+from das_spark.limits import MAP, parse_json, read_limited
 
 _HINT: Final = "--boundaries names a GeoJSON file of areas, or the .shp file (or the .zip) of a shapefile"
 _SHAPEFILES: Final = (".shp", ".zip", ".dbf")
@@ -34,7 +34,7 @@ def read_boundaries(path: Path, key: str = "") -> Boundaries:
     reader = _shapefile if path.suffix.lower() in _SHAPEFILES else _geojson
     try:
         areas = tuple(area for area in reader(path) if area.rings)
-    except InputError:
+    except DasError:
         raise
     except Exception as error:  # pyshp raises struct.error, ShapefileException, and what decoding raises
         raise InputError(f"{path}: cannot be read as a file of boundaries: {error}", hint=_HINT) from error
@@ -47,7 +47,7 @@ def read_boundaries(path: Path, key: str = "") -> Boundaries:
 
 
 def _geojson(path: Path) -> Iterator[Area]:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = parse_json(read_limited(path, MAP), str(path), MAP)
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, list):
         raise InputError(f"{path}: no FeatureCollection of GeoJSON", hint=_HINT)

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.config import PRODUCT_FILE, find_product, near
-from das_spark.errors import ConfigurationError, OutputError
+from das_spark.config import PRODUCT_FILE, find_product
+from das_spark.errors import ConfigurationError, OutputError, did_you_mean
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
 from das_spark.io.cef_people import people_lines
@@ -142,7 +142,7 @@ def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str
     if like not in LIKES and not of_file:
         raise ConfigurationError(
             f"there is no population {like!r}; known: {', '.join(LIKES)}, and product files such as my_census.toml",
-            hint=near(like, LIKES),
+            hint=did_you_mean(like, LIKES),
         )
     if layout not in _LAYOUTS:
         raise ConfigurationError(f"there is no layout {layout!r}", hint=f"known: {', '.join(_LAYOUTS)}")

@@ -7,7 +7,7 @@ of the dataset, limited by `Cap`, and said in a privacy statement. README.md say
 """
 
 from das_spark.privacy.accounting import PUBLISHED_DELTA, Framework, compose, epsilon_bun_steinke, epsilon_cks
-from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, exact
+from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, exact, sum_of_shares
 from das_spark.privacy.exact_accounting import (
     POWERS,
     Bounds,
@@ -122,6 +122,7 @@ __all__ = [
     "sample",
     "sample_groups",
     "squared_l2_sensitivity",
+    "sum_of_shares",
     "totals_at",
     "trade_off_figure",
     "trade_off_table",

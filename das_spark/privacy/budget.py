@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
-from textwrap import shorten
+from math import lcm
 from typing import Any, Final
 
-from das_spark.errors import BudgetError, PrivacyGuardError
+from das_spark.errors import BudgetError, PrivacyGuardError, did_you_mean, listed
+from das_spark.limits import MOST_DENOMINATOR, MOST_DIGITS
 from das_spark.privacy.accounting import PUBLISHED_DELTA, Composition, Framework, Release, compose
 from das_spark.privacy.mechanisms import Mechanism, mechanism_for
 
-#: Digits of a number in a run file, its exponent written out; a float reaches as far.
-_MOST_DIGITS: Final = 300
+#: The digits of an exponent; there may be "_" between them.
+_EXPONENT: Final = re.compile(r"[eE][+-]?([0-9_]*)")
+#: Digits of an exponent that is looked at.
+_EXPONENT_DIGITS: Final = 9
 #: Signs of a number that a message shows.
 _SAID: Final = 40
 
@@ -37,11 +40,13 @@ def exact(value: str | int | Fraction, where: str) -> Fraction:
         return value
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise BudgetError(
-            f"{where}: expected an exact number, found {type(value).__name__} {value!r}",
+            f"{where}: expected an exact number, found {type(value).__name__} {reprlib.repr(value)}",
             hint='write it in quotes, as a fraction or a decimal: "1/4" or "0.25"',
         )
     _check_length(value, where)
     try:
+        if isinstance(value, str) and not value.isascii():
+            raise ValueError(value)
         return Fraction(value)
     except (ValueError, ZeroDivisionError) as error:
         raise BudgetError(
@@ -51,18 +56,22 @@ def exact(value: str | int | Fraction, where: str) -> Fraction:
 
 def _check_length(value: int | str, where: str) -> None:
     """Refuse what no float and no page can show, before its digits are computed: 1e999999999 has a thousand million."""
-    if isinstance(value, int):
-        too_long = abs(value) >= 10**_MOST_DIGITS
-    else:
-        exponents = map(int, re.findall(r"[eE]([+-]?[0-9]{1,9})(?![0-9_])", value))
-        signs = len(value) + max((abs(each) for each in exponents), default=0)
-        too_long = signs > _MOST_DIGITS or re.search(r"[eE][+-]?[0-9_]{10}", value) is not None
-    if too_long:
-        found = shorten(str(value), _SAID, placeholder="...") if isinstance(value, str) else "this number"
+    if _signs(value) > MOST_DIGITS:
+        found = "this number"
+        if isinstance(value, str):
+            found = value if len(value) <= _SAID else f"{value[:_SAID]}..."
         raise BudgetError(
-            f"{where}: {found} has more than {_MOST_DIGITS} digits",
+            f"{where}: {found} has more than {MOST_DIGITS} digits",
             hint="no budget or share needs so many; write fewer",
         )
+
+
+def _signs(value: int | str) -> int:
+    """How many signs a number has, its exponent written out; no fewer than it has digits."""
+    if isinstance(value, int):
+        return MOST_DIGITS + 1 if abs(value) >= 10**MOST_DIGITS else MOST_DIGITS
+    powers = [digits.replace("_", "").lstrip("0") for digits in _EXPONENT.findall(value)]
+    return len(value) + max((int(each[:_EXPONENT_DIGITS]) for each in powers if each), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +231,34 @@ def _check_unique(names: Iterable[str], where: str) -> None:
 
 
 def _check_sum(shares: Iterable[Fraction], where: str) -> None:
-    total = sum(shares, Fraction(0))
-    if total != 1:
+    if (total := sum_of_shares(shares, where)) != 1:
         raise BudgetError(f"{where}: shares sum to {total}, not 1")
 
 
+def sum_of_shares(shares: Iterable[Fraction], where: str) -> Fraction:
+    """Sum shares exactly.
+
+    Args:
+        shares: The shares.
+        where: Key path or name of their table, for the message.
+
+    Raises:
+        BudgetError: Their common denominator has more digits than anybody needs: denominators without common factors
+            make the sum of a few hundred shares take minutes.
+    """
+    parts, whole = list(shares), 1
+    for share in parts:
+        whole = lcm(whole, share.denominator)
+        if whole >= 10**MOST_DENOMINATOR:
+            raise BudgetError(
+                f"{where}: the shares have a common denominator of more than {MOST_DENOMINATOR:,} digits",
+                hint="write all of them with one denominator, such as 1000",
+            )
+    return Fraction(sum(share.numerator * (whole // share.denominator) for share in parts), whole)
+
+
 def _unknown(kind: str, name: str, known: Sequence[str], place: str) -> BudgetError:
-    nearest = get_close_matches(name, known, n=1)
-    hint = f"did you mean '{nearest[0]}'?" if nearest else f"known: {', '.join(known)}"
+    hint = did_you_mean(name, known) or f"known: {listed(known)}"
     return BudgetError(f"no {kind} '{name}'{place}", hint=hint)
 
 

@@ -8,11 +8,10 @@ who read such files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, did_you_mean
 from das_spark.products._file_recodes import CodedField, FileRecodes, code_ranges
 from das_spark.products._from_data import product_from
 from das_spark.products._microdata_codes import (
@@ -143,7 +142,6 @@ def product(name: str) -> Product:
     """
     if name in PRODUCTS:
         return PRODUCTS[name]
-    near = get_close_matches(name, PRODUCTS, n=1, cutoff=0.0)[0]
     raise ConfigurationError(
-        f"there is no product {name!r}; known are {', '.join(PRODUCTS)}", hint=f"did you mean {near!r}?"
+        f"there is no product {name!r}; known are {', '.join(PRODUCTS)}", hint=did_you_mean(name, PRODUCTS, 0.0)
     )

@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from das_spark.geography import DHC, PRIMITIVE_LEVELS, Spine
+from das_spark.limits import MOST_QUERIES
 from das_spark.products._microdata_codes import SOURCE_RULES, microdata_codes
 from das_spark.products.base import NO_TOTAL, OF_UNITS
 
@@ -24,6 +25,9 @@ _PLACE: Final = re.compile(r"geocode\[([0-9]+):([0-9]+)\]")
 
 def check_consistency(product: Product, problems: Problems) -> None:
     """Note every contradiction of a product by the key of the product file."""
+    if not product.geolevels:
+        problems.add("geolevels", "there is none; a product has one at least")
+        return
     _check_levels(product, problems)
     _check_classes(product, problems)
     whose, others = product.records.contributor, [each.name for each in product.schema.attributes]
@@ -31,10 +35,22 @@ def check_consistency(product: Product, problems: Problems) -> None:
         problems.add("records.contributor", f"{whose!r} says what or where a record is, not whose")
     for place, zero in enumerate(product.structural_zeros):
         with problems.at(f"structural_zeros[{place}]"):
-            zero.mask(product.schema)
+            product.schema.chosen(**dict(zero.selection))
+    if len(_queries(product)) > MOST_QUERIES:
+        sentence = f"more than {MOST_QUERIES:,} different queries, the most that are possible; name fewer"
+        problems.add("strategies", sentence)
+        return
     for place, strategy in enumerate(product.strategies.values()):
         _check_strategy(product, strategy, f"strategies[{place}]", problems)
     _check_microdata(product, problems)
+
+
+def _queries(product: Product) -> set[str]:
+    """What the strategies call their queries."""
+    strategies = product.strategies.values()
+    measured = (item.query for each in strategies for level in each.budget.levels for item in level.queries)
+    fitted = (name for each in strategies for passes in each.passes.values() for one in passes for name in one.names)
+    return {*measured, *fitted}
 
 
 def _check_levels(product: Product, problems: Problems) -> None:

@@ -7,6 +7,7 @@ commas, such as `101-106,201`, and `blank` for a field without a code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +20,8 @@ from das_spark.errors import ConfigurationError
 from das_spark.histogram import Schema
 
 BLANK: Final = "blank"
+#: A code or a range of codes, whole numbers of 64 bits.
+_CODES: Final = re.compile(r"([0-9]{1,18})(?:-([0-9]{0,18}))?")
 
 #: First and last code of a range.
 _CodeRange = tuple[int, int]
@@ -155,11 +158,11 @@ def code_ranges(codes: str, name: str) -> Iterator[_CodeRange]:
     for item in codes.split(","):
         if item.strip() == BLANK:
             continue
-        low, _, high = item.strip().partition("-")
-        high = high or low
-        if not (low.isdigit() and high.isdigit() and int(low) <= int(high)):
+        found = _CODES.fullmatch(item.strip())
+        low, high = (0, -1) if found is None else (int(found[1]), int(found[2] or found[1]))
+        if low > high:
             raise ConfigurationError(f"field {name}: {item.strip()!r} is no code and no range of codes")
-        yield int(low), int(high)
+        yield low, high
 
 
 def _allows_blank(codes: str) -> bool:

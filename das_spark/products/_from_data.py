@@ -22,15 +22,16 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
+from math import prod
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from das_spark.errors import Problems
+from das_spark.errors import ConfigurationError, Problems, did_you_mean, shortened
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel
 from das_spark.histogram import DETAILED, Attribute, Schema
+from das_spark.limits import MOST_TALLIED, check_sizes
 from das_spark.names import check_name
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products._consistency import check_consistency
@@ -58,7 +59,9 @@ def product_from(data: Mapping[str, Any], source: str = "") -> Product:
         ConfigurationError: All at once, by the path of the key: keys that are unknown or missing, values that are not
             of their kind, and what contradicts itself.
     """
-    problems = Problems(source or f"product {str(data.get('name', ''))!r}")
+    source = source or f"product {shortened(str(data.get('name', '')))!r}"
+    check_sizes(data, source)
+    problems = Problems(source)
     product = _Decoding(problems).product(written_out(data, problems))
     if product is not _WRONG and not problems.found:
         check_consistency(product, problems)
@@ -72,6 +75,7 @@ class _Decoding:
     """Values made from plain data; what is wrong is noted with the path of its key, and all others are gone through."""
 
     problems: Problems
+    tallied: int = 0  # cells times selections that are compared for the tables made so far
 
     def product(self, data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a product, or what says that there is none
         """The product, or `_WRONG`."""
@@ -113,8 +117,10 @@ class _Decoding:
         levels = data.get("geolevels", ())
         named = isinstance(levels, Sequence) and all(isinstance(each, Mapping) for each in levels)
         names = tuple(str(each.get("name", "")) for each in levels) if named else ()
-        leaf = (levels[-1].get("length") if named and levels else 0) or 1  # that of a root is "0"
-        own = (levels[-1].get("code") if named and levels else 0) or leaf
+        last = levels[-1] if named and levels else {}
+        leaf, own = (each if isinstance(each, int) else 0 for each in (last.get("length"), last.get("code")))
+        leaf = leaf or 1  # that of a root is "0"
+        own = own or leaf
         columns = [MicrodataColumn("GEOCODE", f"geocode[{leaf - own}:{leaf}]", f"CHAR{own}")]
         for attribute in schema.attributes:
             codes = [str(level) for level in range(attribute.size)]
@@ -203,8 +209,22 @@ class _Decoding:
         self.refuse_unknown(rest, (), where)
         if _WRONG not in (*texts.values(), lines, digits, lowest):
             with self.problems.at(where):
+                self.require_few_tallied(schema, lines)
                 return Table.of(**texts, schema=schema, lines=lines, digits=digits, lowest=lowest)
         return _WRONG
+
+    def require_few_tallied(self, schema: Schema, lines: Sequence[Line]) -> None:
+        """Refuse tables of which too many cells had to be looked at, before any is."""
+        if not any(line.tallied for line in lines):
+            return
+        selections = [selection for line in lines for selection in line.where]
+        named = {name for selection in selections for name, _ in selection}
+        self.tallied += len(selections) * prod(each.size for each in schema.attributes if each.name in named)
+        if self.tallied > MOST_TALLIED:
+            raise ConfigurationError(
+                f"tallied lines of more than {MOST_TALLIED:,} cells times selections, the most that are possible",
+                hint="tally fewer selections, or select by fewer attributes in the tables that have tallied lines",
+            )
 
     def each(self, key: str, data: Any, one: Any) -> Any:  # noqa: ANN401
         """What is made of every table of a list, as a tuple; `_WRONG` where one could not be made."""
@@ -226,10 +246,11 @@ class _Decoding:
 
     def refuse_unknown(self, data: Mapping[str, Any], known: Sequence[str], where: str) -> None:
         """Note keys that mean nothing."""
-        for key in data:
-            if key not in known:
-                near = get_close_matches(key, known, n=1)
-                self.problems.add(where, f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        unknown = [key for key in data if key not in known]
+        for place, key in enumerate(unknown, 1):
+            near = did_you_mean(key, known)
+            sentence = f"unknown key {key!r}; {near}" if near else f"unknown key {key!r}"
+            self.problems.add(where, sentence, len(unknown) - place)
 
     def made(self, kind: type[Any], data: Mapping[str, Any], where: str, made: Mapping[str, Any]) -> Any:  # noqa: ANN401
         """A dataclass of this package from the values of its fields."""

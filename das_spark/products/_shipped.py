@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from das_spark.limits import parse_toml
 from das_spark.products._from_data import product_from
 
 if TYPE_CHECKING:
@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 def shipped(name: str) -> Product:
     """The product in the file `<name>.toml`; FileNotFoundError where there is none."""
     file = files(__package__) / f"{name}.toml"
-    return product_from(tomllib.loads(file.read_text("utf-8")), file.name)
+    return product_from(parse_toml(file.read_text("utf-8"), file.name), file.name)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from das_spark.config import near, table_parts
-from das_spark.errors import ConfigurationError, InputError
+from das_spark.config import table_parts
+from das_spark.errors import ConfigurationError, InputError, did_you_mean
 from das_spark.spark.engine import is_sail
 from das_spark.spark.input_rows import POSITION
 from das_spark.spark.problems import reading
@@ -91,11 +91,11 @@ def _missing(spark: SparkSession, place: str, database: list[str], table: str) -
     if spark.catalog.databaseExists(_quoted(database)):
         rows = spark.sql(f"SHOW TABLES IN {_quoted(database)}").collect()
         known, of = [str(row["tableName"]) for row in rows], f"tables of {last}"
-        found = near(table, known)
+        found = did_you_mean(table, known)
     else:
         # The current one is what is meant where no catalog is named.
         known, of = [str(row[0]) for row in spark.sql("SHOW DATABASES").collect()], "databases of the session's catalog"
-        found, missing = near(last, known), f"there is no database {'.'.join(database)}"
+        found, missing = did_you_mean(last, known), f"there is no database {'.'.join(database)}"
     some = ", ".join(sorted(known)[:_SOME]) + (", ..." if len(known) > _SOME else "")
     return InputError(f"{place}: {missing}", hint=f"{found} {of}: {some or 'none'}".strip())
 

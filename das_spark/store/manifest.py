@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from das_spark.errors import OutputError
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.limits import MANIFEST, parse_json, read_limited
 from das_spark.store.commit import files_below, write_durably
 from das_spark.store.digests import FileRecord
 from das_spark.store.filesystem import Address, system_of
@@ -85,9 +86,11 @@ class _Manifest:
             OutputError: It is missing, not readable, of another kind, or of a version that this software does not know.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = parse_json(read_limited(path, MANIFEST), str(path), MANIFEST)
         except FileNotFoundError as error:
             raise OutputError(f"{path}: there is no manifest", hint="is this a run folder?") from error
+        except ConfigurationError as error:
+            raise OutputError(error.message, hint=error.hint) from error
         except ValueError as error:
             raise OutputError(f"{path}: not readable as a manifest") from error
         version, kind = content.pop("schema_version", None), content.pop("kind", None)

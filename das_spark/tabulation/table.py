@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -27,6 +28,9 @@ from das_spark.names import check_heading, check_name, check_text
 #: Lowest levels of tables that are not published for every block.
 TRACT: Final = Geolevel("Tract", 11)
 COUNTY: Final = Geolevel("County", 5)
+
+#: Digits of the number of a column.
+_MOST_DIGITS: Final = 20
 
 #: For some attributes the levels that count; attributes left out count with all their levels.
 Selection = tuple[tuple[str, tuple[int, ...]], ...]
@@ -66,7 +70,16 @@ class TableColumn:
                 return True
             if len(other.where) == 1:
                 return False
-        return bool((self.times(schema) <= other.times(schema)).all())
+        # All cells with the same levels of the named attributes count alike.
+        named = self.attributes | other.attributes
+        axes = tuple(each for each in schema.attributes if each.name in named) or schema.attributes[:1]
+        cells = Schema(schema.name, axes)
+        return bool((self.times(cells) <= other.times(cells)).all())
+
+    @property
+    def attributes(self) -> set[str]:
+        """Attributes that the selections name."""
+        return {name for selection in self.where for name, _ in selection}
 
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that the column counts.
@@ -264,6 +277,8 @@ class Table(TableShell):
         Raises:
             QueryError: As for the table; or a line selects by what the schema does not have.
         """
+        if not 0 < digits <= _MOST_DIGITS:
+            raise QueryError(f"table {name}: the number of a column has 1 to {_MOST_DIGITS} digits, not {digits}")
         columns = tuple(
             TableColumn(f"{prefix}{number:0{digits}d}", line.label, line.depth, line.where, bool(line.tallied))
             for number, line in enumerate(lines, start=1)
@@ -274,7 +289,15 @@ class Table(TableShell):
 def _lies_in(inner: Selection, outer: Selection, sizes: Mapping[str, int]) -> bool:
     """Whether another selection leaves every level of each attribute that the first one leaves, if it leaves a cell."""
     own = dict(inner)
-    return not all(own.values()) or all(set(own.get(name, range(sizes[name]))) <= set(levels) for name, levels in outer)
+    if not all(own.values()):
+        return True
+    wider = ((name, _as_set(levels)) for name, levels in outer)
+    return all(levels.issuperset(own[name]) if name in own else len(levels) == sizes[name] for name, levels in wider)
+
+
+@lru_cache(maxsize=64)  # a heading is compared with every line under it
+def _as_set(levels: tuple[int, ...]) -> frozenset[int]:
+    return frozenset(levels)
 
 
 def every_column(tables: Sequence[TableShell]) -> tuple[TableColumn, ...]:

@@ -75,7 +75,7 @@ def test_everything_that_is_wrong_is_said_at_once():
         "--epsilon: 0 is not greater than 0",
         "--epsilon: -1 is not greater than 0",
         "--epsilon: '1/0' is not a number",
-        "--runs: a sweep has 1 run or more at each budget, not 0",
+        "--runs: a sweep has 1 to 1,000 runs at each budget, not 0",
         "--samples: 1 is not greater than 0 and less than 1",
         "--samples: 2/4 stands twice",
         "--samples: '' is not a number",

@@ -8,11 +8,10 @@ Whatever is wrong in the rows of files is refused together (`das_spark.spark.pro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, did_you_mean
 from das_spark.spark.readers.base import EntityBlocks, GeographyReader, IngestedTables, Reader
 from das_spark.spark.readers.block_assignment import BlockAssignment
 from das_spark.spark.readers.cef_2020 import Cef2020
@@ -84,8 +83,8 @@ def geography_reader(name: str) -> GeographyReader:
 def _named(readers: Mapping[str, _Kind], name: str, problem: str) -> _Kind:
     if name in readers:
         return readers[name]
-    near = get_close_matches(name, readers, n=1, cutoff=0.0)[0]
-    raise ConfigurationError(f"{problem} {name!r}; known: {', '.join(readers)}", hint=f"did you mean {near!r}?")
+    hint = did_you_mean(name, readers, 0.0)
+    raise ConfigurationError(f"{problem} {name!r}; known: {', '.join(readers)}", hint=hint)
 
 
 def look(settings: InputSettings, product: Product, spine: Spine) -> None:
