@@ -8,7 +8,6 @@ they hold `_SUCCESS`, which is written last and made durable; whatever lacks it 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
@@ -83,15 +82,9 @@ class TablesLayout(Generic[Place]):
         return self.table(name, format) / level_folder(geolevel)
 
     @property
-    def staging(self) -> Place:
-        """Where this process writes tables before they are promoted: a name that nothing else in a named folder has."""
-        return self.path / f".tabulate-{os.getpid()}"
-
-    @property
     def abandoned(self) -> tuple[Place, ...]:
-        """Staging folders of other processes."""
-        found = sorted(name for name in names_in(self.path) if name.startswith(".tabulate-"))
-        return tuple(self.path / name for name in found if name != self.staging.name)
+        """Staging folders that earlier versions left, which made the tables of a run anew in its own folder."""
+        return tuple(self.path / name for name in sorted(names_in(self.path)) if name.startswith(".tabulate-"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from das_spark.store.commit import (
 )
 from das_spark.store.filesystem import disk_errors
 from das_spark.store.lock import Staging
+from das_spark.store.strict_json import strict_json
 
 FORMAT: Final = 1
 RECORD: Final = "spine.json"
@@ -170,7 +171,7 @@ class SpineRecord:
             InputError: It is no JSON, of another format, or something in it is missing or impossible.
         """
         try:
-            data = json.loads(text)
+            data = strict_json(text)
         except ValueError as error:
             raise InputError(f"{source}: is no JSON", hint=_AGAIN) from error
         if not isinstance(data, dict) or data.get("format") != FORMAT:
