@@ -12,7 +12,7 @@ import base64
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from eight_blocks import write_run_file
 from das_spark.cli.main import main
 from das_spark.config import plan_from_config
 from das_spark.errors import DasError
-from das_spark.pipeline import verify_run
+from das_spark.pipeline import statement, verify_run
 from das_spark.pipeline.assess import text_checks
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.verified_files import (
@@ -47,6 +47,7 @@ from das_spark.pipeline.verified_files import (
     unchanged_check,
 )
 from das_spark.pipeline.verified_texts import TEXTS
+from das_spark.privacy import StatementFacts
 from das_spark.spark.checks import Check, VerificationReport
 from das_spark.spark.verify_run import Verified
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, open_public, part_files, public_files, record_of
@@ -70,6 +71,20 @@ def whole(tmp_path_factory, spark) -> RunLayout:
 def copied(whole, tmp_path) -> PublicLayout:
     shutil.copytree(whole.public.path, tmp_path / "copy" / "public")
     return PublicLayout(tmp_path / "copy" / "public")
+
+
+@pytest.fixture(scope="module")
+def once(whole) -> Iterator[None]:
+    """Make the statement of equal facts once: exact trade-offs take a second, and most edits do not touch them."""
+    known: dict[str, str] = {}
+    original = statement.privacy_statement
+
+    def remembered(facts: StatementFacts) -> str:
+        return known[repr(facts)] if repr(facts) in known else known.setdefault(repr(facts), original(facts))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statement, "privacy_statement", remembered)
+        yield
 
 
 def found_by_files(folder: Path, whole: RunLayout) -> dict[str, Check]:
@@ -337,6 +352,7 @@ EDITS: dict[str, Edit] = {
 }
 
 
+@pytest.mark.usefixtures("once")
 @pytest.mark.parametrize("name", EDITS)
 def test_a_planted_edit_is_found_by_the_rule_that_answers_for_it(whole, copied, name):
     edit = EDITS[name]
