@@ -136,7 +136,7 @@ def _strict(layout: PublicLayout, manifest: PublicManifest, names: Sequence[str]
     failing, read = [], [name for name in names if name.endswith(".json")]
     for name in read:
         try:
-            content = strict_json((layout.path / name).read_bytes())
+            content = strict_json(layout.file(name).read_bytes())
         except ValueError as error:
             failing.append(f"{name}: {error}")
             continue
@@ -153,7 +153,7 @@ def _parquet(
     notices = {_NOTICES: json.dumps(list(manifest.notices)).encode()} if manifest.notices else {}
     read = [name for name in names if name.endswith(SUFFIX)]
     said = threads.map(
-        lambda name: _beside_rows(layout.path / name, notices if name.startswith("microdata/") else {}), read
+        lambda name: _beside_rows(layout.file(name), notices if name.startswith("microdata/") else {}), read
     )
     return Check.of(
         (PARQUET, "", ""), len(read), [f"{name}: {what}" for name, what in zip(read, said, strict=True) if what]
@@ -191,7 +191,7 @@ def _order(layout: PublicLayout, census: Spine, names: Sequence[str], threads: T
         parts = name.split("/")
         own = parts[0] in _PUBLISHED and parts[-2].removeprefix("level=") in census.own_codes
         if parts[0] in _KEYS and parts[-1].startswith("part-") and not own:
-            folders.setdefault("/".join(parts[:-1]), []).append(layout.path / name)
+            folders.setdefault("/".join(parts[:-1]), []).append(layout.file(name))
     judged = threads.map(lambda folder: _ascend(folders[folder], _KEYS[folder.split("/")[0]]), folders)
     return Check.of(
         (ORDER, "", ""), len(folders), [folder for folder, good in zip(folders, judged, strict=True) if not good]
@@ -293,7 +293,7 @@ def copy_checks(
         for name, expected in ((ENTERED, known.entered), (NAMED, known.named))
         if expected
     ]
-    staged = layout.path / STAGING
+    staged = layout.staging
     left = [f"{STAGING}/{path.name}" for path in (staged.iterdir() if staged.is_dir() else ()) if path != ours]
     names = files_below(layout.path, without={STAGING, layout.verification.name})
     return [

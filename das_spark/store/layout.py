@@ -189,6 +189,19 @@ class PublicLayout(_Root[Place]):
         """The saved problem file of one family."""
         return self.problems / f"{geolevel}.{family}.npz"
 
+    def file(self, name: str) -> Place:
+        """The file of a name that was found below the root; what a manifest says may name a file elsewhere.
+
+        Args:
+            name: Its path below the root.
+        """
+        return self.path / name
+
+    @property
+    def staging(self) -> Place:
+        """The folder of what is not published yet; a finished run has none."""
+        return self.path / STAGING
+
     @property
     def manifest(self) -> Place:
         """The public manifest."""

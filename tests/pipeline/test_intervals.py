@@ -101,7 +101,7 @@ def test_intervals_of_every_geounit_are_there_in_every_format_and_verified(whole
     codes = {block[:length] for block in BLOCKS for length in LENGTHS.values()}
     assert set(by_geounit) == {(code, table.name) for code in codes for table in TABLES}
     layout = whole.public.intervals
-    assert not layout.staging.exists()
+    assert layout.abandoned == ()
     for table in TABLES:
         for level in LEVELS:
             assert all(finished(layout.level(table.name, format, level)) for format in FORMATS)
@@ -421,7 +421,7 @@ def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole
     with pytest.raises(Stop):
         main(again)
     assert contents(layout.path) == before
-    assert not layout.staging.exists()
+    assert layout.abandoned == ()
 
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(whole, spark, tmp_path):
