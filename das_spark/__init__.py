@@ -262,20 +262,24 @@ def sweep(
     return run_sweep(plan, Path(out), test_key=test_key, spark=spark, progress=_followed_by(progress))
 
 
-def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> VerificationReport:
-    """Check what a run has written, independently of how it was made.
+def verify(
+    run_folder: str | Path, *, spark: SparkSession | None = None, manifest_sha256: str = ""
+) -> VerificationReport:
+    """Check what a run has written, independently of how it was made; nothing in its folder is changed.
 
     Args:
         run_folder: The folder of the run, or `runs/latest`; or its address on a Hadoop file system.
         spark: The session; found or started where None.
+        manifest_sha256: SHA-256 that the manifest must have, as the run printed it or its publisher says it. Where the
+            folder has the restricted root of the run, the manifest is compared with the ledger besides.
 
     Raises:
-        OutputError: It is not the folder of a run.
+        OutputError: It is not the folder of a run, or a link lies in it.
     """
     from das_spark.pipeline import verify_run  # noqa: PLC0415
     from das_spark.spark.hadoop import place_named  # noqa: PLC0415
 
-    return verify_run(place_named(run_folder), spark)
+    return verify_run(place_named(run_folder), spark, manifest_sha256=manifest_sha256)
 
 
 def open_run(run_folder: str | Path) -> OpenedRun:
@@ -347,11 +351,11 @@ def estimate(
 def tabulate(
     run_folder: str | Path, *, out: str | Path | None = None, spark: SparkSession | None = None
 ) -> TabulationSummary:
-    """Write the published tables of a finished run anew, from its public files alone.
+    """Write the published tables of a finished run into a folder of their own, from its public files alone.
 
     Args:
         run_folder: The folder of the run, or `runs/latest`.
-        out: Another folder for the tables; those of the run are replaced where None.
+        out: The folder to make; beside the run, under its name with `.tables` at the end, where None.
         spark: The session; found or started where None.
 
     Raises:

@@ -22,7 +22,16 @@ import pyarrow as pa
 
 from das_spark.config import plan_from_config
 from das_spark.errors import ConfigurationError, OutputError, did_you_mean
-from das_spark.store import AnyPlace, PublicManifest, find_run, finished, open_public, part_files, system_of
+from das_spark.store import (
+    AnyPlace,
+    PublicManifest,
+    find_run,
+    finished,
+    open_public,
+    part_files,
+    strict_json,
+    system_of,
+)
 from das_spark.store.parquet import own_codes, read_batches, read_metadata
 from das_spark.store.tables import published_estimates
 
@@ -208,7 +217,7 @@ class OpenedRun:
     def verified(self) -> bool | None:
         """Whether all checks of the run passed; None where it has not been verified."""
         place = self._public.verification
-        return bool(json.loads(place.read_text())["passed"]) if place.is_file() else None
+        return bool(strict_json(place.read_text())["passed"]) if place.is_file() else None
 
     @property
     def statement(self) -> str:

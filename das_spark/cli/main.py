@@ -55,7 +55,7 @@ _OWN: Final = {
     "estimate": ("runs", "estimate", "Estimate from measurements that exist, into a new run."),
     "sweep": ("runs", "sweep", "Run a grid of budgets and settings, and compare accuracy and privacy."),
     "verify": ("results", "verify", "Check what a run has written, independently of how it was made."),
-    "tabulate": ("runs", "tabulate", "Write the published tables of a finished run anew."),
+    "tabulate": ("runs", "tabulate", "Write the published tables of a finished run into a folder."),
     "measurements": ("runs", "measurements", "Publish the noisy measurements of a finished run."),
     "interval": ("intervals", "interval", "Estimates, standard errors and intervals of the truth."),
     "show": ("results", "show", "Show what a run did, or what of it is confidential."),

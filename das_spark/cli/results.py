@@ -19,7 +19,7 @@ from das_spark.report import size, table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from das_spark.pipeline import Check
+    from das_spark.pipeline import Check, VerificationReport
     from das_spark.store import AnyPlace, RunLayout
 
 
@@ -33,15 +33,26 @@ def verify(
             help="Of a run with an address: where a copy lies meanwhile; a folder that all workers can read.",
         ),
     ] = None,
+    manifest_sha256: Annotated[
+        str,
+        typer.Option(
+            "--manifest-sha256",
+            metavar="HEX",
+            help="SHA-256 that the manifest must have: a run prints it at its end, and show shows it.",
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Check what a run has written, independently of how it was made. Exits with 1 on any failure.
+
+    The manifest answers for every other file. It is compared with the ledger where RUN has its restricted root, and
+    with what you name.
 
     Example: das-spark verify runs/latest
     """
     from das_spark.pipeline import verify_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
-    report = verify_run(place_of_run(run), work=work)
+    report = verify_run(place_of_run(run), work=work, manifest_sha256=manifest_sha256)
     if as_json:
         typer.echo(report.to_json(), nl=False)
         raise typer.Exit(0 if report.passed else 1)
@@ -53,9 +64,22 @@ def verify(
     out.print(table(f"Verification of {run}", ("check", "geolevel", "result", "found", "compared"), rows, left=4))
     if report.relaxed:
         out.print(f"CONSISTENCY RELAXED in {len(report.relaxed)} families", style="bold red")
+    out.print(f"{_vouched(report)}: {report.manifest}")
     out.print(report.summary(), style="bold green" if report.passed else "bold red")
     if not report.passed:
         raise typer.Exit(1)
+
+
+def _vouched(report: VerificationReport) -> str:
+    """What the SHA-256 of the manifest was compared with, as the beginning of a line that ends with it."""
+    from das_spark.pipeline.verified_files import ENTERED, NAMED  # noqa: PLC0415
+
+    known = {ENTERED: "the ledger", NAMED: "--manifest-sha256"}
+    compared = [known[check.name] for check in report.checks if check.name in known]
+    said = (
+        f"compared with {' and '.join(compared)}" if compared else "compared with nothing: name it by --manifest-sha256"
+    )
+    return f"SHA-256 of the manifest ({said})"
 
 
 def _found(check: Check) -> str:
@@ -181,9 +205,10 @@ def _show_restricted(run: AnyPlace, out: Console, *, as_json: bool) -> None:
 
 
 def _show_manifest(place: AnyPlace, out: Console, *, as_json: bool) -> None:
-    from das_spark.store import PublicManifest, open_public  # noqa: PLC0415
+    from das_spark.store import PublicManifest, open_public, record_of  # noqa: PLC0415
 
-    manifest = PublicManifest.load(open_public(place).manifest)
+    path = open_public(place).manifest
+    manifest = PublicManifest.load(path)
     if as_json:
         typer.echo(manifest.to_json(), nl=False)
         return
@@ -192,6 +217,7 @@ def _show_manifest(place: AnyPlace, out: Console, *, as_json: bool) -> None:
     out.print(f"run {manifest.run_id} of {manifest.created}, product {manifest.product}")
     budget = LedgerEntry.of(manifest.ledger).budget
     out.print(f"total {budget.total} ({budget.framework}); configuration {manifest.config_hash}")
+    out.print(f"SHA-256 of the manifest: {record_of(path).sha256}")
     shares = [
         (level.geolevel, item.query, str(level.share), str(item.share))
         for level in budget.levels

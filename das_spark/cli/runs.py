@@ -311,11 +311,15 @@ def tabulate(
     run: Run,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder for the tables; by default those of the run are replaced."),
+        typer.Option(
+            "--out", metavar="DIR", help="Folder to make for the tables; by default RUN.tables, beside the run."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the published tables of a finished run anew, as Parquet and CSV, from its public files alone.
+    """Write the published tables of a finished run into a folder of their own, from its public files alone.
+
+    The run stays as it is. The folder has a manifest, which names that of the run by its SHA-256.
 
     Example: das-spark tabulate runs/latest --out tables
     """
@@ -328,5 +332,4 @@ def tabulate(
     rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
     printer = console()
     printer.print(table(f"Tables in {summary.folder}", ("table", "rows"), rows))
-    if out is None:
-        printer.print(f"the manifest lists them; `das-spark verify {run}` compares them with the estimates")
+    printer.print("manifest.json lists them, and names the manifest of the run by its SHA-256")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from das_spark.evaluation import FAMILY_FIGURES, EstimatedLevel, FamilyRow
-from das_spark.store import part_files
-from das_spark.store.parquet import read_batches
+from das_spark.store.parquet import read_batches, read_rows
+from das_spark.store.tables import DIAGNOSTICS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +39,7 @@ class SolverFacts:
 def solver_facts(folder: Path) -> SolverFacts:
     """Count the families of a level."""
     columns = ["family", "status", "solver", "gap", _RESIDUAL, "relaxed"]
-    rows = pa.concat_tables([parquet.ParquetFile(path).read(columns) for path in part_files(folder)])
+    rows = read_rows(folder, pa.schema([DIAGNOSTICS.schema.field(name) for name in columns]))
     counted = rows.group_by(["status", "solver"]).aggregate([([], "count_all")]).to_pylist()
     counted.sort(key=lambda row: (row["status"], row["solver"]))
     worst = {"gap": pc.max(rows.column("gap")).as_py(), _RESIDUAL: pc.max(rows.column(_RESIDUAL)).as_py()}

@@ -81,11 +81,16 @@ def _of_records(entry: dict[str, Any], product: Product) -> dict[str, Any]:
     return {**entry, "row": said(entry["row"]), "columns": columns}
 
 
-def tables_dictionary(tables: Sequence[TableShell]) -> tuple[dict[str, Any], ...]:
-    """Describe published tables: their columns by label, with the headings above it."""
+def tables_dictionary(tables: Sequence[TableShell], place: str = "tables/") -> tuple[dict[str, Any], ...]:
+    """Describe published tables: their columns by label, with the headings above it.
+
+    Args:
+        tables: Tables of sums and of medians.
+        place: Their folder below the folder that is described, with a slash at its end.
+    """
     return tuple(
         {
-            "path": f"tables/{table.name}.<format>/level=<geolevel>",
+            "path": f"{place}{table.name}.<format>/level=<geolevel>",
             "root": "public",
             "row": f"a geounit; universe: {table.universe}",
             "title": table.title,

@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
+from das_spark.io.microdata_order import RecordOrder
 from das_spark.products import (
     CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
     PERSONS_EQUAL,
     PERSONS_IN_UNITS,
     RECORD_NUMBERS,
+    ROW_ORDER,
     UNIT_NUMBERS,
     ColumnRule,
     FileForm,
@@ -486,6 +488,10 @@ class _Units:
         # As many people as slots, and every slot met: each was met once.
         return np.unique(self.place[:-1][(self.members != self.population) | (filled != self.population)])
 
+    def unsorted(self) -> Integers:
+        """Places of units that stand behind one of a greater number."""
+        return np.unique(self.place[1:-1][np.diff(self.number) < 0])
+
     def misnumbered(self) -> Integers:
         """Places of units whose numbers appear twice or follow a gap."""
         step = np.diff(self.sorted_number, prepend=self.sorted_number[:1] - 1)
@@ -503,6 +509,7 @@ class _Reduced:
     combinations: _Numbering = field(default_factory=_Numbering)
     persons: int = 0
     first: int | None = None
+    order: RecordOrder = field(default_factory=RecordOrder)
     misshapen: set[tuple[str, str]] = field(default_factory=set)
     keys: list[Integers] = field(default_factory=list)
     counts: list[Integers] = field(default_factory=list)
@@ -542,12 +549,16 @@ class _Reduced:
         code = _joined_texts(runs, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
         key = (place * _CODES + code) * _KINDS + 1
         if self.units is None:
+            self.order.take(place, np.zeros_like(place), code)
             self._count(key, runs.lengths)
         else:
-            place = runs.of_records(place)
+            place, code = runs.of_records(place), runs.of_records(code)
             unit = self.units.position(runs.numbers[self.codes.unit_number])
             at_home = self.units.place[unit] == place
             kind = np.where(at_home, self.units.kind[unit], _NO_KIND)
+            numbers = [runs.numbers[name] for name in (self.codes.person_number, self.codes.unit_number)]
+            self.order.take(place, kind, code)
+            self.order.take_people(place, kind, *numbers)
             self.units.add_members(unit[at_home], runs.numbers[self.codes.person_number][at_home])
             self.without_unit.append(np.unique(place[~at_home]))
             self._count(runs.of_records(key) + kind, np.ones_like(kind))
@@ -611,11 +622,13 @@ class _Reduced:
         }
 
     def _faults(self) -> list[tuple[str, str]]:
-        if self.units is None:
-            return []
-        wrong = np.unique(np.concatenate([*self.without_unit, self.units.without_all_members()]))
-        found = {PERSONS_IN_UNITS: wrong, UNIT_NUMBERS: self.units.misnumbered()}
         texts = self.places.texts
+        misordered = self.order.misordered(texts, self.combinations.texts, self.codes)
+        found: dict[str, Iterable[int]] = {ROW_ORDER: misordered}
+        if self.units is not None:
+            wrong = np.unique(np.concatenate([*self.without_unit, self.units.without_all_members()]))
+            found |= {PERSONS_IN_UNITS: wrong, UNIT_NUMBERS: self.units.misnumbered()}
+            found[ROW_ORDER] = misordered | set(self.units.unsorted().tolist())
         return [
             (rule, name) for rule, places in found.items() for name in sorted(texts[each] for each in places)[:_NAMED]
         ]

@@ -166,18 +166,17 @@ def check_whole(files: Sequence[RowFile], attributes: Sequence[str], *, below: P
 
 
 def check_records(folder: Path, records: Sequence[FileRecord]) -> None:
-    """Compare files with what was recorded of them when they were written."""
+    """Compare files with what was recorded of them when they were written; a record leads to no file elsewhere."""
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("part-*") if path.is_file()}
     for record in records:
-        path = folder / record.name
-        if not path.is_file():
+        if record.name not in found:
             raise InputError(f"{folder}: {record.name} is missing", hint="copy or download the folder again")
-        if record_of(path, record.name) != record:
+        if record_of(folder / record.name, record.name) != record:
             raise InputError(
                 f"{folder}: {record.name} is not as it was published (its checksum is another one)",
                 hint="measurements are never edited; copy or download the folder again",
             )
-    known = {record.name for record in records}
-    unknown = sorted({str(path.relative_to(folder)) for path in folder.rglob("part-*") if path.is_file()} - known)
+    unknown = sorted(found - {record.name for record in records})
     if unknown:
         raise InputError(f"{folder}: {unknown[0]} is not part of what was published", hint="remove it")
 

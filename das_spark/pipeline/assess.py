@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -13,13 +12,15 @@ from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.memory import runs_fit
+from das_spark.pipeline.publish import counted_tables
 from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
-from das_spark.pipeline.verified_texts import text_check
+from das_spark.pipeline.verified_files import KnownManifests, copy_checks, file_checks, is_readable, unchanged_check
+from das_spark.pipeline.verified_texts import row_names, text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
 from das_spark.spark.census import read_spine
@@ -38,7 +39,6 @@ from das_spark.spark.own_codes import by_geocodes, under_parts
 from das_spark.spark.replicates import read_replicates, replicate_schema
 from das_spark.spark.session import adaptive, fitted, session
 from das_spark.spark.spine_report import share_paths
-from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.spark.tabulate import misnamed, published_medians, published_tables
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
@@ -59,7 +59,8 @@ from das_spark.store import (
     fetch_public,
     finished,
     open_public,
-    public_files,
+    record_of,
+    system_of,
     verification_staging,
     write_durably,
 )
@@ -67,8 +68,6 @@ from das_spark.store.parquet import count_rows
 from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
@@ -83,35 +82,62 @@ if TYPE_CHECKING:
 _SMALL_RUN = 1 << 22
 
 
-def verify_run(run_folder: Address, spark: SparkSession | None = None, work: str | None = None) -> VerificationReport:
-    """Check what a run has written, from its public root alone, and write the report beside it.
+def verify_run(
+    run_folder: Address, spark: SparkSession | None = None, work: str | None = None, *, manifest_sha256: str = ""
+) -> VerificationReport:
+    """Check what a run has written, from its public root alone; nothing in its folder is changed.
+
+    Every rule is judged anew; the report that the run has left there is compared with what is found now.
 
     Args:
         run_folder: The run's folder (or `runs/latest`), or its public folder. What is public of a run on another file
-            system is copied to a disk first, and removed from it in the end.
+            system is copied to a disk first, and removed from it in the end. The folder of a run with its restricted
+            root leads to its ledger, which says which manifest the run has written.
         spark: The session; found or started where None.
-        work: The folder for that, which all workers of Spark must have; by default that of temporary files.
+        work: The folder for that copy, which all workers of Spark must have; by default that of temporary files.
+        manifest_sha256: SHA-256 that the manifest must have, as its publisher says it; by default the ledger decides.
 
     Raises:
-        OutputError: It is not the folder of a finished run.
+        OutputError: It is not the folder of a finished run, or it has links in it.
     """
+    known = KnownManifests.of(run_folder, manifest_sha256)
     if isinstance(run_folder, Location):
         there = open_public(run_folder)
         with TemporaryDirectory(prefix="das_spark-", dir=work) as folder:
-            report = verify_run(fetch_public(there.path, Path(folder)), spark)
-        write_durably(there.verification, report.to_json())
-        there.path.system.set_time(
-            str(there.verification), datetime.fromisoformat(PublicManifest.load(there.manifest).created)
-        )
-        return report
-    public = open_public(run_folder)
-    PublicManifest.load(public.manifest)  # before Spark is started for nothing
-    return verify_public(spark or session(f"das_spark verify {run_folder.name}", small=runs_fit(run_folder)), public)
+            return _verified(fetch_public(there.path, Path(folder)), run_folder.name, known, spark)
+    return _verified(run_folder, run_folder.name, known, spark)
+
+
+def _verified(folder: Path, name: str, known: KnownManifests, spark: SparkSession | None) -> VerificationReport:
+    public = open_public(folder)
+    manifest = PublicManifest.load(public.manifest)  # before Spark is started for nothing
+    staging = verification_staging(public)
+    try:
+        report = examine(spark or session(f"das_spark verify {name}", small=runs_fit(folder)), public, staging)
+        more = copy_checks(public, manifest, report, known, staging.folder)
+    finally:
+        discard(staging.folder)
+        system_of(public.path).remove_empty(str(staging.folder.parent))
+    return replace(report, checks=(*report.checks, *more))
 
 
 def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | None = None) -> VerificationReport:
     """Check what a run has written, of a public root that is open already, and write the report into it."""
     staging = staging or verification_staging(layout)
+    report = examine(spark, layout, staging)
+    staging.guard()
+    write_durably(layout.verification, report.to_json())
+    return report
+
+
+def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> VerificationReport:
+    """Judge every rule on what a run has written.
+
+    Args:
+        spark: The session.
+        layout: The public root.
+        staging: Where rows may be written meanwhile.
+    """
     manifest = PublicManifest.load(layout.manifest)
     plan = plan_from_config(manifest.config, source=str(layout.manifest))
     spine = spine_of_run(layout, plan)
@@ -122,14 +148,20 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
     if complete.passed:  # what is not whole is not read
         run = Verified(spark, layout, manifest, plan, spine, staging.folder)
         small = sum(each.size for each in manifest.files) <= _SMALL_RUN
-        with fitted(spark, entries=plan.product.schema.size, small=small):
-            checks += [_texts_follow(run), text_check(run), schema_check(run)]
-            judged, read = _judged(run)
-            checks += judged
-    report = VerificationReport((complete, _unchanged(layout, manifest, read), *checks), manifest.relaxed)
-    staging.guard()
-    write_durably(layout.verification, report.to_json())
-    return report
+        of_files = file_checks(layout, manifest, plan.product.census(spine))
+        checks += of_files
+        if is_readable(of_files):
+            with fitted(spark, entries=plan.product.schema.size, small=small):
+                checks += text_checks(run)
+                judged, read = _judged(run)
+                checks += judged
+    every = (complete, unchanged_check(layout, manifest, read), *checks)
+    return VerificationReport(every, manifest.relaxed, manifest.run_id, record_of(layout.manifest).sha256)
+
+
+def text_checks(run: Verified) -> list[Check]:
+    """Judge texts and columns of a run whose files can be read; on a spine of the census they need no session."""
+    return [_texts_follow(run), text_check(run), schema_check(run)]
 
 
 def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
@@ -255,14 +287,6 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     return Check("folders are whole", "", not missing, len(folders), missing)
 
 
-def _unchanged(layout: PublicLayout, manifest: PublicManifest, read: Iterable[FileRecord]) -> Check:
-    """Every public file has the bytes that the manifest lists, and there is no other one."""
-    files = (manifest.files, public_files(layout, read=read))
-    listed, found = ({each.name: each for each in several} for several in files)
-    failing = [name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name)]
-    return Check.of(("files are those of the manifest", "", ""), len(listed), failing)
-
-
 def _texts_follow(run: Verified) -> Check:
     """Statement and ledger say what follows from the manifest: configuration, entry of the ledger, invariants."""
     layout, manifest, plan = run.layout, run.manifest, run.plan
@@ -291,13 +315,11 @@ def _counted(
     layout: PublicLayout, manifest: PublicManifest, plan: RunPlan, census: Spine, digest: Digest
 ) -> dict[str, int]:
     """Rows of what the manifest counts: of tables from the footers of their files, of microdata as they were read."""
-    found = {}
-    for name in manifest.rows:
-        table, _, rest = name.partition("/")
-        if table in LEVEL_TABLES:
-            found[name] = count_rows(layout.level(table, rest))
-        elif table == "microdata":
-            found[name] = digest.records(*rest.split("."))
+    found = {f"{table}/{level}": count_rows(layout.level(table, level)) for table, level in counted_tables(plan)}
+    for name in row_names(plan):
+        place, _, file = name.partition("/")
+        if place == "microdata":
+            found[name] = digest.records(*file.split("."))
     of_run = {table.name: table for table in plan.product.every_table_on(plan.spine)}
     written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
     return (

@@ -47,7 +47,7 @@ from das_spark.spark.problems import reading
 from das_spark.spark.published_bounds import published_class_bounds, published_totals, tightened_class_bounds
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import read_folders, union
-from das_spark.store import MeasurementsManifest, discard, part_files, record_of, staging_of
+from das_spark.store import MeasurementsManifest, discard, part_files, record_of, refuse_links, staging_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,6 +146,7 @@ class MeasurementsSource(_RowsSource):
 def open_measurements(path: Path, settings: Sequence[str]) -> MeasurementsSource:
     """Verify the checksums of a folder of measurements, and find out what it holds. Needs no Spark."""
     path = path.absolute()
+    refuse_links(path)
     layout = NoisyLayout(path)
     record = _load(layout)
     check_records(path, record.files)
@@ -316,6 +317,7 @@ def open_external(path: Path, plan: RunPlan) -> ExternalSource:
             f"{plan.product.published.product}, which measurement files of others do not hold",
             hint="estimate from the public folder of a run: das-spark estimate RUN",
         )
+    refuse_links(path.absolute())
     dataset = find_dataset(path.absolute(), plan.spine.names)
     files = row_files(dataset, plan.spine.names)
     names = [attribute.name for attribute in plan.product.schema.attributes]

@@ -12,9 +12,12 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.io.microdata_files import MicrodataWriting, records_of
+from das_spark.pipeline.intervals import PLACE as INTERVALS
+from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
+from das_spark.pipeline.tabulate import PLACE as TABLES
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry
 from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.microdata import write_microdata
@@ -29,14 +32,18 @@ from das_spark.store import (
     level_folder,
     public_files,
     require_held,
+    strict_json,
     write_durably,
 )
+from das_spark.store.tables import published_estimates
 from das_spark.telemetry import logged_stages, read_log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
-    from das_spark.config import Stage
+    from das_spark.config import RunPlan, Stage
     from das_spark.evaluation import StageRow
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger
@@ -53,7 +60,7 @@ def publish_microdata(context: RunContext) -> None:
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.output.microdata]
     rows_file = context.layout.public.microdata_rows
     if all(finished(folder) for folder in folders) and rows_file.is_file():
-        context.microdata_rows = json.loads(rows_file.read_text(encoding="utf-8"))
+        context.microdata_rows = strict_json(rows_file.read_text(encoding="utf-8"))
         return
     leaf = plan.spine.leaf.name
     declared = context.tables.read("invariants", leaf) if plan.invariants.units else None
@@ -115,6 +122,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
 def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicManifest:
     """The public manifest of a run, but for its files; holds nothing that tells of the input."""
     solver_status, residuals, relaxed = solver_facts_of(context.layout.public, context.spine.names)
+    rows = _rows(context)
     planned = planned_manifest(
         context.plan, entry, run_id=context.layout.run_id, created=context.created, insecure=context.is_insecure
     )
@@ -122,8 +130,8 @@ def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicM
         planned,
         all_runs=all_runs,
         published=dict(context.published_run),
-        stages=_stages(context),
-        rows=_rows(context),
+        stages=stage_records(context.plan, rows),
+        rows=rows,
         solver_status=solver_status,
         worst_residuals=residuals,
         relaxed=relaxed,
@@ -152,24 +160,34 @@ def _cost(stage: StageRow) -> dict[str, object]:
     return {"entered": stage.entered, "failed": stage.failed, "cut_short": stage.cut_short, **spent}
 
 
-def _stages(context: RunContext) -> tuple[StageRecord, ...]:
-    """Every stage that has written something public when the manifest is written: all but verification and accuracy."""
+def stage_records(plan: RunPlan, rows: Iterable[str]) -> tuple[StageRecord, ...]:
+    """Return every stage that has written something public when the manifest is written: not the last two.
+
+    Args:
+        plan: Of the run.
+        rows: Names under which the manifest counts rows.
+    """
     made = ("geounits", "invariants", "bounds")
-    spine = ("spine", "shares") if context.has_shares else ()
+    spine = () if plan.spine.is_census else ("spine", "shares")
+    names = list(rows)
+
+    def counted(place: str) -> tuple[str, ...]:
+        return tuple(name for name in names if name.startswith(f"{place}/"))
+
     outputs = {
         StageKind.SPINE: spine,
         StageKind.INGEST: made,
         StageKind.PUBLISHED: ("published",),
-        StageKind.IMPORT: (*spine, *imported_tables(context.plan)),
+        StageKind.IMPORT: (*spine, *imported_tables(plan)),
         StageKind.MEASURE: ("measurements",),
         StageKind.ESTIMATE: ("estimates", "diagnostics"),
-        StageKind.CENSUS: (context.published,),
+        StageKind.CENSUS: (published_estimates(plan.spine),),
         StageKind.MICRODATA: ("microdata",),
-        StageKind.TABULATE: tuple(context.table_rows),
-        StageKind.INTERVALS: tuple(context.interval_rows),
-        StageKind.REPLICATES: ("replicate_errors", "replicate_offsets", *context.replicate_rows),
+        StageKind.TABULATE: counted(TABLES),
+        StageKind.INTERVALS: counted(INTERVALS),
+        StageKind.REPLICATES: ("replicate_errors", "replicate_offsets", *counted(REPLICATES)),
     }
-    stages = stages_of(context.plan) if context.plan.origin is None else stages_from_measurements(context.plan)
+    stages = stages_of(plan) if plan.origin is None else stages_from_measurements(plan)
     return tuple(
         StageRecord(stage.kind.value, stage.geolevel, tuple(_output(name, stage) for name in outputs[stage.kind]))
         for stage in stages
@@ -182,14 +200,20 @@ def _output(name: str, stage: Stage) -> str:
     return f"{name}/{level_folder(stage.geolevel)}" if stage.geolevel else name
 
 
+def counted_tables(plan: RunPlan) -> list[tuple[str, str]]:
+    """Return the public tables by level, and the levels, whose rows a manifest counts."""
+    levels, census = plan.spine.names, plan.product.census(plan.spine)
+    places = [(table, name) for table in _COUNTED for name in levels]
+    if plan.product.published is not None:
+        places += [("published", name) for name in levels]
+    if not plan.spine.is_census:
+        places += [("shares", name) for name in levels]
+        places += [(published_estimates(plan.spine), name) for name in census.names]
+    return places
+
+
 def _rows(context: RunContext) -> dict[str, int]:
-    places = [(table, name) for table in _COUNTED for name in context.spine.names]
-    if context.plan.product.published is not None:
-        places += [("published", name) for name in context.spine.names]
-    if context.has_shares:
-        places += [("shares", name) for name in context.spine.names]
-        places += [(context.published, name) for name in context.census.names]
-    counted = {f"{table}/{name}": context.tables.rows(table, name) for table, name in places}
+    counted = {f"{table}/{name}": context.tables.rows(table, name) for table, name in counted_tables(context.plan)}
     return (
         counted
         | {f"microdata/{name}": rows for name, rows in context.microdata_rows.items()}

@@ -41,6 +41,7 @@ from das_spark.store import (
     record_of,
     require_held,
     staging_of,
+    strict_json,
     write_durably,
 )
 from das_spark.store.tables import published_estimates
@@ -117,7 +118,7 @@ def open_published_run(plan: RunPlan, folder: str | Path) -> PublishedRun:
     if not _is_verified(public):
         raise ConfigurationError(
             f"{where}: run {manifest.run_id} is not finished and verified ({public.verification.name})",
-            hint=f"finish that run, or verify it by das-spark verify; else {fix}",
+            hint=f"finish that run, or bring its whole public folder here; else {fix}",
         )
     if theirs.product.name != expected.product:
         raise ConfigurationError(
@@ -368,7 +369,7 @@ def _held(plan: RunPlan) -> HeldCounts:
 def _recorded(place: Path) -> Mapping[str, Any] | None:
     """What a run has noted of the run that it is held to; None where it has not begun to."""
     try:
-        found: Mapping[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+        found: Mapping[str, Any] = strict_json(place.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -378,6 +379,6 @@ def _recorded(place: Path) -> Mapping[str, Any] | None:
 
 def _is_verified(public: PublicLayout[Path]) -> bool:
     try:
-        return bool(json.loads(public.verification.read_text(encoding="utf-8"))["passed"])
+        return bool(strict_json(public.verification.read_text(encoding="utf-8"))["passed"])
     except (OSError, ValueError, KeyError):
         return False

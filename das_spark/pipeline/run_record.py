@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from das_spark.store import (
     is_public_root,
     ledger_with,
     open_public,
+    strict_json,
     write_durably,
 )
 from das_spark.telemetry import (
@@ -76,7 +76,7 @@ def public_record(layout: PublicLayout[Any]) -> RunRecord:
     """What everybody may know of a run."""
     manifest = _manifest(layout)
     entry = None if manifest is None else LedgerEntry.of(manifest.ledger)
-    begun = json.loads(layout.marker.read_text(encoding="utf-8"))
+    begun = strict_json(layout.marker.read_text(encoding="utf-8"))
     levels = () if entry is None else tuple(level.geolevel for level in entry.budget.levels)
     return RunRecord(
         run_id=str(begun["run_id"]),
@@ -129,7 +129,7 @@ def _verified(layout: PublicLayout) -> str:
     """How verification came out; "" where it did not come to that."""
     if not layout.verification.is_file():
         return ""
-    report = json.loads(layout.verification.read_text(encoding="utf-8"))
+    report = strict_json(layout.verification.read_text(encoding="utf-8"))
     return "finished and verified" if report.get("passed") else "finished, and verification failed"
 
 
@@ -166,7 +166,7 @@ def _facts(
     elif "software" in begun:
         facts["software"] = f"das_spark {begun['software']}"
     if layout.verification.is_file():
-        checks = json.loads(layout.verification.read_text(encoding="utf-8"))["checks"]
+        checks = strict_json(layout.verification.read_text(encoding="utf-8"))["checks"]
         facts["verification"] = f"{sum(check['passed'] for check in checks)} of {len(checks)} checks passed"
     return facts
 

@@ -5,35 +5,39 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config import StageKind, plan_from_config
+from das_spark.config import plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
 from das_spark.pipeline.memory import runs_fit
+from das_spark.pipeline.statement import software_versions
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels
 from das_spark.spark.tabulate import arrow_schema, write_tables
 from das_spark.store import (
+    STAGING,
     PublicLayout,
     PublicManifest,
-    StageRecord,
     Staging,
     TablesLayout,
+    TablesManifest,
     discard,
     disk_errors,
+    files_below,
     finished,
     guarded_staging,
     inside,
     level_folder,
     make_folder,
+    new_folder,
     open_public,
     part_files,
-    public_files,
+    record_of,
     replace_folder,
     set_times,
 )
@@ -136,7 +140,7 @@ def publish_tables(context: RunContext) -> None:
         context.created,
         context.notices,
     )
-    for folder in public.tables.abandoned:  # by those who made the tables anew, and died
+    for folder in public.tables.abandoned:
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
     writing = TablesWriting(public.tables, staging, context.census, formats, facts)
@@ -147,13 +151,14 @@ def publish_tables(context: RunContext) -> None:
 
 
 def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
-    """Write the tables of a finished run anew, from its public root alone.
+    """Write the tables of a finished run into a folder of their own, from its public root; the run does not change.
 
-    Without another folder the tables of the run are replaced, and its public manifest lists them.
+    The folder has a manifest, which names the manifest of the run by its SHA-256 and every file by its own.
 
     Args:
         run_folder: The run's folder (or `runs/latest`), or its public folder.
-        out: Another folder for the tables; the run is left as it is.
+        out: The folder to make; it must not exist, or be empty. By default it lies beside `run_folder`, under its name
+            with `.tables` at the end.
         spark: The session; found or started where None.
 
     Raises:
@@ -170,38 +175,29 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     census, estimates = product.census(spine), published_estimates(spine)
     if missing := [level for level in census.names if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="finish the run first")
-    target = public.tables if out is None else TablesLayout(out.absolute())
+    named = run_folder.resolve()
+    folder = named.with_name(f"{named.name}.{PLACE}") if out is None else out
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}", small=runs_fit(run_folder))
     formats = plan.output.tables or FORMATS
-    writing = TablesWriting(target, Staging(target.staging), census, formats, facts)
     tables = product.every_table_on(spine)
-    _write_all(started, public, estimates, tables, writing)
-    rows = _rows(writing, tables)
-    if out is None:
-        _listed(manifest, public, rows, product.every_table).save(public.manifest)
-        set_times(public.path, datetime.fromisoformat(manifest.created))
-    return TabulationSummary(target.path, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
-
-
-def _listed(
-    manifest: PublicManifest, public: PublicLayout, rows: Mapping[str, int], tables: Sequence[TableShell]
-) -> PublicManifest:
-    """The manifest of a run whose tables were made after it."""
-    other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
-    stages = [stage for stage in manifest.stages if stage.name != StageKind.TABULATE]
-    later = sum(stage.name in (StageKind.INTERVALS, StageKind.REPLICATES) for stage in stages)
-    stages.insert(len(stages) - later, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows)))
-    others = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
-    behind = tuple(f"{each.path.name}/" for each in (public.intervals, public.replicate_intervals))
-    place = len(others) - sum(str(each["path"]).startswith(behind) for each in others)
-    return replace(
-        manifest,
-        rows={**other_rows, **rows},
-        stages=tuple(stages),
-        data_dictionary=(*others[:place], *tables_dictionary(tables), *others[place:]),
-        files=public_files(public, as_written=True),
-    )
+    with new_folder(folder) as made:
+        writing = TablesWriting(TablesLayout(made), Staging(made / STAGING), census, formats, facts)
+        _write_all(started, public, estimates, tables, writing)
+        rows = {name.removeprefix(f"{PLACE}/"): count for name, count in _rows(writing, tables).items()}
+        TablesManifest(
+            run_id=manifest.run_id,
+            created=manifest.created,
+            product=product.name,
+            manifest=record_of(public.manifest).sha256,
+            versions=software_versions(),
+            notices=manifest.notices,
+            rows=rows,
+            data_dictionary=tables_dictionary(tables, ""),
+            files=tuple(record_of(made / name, name) for name in files_below(made)),
+        ).save(made / public.manifest.name)
+        set_times(made, datetime.fromisoformat(manifest.created))
+    return TabulationSummary(folder, rows)
 
 
 def facts_of_run(run_id: str, product: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,23 +12,37 @@ from das_spark.config import GEOUNITS_OF_UNITS, config_hash, levels_together
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
+from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import interval_facts, intervals_of
+from das_spark.pipeline.publish import counted_tables, stage_records
+from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.replicates import replicate_facts, replicate_intervals_of
-from das_spark.pipeline.statement import dictionary_of, notices_of, public_rules_of, solver_facts_of
-from das_spark.pipeline.tabulate import facts_of_run
+from das_spark.pipeline.statement import (
+    dictionary_of,
+    notices_of,
+    public_rules_of,
+    software_versions,
+    solver_facts_of,
+)
+from das_spark.pipeline.tabulate import FORMATS, facts_of_run
+from das_spark.pipeline.tabulate import PLACE as TABLES
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.checks import Check
-from das_spark.store import RunMarker
+from das_spark.store import RunMarker, strict_json
 from das_spark.store.spine import read_record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from das_spark.config import RunPlan
     from das_spark.spark.verify_run import Verified
+    from das_spark.store import PublicManifest
 
 
 #: Texts beside the tables, and what the manifest says besides.
 TEXTS: Final = "texts follow from the manifest"
+_VERSION: Final = re.compile(r"\d[A-Za-z0-9.+-]{0,39}")
 
 
 def text_check(run: Verified) -> Check:
@@ -63,11 +78,50 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "notices": manifest.notices == notices_of(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
         "estimation": manifest.estimation == levels_together(plan),
         "published": bool(manifest.published) == (plan.product.published is not None),
+        "versions": _known_versions(manifest.versions),
+        "stages": manifest.stages == stage_records(_with_tables(plan, manifest), manifest.rows),
+        "rows": set(manifest.rows) == set(row_names(_with_tables(plan, manifest))),
+        "ledger": manifest.ledger.keys() <= LedgerEntry.of(manifest.ledger).public_record().keys(),
+        "files": len({each.name for each in manifest.files}) == len(manifest.files),
         "solver_status": manifest.solver_status == status,
         "worst_residuals": manifest.worst_residuals == worst,
         "relaxed": manifest.relaxed == relaxed,
         "data_dictionary": json.dumps(list(manifest.data_dictionary)) == json.dumps(list(described)),
     }
+
+
+def _known_versions(versions: Mapping[str, object]) -> bool:
+    """Whether versions are of the form in which a run writes them, and of the software that it names."""
+    ours = software_versions()
+    same = versions.get("das_spark") == ours["das_spark"]
+    named = versions.keys() == ours.keys() if same else {"das_spark", "python"} <= versions.keys()
+    return named and all(isinstance(version, str) and _VERSION.fullmatch(version) for version in versions.values())
+
+
+def _with_tables(plan: RunPlan, manifest: PublicManifest) -> RunPlan:
+    """Return the plan, with tables where an earlier version has added them to the run after it ended."""
+    if plan.output.tables or not manifest.tables:
+        return plan
+    return replace(plan, output=replace(plan.output, tables=FORMATS))
+
+
+def row_names(plan: RunPlan) -> list[str]:
+    """Return the names under which the manifest of a run counts rows."""
+    kinds = plan.product.files(units=plan.invariants.units)
+    of_tables = [
+        *(
+            (TABLES, table.name, format)
+            for table in plan.product.every_table_on(plan.spine)
+            for format in plan.output.tables
+        ),
+        *((INTERVALS, table.name, format) for table, format in intervals_of(plan)),
+        *((REPLICATES, table.name, format) for table, format in replicate_intervals_of(plan)),
+    ]
+    return [
+        *(f"{table}/{level}" for table, level in counted_tables(plan)),
+        *(f"microdata/{kind}.{format}" for format in plan.output.microdata for kind in kinds),
+        *(f"{place}/{table}.{format}" for place, table, format in of_tables),
+    ]
 
 
 def _without_input(rules: tuple[str, ...]) -> tuple[str, ...]:
@@ -124,11 +178,13 @@ def _begins(path: Path, text: str, *, whole: bool) -> bool:
 
 
 def _marked(run: Verified) -> bool:
-    """Whether the marker of the public root is of this run."""
+    """Whether the marker of the public root is of this run, and says nothing else."""
     manifest = run.manifest
     found = RunMarker.find(run.layout.path)
     expected = RunMarker(manifest.run_id, manifest.config_hash, created=manifest.created, config=manifest.config)
-    return found is not None and replace(found, config=dict(found.config) or expected.config) == expected
+    if found is None or strict_json(run.layout.marker.read_text(encoding="utf-8")) != strict_json(found.to_json()):
+        return False
+    return replace(found, config=dict(found.config) or expected.config) == expected
 
 
 def _odd_spine(run: Verified) -> list[str]:
@@ -155,6 +211,6 @@ def _names_published(run: Verified, product: str) -> bool:
 
 def _json(path: Path) -> Any:  # noqa: ANN401 - whatever it holds
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return strict_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None

@@ -28,7 +28,8 @@ PERSONS_IN_UNITS: Final = "persons in units"
 UNIT_NUMBERS: Final = "unit numbers"
 RECORD_NUMBERS: Final = "record numbers"
 COLUMNS_AS_DECLARED: Final = "columns of microdata"
-PART_RULES: Final = (PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, RECORD_NUMBERS, COLUMNS_AS_DECLARED)
+ROW_ORDER: Final = "order of records"
+PART_RULES: Final = (PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, RECORD_NUMBERS, COLUMNS_AS_DECLARED, ROW_ORDER)
 
 
 class ColumnRule(StrEnum):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from das_spark.privacy import Budget
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: `run_id` and `manifest`
 #: Failing geounits that a check names.
 NAMED = 20
 RELAXED = "consistency relaxed"
@@ -64,6 +64,8 @@ class VerificationReport:
 
     checks: tuple[Check, ...]  # rule by rule, most of them from the top of the spine down
     relaxed: tuple[str, ...] = ()  # families that are exempt, by `<geolevel>/<parent>`
+    run_id: str = ""  # name of the run
+    manifest: str = ""  # SHA-256 of the public manifest that was verified
 
     @property
     def passed(self) -> bool:
@@ -85,7 +87,13 @@ class VerificationReport:
     def to_json(self) -> str:
         """The report as text."""
         checks = [asdict(check) for check in self.checks]
-        content = {"schema_version": SCHEMA_VERSION, "passed": self.passed, "relaxed": list(self.relaxed)}
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "run_id": self.run_id,
+            "manifest": self.manifest,
+            "passed": self.passed,
+            "relaxed": list(self.relaxed),
+        }
         return json.dumps({**content, "checks": checks}, indent=1) + "\n"
 
 

@@ -24,6 +24,7 @@ from das_spark.products import (
     PERSONS_EQUAL,
     PERSONS_IN_UNITS,
     RECORD_NUMBERS,
+    ROW_ORDER,
     UNIT_NUMBERS,
     CodedColumn,
     MicrodataCodes,
@@ -264,6 +265,7 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
 
     `columns of microdata`: constant columns of texts hold their text in every record, and Parquet files have the
     columns of the layout that are not constant, of their types, and no others.
+    `order of records`: they stand by geocode, class and cell, and people of a class as its units got them in turn.
     `record numbers`: where records are numbered, they are 0, 1, ... in the order of the file.
 
     And, where people are assigned to units:
@@ -288,11 +290,16 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
 
 def _layout_checks(microdata: MicrodataTables, format: str) -> list[Check]:
     form, note = microdata.codes.forms[format], microdata.note(format)
-    faults = _faults(microdata, "", COLUMNS_AS_DECLARED, RECORD_NUMBERS)
-    columns, numbers = ((name, "", note) for name in (COLUMNS_AS_DECLARED, RECORD_NUMBERS))
+    faults = _faults(microdata, "", COLUMNS_AS_DECLARED, RECORD_NUMBERS, ROW_ORDER)
+    columns, numbers, order = ((name, "", note) for name in (COLUMNS_AS_DECLARED, RECORD_NUMBERS, ROW_ORDER))
     read = [row for row in microdata.parts if row["format"] == format]
     declared = sum(map(len, form.rules.values())) if read else 0
-    checks = [Check.of(columns, declared, faults.get(columns, set()))]
+    # A file without a record is in order, too; but one must be there.
+    records = max(sum(row["people"] for row in read), len(read))
+    checks = [
+        Check.of(columns, declared, faults.get(columns, set())),
+        Check.of(order, records, faults.get(order, set())),
+    ]
     column = form.record_number(microdata.codes.record)
     if column:
         parts = sorted((row for row in read if row["people"]), key=lambda row: (row["first"], row["people"]))

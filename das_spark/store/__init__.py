@@ -52,6 +52,7 @@ from das_spark.store.filesystem import (
 from das_spark.store.journal import Attempt, Journal, State, Step
 from das_spark.store.layout import (
     LEDGERS,
+    STAGING,
     Home,
     JointLayout,
     PublicLayout,
@@ -87,6 +88,7 @@ from das_spark.store.manifest import (
     PublicManifest,
     RestrictedManifest,
     StageRecord,
+    TablesManifest,
 )
 from das_spark.store.runs import (
     RunMarker,
@@ -99,15 +101,18 @@ from das_spark.store.runs import (
     open_run,
     point_latest,
     public_files,
+    refuse_links,
     require_finished,
     require_kept,
 )
+from das_spark.store.strict_json import strict_json
 from das_spark.store.sweep import RunState, SweepLayout, SweepRecord
 
 __all__ = [
     "LEDGERS",
     "LEDGER_SUFFIX",
     "POSIX",
+    "STAGING",
     "Address",
     "AnyPlace",
     "Attempt",
@@ -139,6 +144,7 @@ __all__ = [
     "SweepLayout",
     "SweepRecord",
     "TablesLayout",
+    "TablesManifest",
     "address_at_home",
     "at_home",
     "clear_staging",
@@ -180,6 +186,7 @@ __all__ = [
     "public_files",
     "read_ledger",
     "record_of",
+    "refuse_links",
     "replace_folder",
     "require_committed",
     "require_finished",
@@ -190,6 +197,7 @@ __all__ = [
     "require_writable",
     "set_times",
     "staging_of",
+    "strict_json",
     "succeed",
     "sync_folder",
     "system_of",

@@ -8,7 +8,6 @@ they hold `_SUCCESS`, which is written last and made durable; whatever lacks it 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
@@ -86,15 +85,9 @@ class TablesLayout(Generic[Place]):
         return inside(self.path, f"{name}.{format}", level_folder(geolevel))
 
     @property
-    def staging(self) -> Place:
-        """Where this process writes tables before they are promoted: a name that nothing else in a named folder has."""
-        return inside(self.path, f".tabulate-{os.getpid()}")
-
-    @property
     def abandoned(self) -> tuple[Place, ...]:
-        """Staging folders of other processes."""
-        found = sorted(name for name in names_in(self.path) if name.startswith(".tabulate-"))
-        return tuple(self.path / name for name in found if name != self.staging.name)
+        """Staging folders that earlier versions left, which made the tables of a run anew in its own folder."""
+        return tuple(self.path / name for name in sorted(names_in(self.path)) if name.startswith(".tabulate-"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +195,19 @@ class PublicLayout(_Root[Place]):
     def problem(self, geolevel: str, family: str) -> Place:
         """The saved problem file of one family."""
         return self.inside("problems", f"{geolevel}.{family}.npz")
+
+    def file(self, name: str) -> Place:
+        """The file of a name that was found below the root; what a manifest says may name a file elsewhere.
+
+        Args:
+            name: Its path below the root.
+        """
+        return self.inside(*name.split("/"))
+
+    @property
+    def staging(self) -> Place:
+        """The folder of what is not published yet; a finished run has none."""
+        return self.inside(STAGING)
 
     @property
     def manifest(self) -> Place:

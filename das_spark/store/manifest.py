@@ -1,10 +1,10 @@
 """The two records of a run: `public/manifest.json`, and `restricted/manifest.json` for what tells of the input.
 
-A third kind stands in a folder of measurements that was published for others to estimate from.
+Two more kinds stand in folders of their own that are made of a finished run: of measurements for others to estimate
+from, and of tables.
 
-A manifest is a frozen value, made once, when all that it tells of is there, and saved in one step; `das-spark tabulate`
-alone replaces what it says of tables. The public one holds no time of a task, no size of the input, no accuracy; the
-restricted one holds just these.
+A manifest is a frozen value, made once, when all that it tells of is there, and saved in one step. The public one holds
+no time of a task, no size of the input, no accuracy; the restricted one holds just these.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.limits import MANIFEST, parse_json, read_limited
+from das_spark.limits import MANIFEST, check_sizes, read_limited
 from das_spark.store.commit import files_below, write_durably
 from das_spark.store.digests import FileRecord
 from das_spark.store.filesystem import Address, system_of
 from das_spark.store.layout import STAGING
+from das_spark.store.strict_json import strict_json
 
 if TYPE_CHECKING:
     from das_spark.store.layout import PublicLayout, RunLayout
+
+
+#: A table and its format, in the name of what rows are counted of.
+_PARTS_OF_A_NAME = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +91,16 @@ class _Manifest:
             OutputError: It is missing, not readable, of another kind, or of a version that this software does not know.
         """
         try:
-            content = parse_json(read_limited(path, MANIFEST), str(path), MANIFEST)
+            content = strict_json(read_limited(path, MANIFEST))
+            check_sizes(content, str(path), MANIFEST)
         except FileNotFoundError as error:
             raise OutputError(f"{path}: there is no manifest", hint="is this a run folder?") from error
         except ConfigurationError as error:
             raise OutputError(error.message, hint=error.hint) from error
         except ValueError as error:
-            raise OutputError(f"{path}: not readable as a manifest") from error
+            raise OutputError(f"{path}: not readable as a manifest: {error}") from error
+        if not isinstance(content, dict):
+            raise OutputError(f"{path}: not readable as a manifest: expected a JSON object")
         version, kind = content.pop("schema_version", None), content.pop("kind", None)
         if kind != _kind(cls):
             raise OutputError(f"{path}: a {kind} manifest, expected a {_kind(cls)} one")
@@ -101,7 +109,10 @@ class _Manifest:
                 f"{path}: schema version {version}, expected {cls.schema_version}",
                 hint="read it with the software that wrote it",
             )
-        return cls._from(content, path, version)
+        try:
+            return cls._from(content, path, version)
+        except (TypeError, KeyError, AttributeError) as error:
+            raise OutputError(f"{path}: not readable as a manifest: {error}") from error
 
     @classmethod
     def _from(cls, content: dict[str, Any], path: Address, version: int) -> Self:
@@ -176,7 +187,7 @@ class PublicManifest(_Manifest):
     def tables(self) -> list[tuple[str, str]]:
         """Name and format of every published table whose rows are counted."""
         names = [name.removeprefix("tables/").split(".") for name in self.rows if name.startswith("tables/")]
-        return [(table, format) for table, format in names]
+        return [(parts[0], parts[1]) for parts in names if len(parts) == _PARTS_OF_A_NAME]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +254,29 @@ class MeasurementsManifest(_Manifest):
     rows: Mapping[str, int] = field(default_factory=dict)
     files: tuple[FileRecord, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TablesManifest(_Manifest):
+    """What a folder of tables says of itself that was made of a finished run, outside of that run.
+
+    Attributes:
+        product: Name of the product.
+        manifest: SHA-256 of the public manifest of the run, as it was when the tables were made of it.
+        versions: Software -> version, of what made the tables.
+        notices: What readers must know, in sentences, as the run has it.
+        rows: Rows by `<table>.<format>`.
+        data_dictionary: What a row and a column of every table is.
+        files: Every file below the folder but this one, with its checksum.
+    """
+
+    product: str = ""
+    manifest: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
+    files: tuple[FileRecord, ...] = ()
 
 
 def _kind(cls: type[_Manifest]) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +33,7 @@ from das_spark.store.layout import (
     RestrictedLayout,
     RunLayout,
 )
+from das_spark.store.strict_json import strict_json
 
 MARKER_VERSION = 2  # 2: `created`
 #: Differing keys that the error names, and the length of a value in it.
@@ -72,10 +75,11 @@ class RunMarker:
             OutputError: The marker cannot be understood.
         """
         path = folder / MARKER
+        _refuse_link(path)
         if not path.is_file():
             return None
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = strict_json(path.read_text(encoding="utf-8"))
             version, run_id, config_hash = content["schema_version"], content["run_id"], content["config_hash"]
             # Restricted roots of earlier runs do not say what they are; in a run folder their name does.
             side = content.get("side", folder.name)
@@ -286,7 +290,7 @@ def _markers(layout: RunLayout[Place], public: RunMarker, ledger: str) -> tuple[
 def is_complete(layout: RunLayout[Place]) -> bool:
     """Whether a run has come to its end and is verified: its restricted manifest is written last."""
     try:
-        passed = json.loads(layout.public.verification.read_text(encoding="utf-8"))["passed"]
+        passed = strict_json(layout.public.verification.read_text(encoding="utf-8"))["passed"]
     except (OSError, ValueError, KeyError):
         return False
     return bool(passed) and layout.restricted.manifest.is_file()
@@ -327,15 +331,20 @@ def point_latest(layout: RunLayout[Place]) -> None:
 def open_public(path: str | Place) -> PublicLayout[Place]:
     """The public root of a finished or running run, for those who hold nothing else.
 
+    Somebody else may have made the folder: nothing in it may lead out of it.
+
     Args:
         path: The public folder, or a run folder that holds one; or the restricted root of a run whose roots lie apart.
+            It may be a link itself, such as `runs/latest`.
 
     Raises:
-        OutputError: None of them.
+        OutputError: None of them, or a link or a special file lies below the public root.
     """
     given = address_of(path).absolute()  # Spark's JVM may have another working folder than whoever names the run now
+    _refuse_link(given / PUBLIC)
     for folder in (given, given / PUBLIC):
         if is_public_root(folder):
+            refuse_links(folder)
             return PublicLayout(folder)
     try:
         return find_run(path).public
@@ -396,7 +405,41 @@ def _with_public(restricted: Place, marker: RunMarker) -> RunLayout[Place]:
             f"{public}: not a run folder, and {restricted} has its public root there",
             hint=f"is the disk mounted? Where the root was moved, {restricted / MARKER} must name its new place",
         )
+    refuse_links(public)
     return RunLayout(root, run_id, PublicLayout(public), RestrictedLayout(restricted))
+
+
+def refuse_links(folder: Address) -> None:
+    """Refuse a folder in which a name leads somewhere else, or to what is neither a file nor a folder.
+
+    Args:
+        folder: What others may have made; it may be a link itself. Only disks of this machine have links.
+
+    Raises:
+        OutputError: A symbolic link, a named pipe, a socket or a device lies below the folder.
+    """
+    if not isinstance(folder, Path):
+        return
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place, name)
+            with suppress(FileNotFoundError):  # a driver at work removes what it has staged
+                mode = path.lstat().st_mode
+                if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                    raise _leads_out(path, is_link=stat.S_ISLNK(mode))
+
+
+def _refuse_link(path: Address) -> None:
+    if isinstance(path, Path) and path.is_symlink():
+        raise _leads_out(path, is_link=True)
+
+
+def _leads_out(path: Path, *, is_link: bool) -> OutputError:
+    return OutputError(
+        f"{path}: is {'a symbolic link' if is_link else 'neither a file nor a folder'}, which no run writes",
+        hint="read nothing of this folder before its publisher has explained it; a run that was moved to another disk "
+        "is named by its new place, or by a link to the whole run folder",
+    )
 
 
 def _no_run(path: str | Place, missing: str) -> OutputError:

@@ -18,6 +18,7 @@ from das_spark.store.commit import discard, finished, make_folder, names_in, par
 from das_spark.store.digests import FileRecord, record_of
 from das_spark.store.filesystem import disk_errors
 from das_spark.store.lock import Staging
+from das_spark.store.strict_json import strict_json
 
 FORMAT: Final = 1
 RECORD: Final = "spine.json"
@@ -160,7 +161,7 @@ class SpineRecord:
             InputError: It is no JSON, of another format, or something in it is missing or impossible.
         """
         try:
-            data = json.loads(text)
+            data = strict_json(text)
         except ValueError as error:
             raise InputError(f"{source}: is no JSON", hint=_AGAIN) from error
         if not isinstance(data, dict) or data.get("format") != FORMAT:

@@ -187,6 +187,7 @@ def test_what_was_written_is_verified(persons, housing):
         assert set(checks) == {
             *(("microdata equal estimates", f"{format} files") for format in FORMATS),
             *(("columns of microdata", f"{format} files") for format in FORMATS),
+            *(("order of records", f"{format} files") for format in FORMATS),
             *(("record numbers", f"{format} files") for format in numbered),
         }
         assert all(passed for passed, _ in checks.values())

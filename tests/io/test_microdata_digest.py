@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 from collections import Counter
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from das_spark.io import microdata_digest as microdata_part
 from das_spark.io.microdata_digest import DIGEST, Columns, FilePart, digest_part, microdata_parts, read_runs
+from das_spark.io.microdata_order import cell_ranges
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 from das_spark.store import PublicLayout
 
@@ -29,18 +31,22 @@ PERSON = tuple(
 
 
 def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Persons and units of a part that keeps every rule, in the order of the units."""
+    """Persons and units of a part that keeps every rule: by place, class and cell, given to the units in turn."""
     numbers = np.random.default_rng(seed)
     persons, units = [], []
     for district in range(4):
+        turns: list[tuple[int, int, int]] = []
         place = dict(zip(CODES.unit_place, ("06", "0010", f"{district:04d}"), strict=True))
         for kind in sorted(numbers.integers(0, 9, 6).tolist()):
             people = 0 if kind == CODES.vacant else int(numbers.integers(1, 5))
             number = first + len(units)
             units.append({**place, "EUID": number, **KIND_CODES[kind], "FINAL_POP": people})
-            for order in range(1, people + 1):
-                cell = int(numbers.choice(np.flatnonzero(kind == CLASS_OF_CELL)))
-                code = dict(zip(CODES.person_columns, CODES.codes_of(np.array([cell]))[0].split("|"), strict=True))
+            turns += [(kind, order, number) for order in range(1, people + 1)]
+        for kind, own in groupby(sorted(turns), key=itemgetter(0)):
+            people = list(own)
+            cells = np.sort(numbers.choice(np.flatnonzero(kind == CLASS_OF_CELL), len(people)))
+            for (_, order, number), codes in zip(people, CODES.codes_of(cells), strict=True):
+                code = dict(zip(CODES.person_columns, codes.split("|"), strict=True))
                 persons.append({**place, "EUID": number, "EPNUM": order, **code})
     return persons, units
 
@@ -88,7 +94,7 @@ def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, format, shuffled):
     kind_of = {
         unit["EUID"]: list(CODES.kinds).index("|".join(str(unit[n]) for n in CODES.unit_columns)) for unit in units
     }
-    if shuffled:  # the order of the records is no rule
+    if shuffled:  # of which nothing but the order is wrong
         order = np.random.default_rng(2)
         persons = [persons[place] for place in order.permutation(len(persons))]
         units = [units[place] for place in order.permutation(len(units))]
@@ -113,7 +119,8 @@ def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, format, shuffled):
     (part,) = found["part"]
     assert (part["count"], part["people"], part["low"], part["high"]) == (24, len(persons), 40, 63)
     assert part["geocode"] == "0600100000"
-    assert found["fault"] == []
+    places = {geocode(row) for row in units}
+    assert {(r["rule"], r["geocode"]) for r in found["fault"]} == {("order of records", p) for p in places if shuffled}
     for kind, row in zip(("person", "unit"), found["file"], strict=True):
         path = Path(row["path"])
         assert path.parent == tmp_path / kind
@@ -139,7 +146,8 @@ def test_a_random_change_of_person_numbers_or_units_is_a_fault_where_it_breaks_t
         p["ENUMDIST"] for p in persons if p["EUID"] not in homes or homes[p["EUID"]]["ENUMDIST"] != p["ENUMDIST"]
     }
     found = digested(part_of(tmp_path, "parquet", persons, units))
-    assert {(r["rule"], r["geocode"]) for r in found["fault"]} == {
+    numbering = [r for r in found["fault"] if r["rule"] != "order of records"]  # which numbers decide, too
+    assert {(r["rule"], r["geocode"]) for r in numbering} == {
         ("persons in units", f"060010{district}") for district in expected
     }
     strangers = sum(p["EUID"] not in homes or homes[p["EUID"]]["ENUMDIST"] != p["ENUMDIST"] for p in persons)
@@ -156,6 +164,33 @@ def test_unit_numbers_that_do_not_follow_each_other_are_faults(tmp_path, seed):
     running = all(after[0] == before[0] + 1 for before, after in pairwise(numbered))
     assert running != any(r["rule"] == "unit numbers" for r in found["fault"])
     assert (found["part"][0]["low"], found["part"][0]["high"]) == (numbered[0][0], numbered[-1][0])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_two_records_that_change_places_are_out_of_order_where_they_are_not_alike(tmp_path, seed):
+    """Oracle: nothing but the order of lines has changed, and each line is another one."""
+    persons, units = records(seed)
+    numbers = np.random.default_rng(300 + seed)
+    rows = (persons, units)[seed % 3 == 0]
+    first, second = sorted(numbers.choice(len(rows), 2, replace=False).tolist())
+    rows[first], rows[second] = rows[second], rows[first]
+    found = digested(part_of(tmp_path, "text", persons, units))
+    assert {r["rule"] for r in found["fault"]} == {"order of records"}
+
+
+@pytest.mark.parametrize("name", sorted(PRODUCTS))
+def test_every_cell_lies_between_the_ends_of_the_range_of_its_codes(name):
+    """Cells as the layout spells them, by `codes_of`; where codes tell cells apart, a range holds one cell."""
+    product = PRODUCTS[name]
+    codes = microdata_codes(product, units=True)
+    numbers = np.random.default_rng(1)
+    cells = np.sort(numbers.choice(codes.schema.size, min(codes.schema.size, 500), replace=False))
+    low, high = cell_ranges(codes.codes_of(cells), codes)
+    assert ((low <= 2 * cells) & (2 * cells <= high)).all()
+    every = codes.codes_of(np.arange(codes.schema.size)) if codes.schema.size < 5000 else []
+    if every and len(set(every)) == len(every) and not codes.listed:
+        assert (low == 2 * cells).all()
+        assert (high == 2 * cells + 1).all()
 
 
 def test_populations_that_no_memory_could_hold_are_faults(tmp_path):

@@ -7,6 +7,7 @@ from made_runs import LEVELS, manifest
 
 from das_spark.cli.main import main
 from das_spark.pipeline.assess import verify_public
+from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.store import PublicLayout
 
 
@@ -35,7 +36,7 @@ def test_a_root_with_a_folder_that_is_not_whole_fails_without_being_read_and_say
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [pytest.param("concatenate", marks=pytest.mark.long), "single"])
-def test_a_run_with_joined_text_is_verified_in_its_form(workshop, form):
+def test_a_run_with_joined_text_is_verified_in_its_form(workshop, capsys, form):
     arguments = ["run", str(workshop.run_file()), "--run-id", form, "--test-key", "x"]
     settings = ['output.microdata=["parquet","text"]', f"output.microdata_files={form}"]
     assert main([*arguments, *(each for setting in settings for each in ("--set", setting))]) == 0
@@ -43,9 +44,12 @@ def test_a_run_with_joined_text_is_verified_in_its_form(workshop, form):
     names = {"concatenate": "0_metadata", "single": "MDF_UNIT.txt"}
     head = layout.public.microdata("unit", "text") / names[form]
     head.write_text(head.read_text().replace("# Records: ", "# Records: 9"))
-    assert main(["verify", str(layout.folder)]) == 1
-    checks = json.loads(layout.public.verification.read_text())["checks"]
+    capsys.readouterr()
+    assert main(["verify", str(layout.folder), "--json"]) == 1
+    checks = json.loads(capsys.readouterr().out)["checks"]
     failed = {check["name"]: check["failing"] for check in checks if not check["passed"]}
+    assert failed.pop(TIMES) == [f"microdata/unit.text/{names[form]}"]
+    assert "verification.json: passed" in failed.pop(REPORT)
     assert failed == {
         "files are those of the manifest": [f"microdata/unit.text/{names[form]}"],
         "texts follow from the manifest": [f"microdata/unit.text/{names[form]}"],

@@ -17,9 +17,10 @@ from eight_blocks import BLOCKS, EMPTY, FORMATS, GEOUNITS, LEVELS, PRODUCT, writ
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.io.table_files import ABOUT
-from das_spark.pipeline import area_intervals, geounit_intervals, open_intervals, tabulate_run, verify_run
+from das_spark.pipeline import area_intervals, geounit_intervals, open_intervals, verify_run
 from das_spark.pipeline import intervals as stage
 from das_spark.pipeline.statement import INSECURE
+from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
@@ -100,7 +101,7 @@ def test_intervals_of_every_geounit_are_there_in_every_format_and_verified(whole
     codes = {block[:length] for block in BLOCKS for length in LENGTHS.values()}
     assert set(by_geounit) == {(code, table.name) for code in codes for table in TABLES}
     layout = whole.public.intervals
-    assert not layout.staging.exists()
+    assert layout.abandoned == ()
     for table in TABLES:
         for level in LEVELS:
             assert all(finished(layout.level(table.name, format, level)) for format in FORMATS)
@@ -389,6 +390,10 @@ def test_a_value_that_was_changed_fails_the_verification(copied, spark):
     values[2] += 2
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, pa.int64())), path)
     failing = {(each.name, each.geolevel): each.failing for each in verify_run(copied.path, spark).failures}
+    assert {failing.pop((name, ""))[0] for name in (REPORT, TIMES)} == {  # which tell of the same
+        "verification.json: files are those of the manifest",
+        str(path.relative_to(copied.path)),
+    }
     assert failing == {
         ("intervals reach as far as their standard errors", "Block"): (BLOCKS[2],),
         ("formats of intervals hold the same numbers", "Block"): (BLOCKS[2],),
@@ -400,16 +405,6 @@ def test_intervals_that_are_not_whole_are_not_read(copied):
     (copied.intervals.level("P1", "csv", "Tract") / "_SUCCESS").unlink()
     nothing: Any = object()  # no session: nothing may be asked of it
     assert verify_run(copied.path, spark=nothing).checks[0].failing == ("intervals/P1.csv/Tract",)
-
-
-def test_tables_that_are_made_again_leave_the_run_verified(copied, spark):
-    before = contents(copied.path)
-    tabulate_run(copied.path, spark=spark)
-    manifest = PublicManifest.load(copied.manifest)
-    assert [record.name for record in manifest.stages][-2:] == ["tabulate", "intervals"]
-    assert verify_run(copied.path, spark).passed
-    after = contents(copied.path)
-    assert {name for name in before if before[name] != after.get(name)} <= {"manifest.json"}
 
 
 def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole, conf, monkeypatch):
@@ -426,7 +421,7 @@ def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole
     with pytest.raises(Stop):
         main(again)
     assert contents(layout.path) == before
-    assert not layout.staging.exists()
+    assert layout.abandoned == ()
 
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(whole, spark, tmp_path):

@@ -18,7 +18,7 @@ from eight_blocks import FORMATS, GEOUNITS, LEVELS, PRODUCT, write_run_file
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import EstimationError
 from das_spark.io.table_files import ABOUT
-from das_spark.pipeline import estimate_from, open_source, run_stages, tabulate_run, verify_run
+from das_spark.pipeline import estimate_from, open_source, run_stages, verify_run
 from das_spark.pipeline import replicates as stage
 from das_spark.pipeline.statement import INSECURE
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
@@ -325,15 +325,6 @@ def test_replicates_that_are_not_whole_are_not_read(copied):
     (copied.replicate_intervals.level("P1", "csv", "Tract") / "_SUCCESS").unlink()
     missing = verify_run(copied.path, spark=nothing).checks[0].failing
     assert set(missing) == {"replicate_errors/2", "replicate_offsets", "replicate_intervals/P1.csv/Tract"}
-
-
-def test_tables_that_are_made_again_leave_the_run_verified(copied, spark):
-    before = PublicManifest.load(copied.manifest)
-    tabulate_run(copied.path, spark=spark)
-    after = PublicManifest.load(copied.manifest)
-    assert [record.name for record in after.stages] == [record.name for record in before.stages]
-    assert after.data_dictionary == before.data_dictionary
-    assert verify_run(copied.path, spark).passed
 
 
 def test_a_replicate_that_cannot_be_estimated_says_so_and_that_the_run_is_whole(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import shutil
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,9 @@ from das_spark.errors import ConfigurationError, OutputError
 from das_spark.pipeline import tabulate as stage
 from das_spark.pipeline import tabulate_run, verify_run
 from das_spark.pipeline.statement import INSECURE
+from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.products import PRODUCTS, product_data
-from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
+from das_spark.store import PublicLayout, PublicManifest, RunLayout, TablesManifest, finished, part_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
@@ -46,7 +49,8 @@ def whole(conf, spark) -> RunLayout:
 @pytest.fixture
 def copied(whole, tmp_path) -> PublicLayout:
     """The public root of the run alone, in another place."""
-    shutil.copytree(whole.public.path, tmp_path / "public")
+    # Without what a driver has left that a test has interrupted.
+    shutil.copytree(whole.public.path, tmp_path / "public", ignore=shutil.ignore_patterns(".staging"))
     return PublicLayout(tmp_path / "public")
 
 
@@ -153,15 +157,14 @@ def test_a_run_that_resumes_leaves_finished_tables_and_makes_the_others(whole, c
     changed = {name for name, stamp in stamps(folder.path).items() if before.get(name) != stamp}
     assert {name.split(".")[0] for name in changed} == {"P3"}
     assert csv_bytes(folder.path) == content
-    assert not folder.staging.exists()
 
 
 class Stop(BaseException):
     """Ends a run where a test has seen enough."""
 
 
-def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(copied, spark, monkeypatch):
-    content = csv_bytes(copied.tables.path)
+def test_a_driver_that_dies_between_levels_leaves_no_folder_of_tables(copied, spark, tmp_path, monkeypatch):
+    out, before = tmp_path / "out", stamps(copied.path)
     promoted: list[Path] = []
     real = stage.replace_folder
 
@@ -172,46 +175,52 @@ def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(co
         real(staging, target, *files)
 
     monkeypatch.setattr(stage, "replace_folder", dying)
-    shutil.rmtree(copied.tables.path)
     with pytest.raises(Stop):
-        tabulate_run(copied.path, spark=spark)
-    assert sorted(path.parent for path in copied.tables.path.glob("P*/*/_SUCCESS")) == sorted(promoted)
+        tabulate_run(copied.path, out, spark)
+    assert not out.exists()
     monkeypatch.setattr(stage, "replace_folder", real)
-    tabulate_run(copied.path, spark=spark)
-    assert csv_bytes(copied.tables.path) == content
-    assert not copied.tables.staging.exists()
+    tabulate_run(copied.path, out, spark)
+    assert csv_bytes(out) == csv_bytes(copied.tables.path)
+    assert stamps(copied.path) == before
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_tabulate_writes_into_another_folder_and_leaves_the_run_as_it_is(whole, tmp_path, capsys):
-    before = stamps(whole.public.path)
-    assert main(["tabulate", str(whole.folder), "--out", str(tmp_path / "out")]) == 0
-    assert stamps(whole.public.path) == before
-    assert csv_bytes(tmp_path / "out") == csv_bytes(whole.public.tables.path)
+def test_tables_are_made_beside_the_run_with_a_manifest_of_their_own_and_the_run_stays_as_it_is(whole, capsys):
+    before = stamps(whole.folder)
+    assert main(["tabulate", str(whole.root / "latest")]) == 0
     assert "P5.csv" in capsys.readouterr().out
+    assert stamps(whole.folder) == before
+    made = whole.root / "whole.tables"
+    assert csv_bytes(made) == csv_bytes(whole.public.tables.path)
+    record = TablesManifest.load(made / "manifest.json")
+    assert record.rows == {f"{name}.{format}": ROWS for name in NAMES for format in FORMATS}
+    assert record.manifest == hashlib.sha256(whole.public.manifest.read_bytes()).hexdigest()
+    assert record.notices == PublicManifest.load(whole.public.manifest).notices
+    files = {path.relative_to(made).as_posix(): path for path in made.rglob("*") if path.is_file()}
+    assert {each.name: each.sha256 for each in record.files} == {
+        name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if name != "manifest.json"
+    }
+    assert record.data_dictionary[0]["path"] == "P1.<format>/level=<geolevel>"
+    created = datetime.fromisoformat(record.created).timestamp()
+    assert {path.stat().st_mtime for path in files.values()} == {created}
+    assert main(["tabulate", str(whole.folder)]) == 1
+    assert "is there already" in capsys.readouterr().err
 
 
-def test_tables_that_a_run_did_not_want_are_made_listed_and_verified_later(copied, spark):
+def test_tables_that_a_run_did_not_want_are_made_later(copied, spark):
+    before = stamps(copied.path)
     manifest = json.loads(copied.manifest.read_text())
     manifest["config"]["output"]["tables"] = []
-    manifest["rows"] = {name: rows for name, rows in manifest["rows"].items() if not name.startswith("tables/")}
-    manifest["stages"] = [record for record in manifest["stages"] if record["name"] != "tabulate"]
-    manifest["data_dictionary"] = [e for e in manifest["data_dictionary"] if not e["path"].startswith("tables/")]
     manifest["config_hash"] = config_hash(manifest["config"])
     copied.manifest.write_text(json.dumps(manifest))
-    marker = json.loads(copied.marker.read_text())
-    copied.marker.write_text(json.dumps(marker | {name: manifest[name] for name in ("config", "config_hash")}))
-    content = csv_bytes(copied.tables.path)
     shutil.rmtree(copied.tables.path)
     summary = das_spark.tabulate(copied.path, spark=spark)
-    assert summary.folder == copied.tables.path
+    assert summary.folder == copied.path.with_name("public.tables")
     assert summary.rows == {f"{name}.{format}": ROWS for name in NAMES for format in FORMATS}
-    assert csv_bytes(copied.tables.path) == content
-    listed = PublicManifest.load(copied.manifest)
-    assert listed.rows["tables/P4.parquet"] == ROWS
-    assert len([each for each in listed.data_dictionary if each["path"].startswith("tables/")]) == len(NAMES)
-    report = verify_run(copied.path, spark)
-    assert report.passed
-    assert any(check.name == "tables equal estimates" for check in report.checks)
+    assert not copied.tables.path.exists()
+    assert {f"tables/{name}" for name in csv_bytes(summary.folder)} == {
+        name for name in before if name.endswith(".csv")
+    }
 
 
 def test_changed_values_headers_and_rows_of_csv_files_fail_the_verification(copied, spark):
@@ -226,6 +235,11 @@ def test_changed_values_headers_and_rows_of_csv_files_fail_the_verification(copi
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:-1]))
     report = verify_run(copied.path, spark)
     failing = {(check.name, check.geolevel): check.failing for check in report.failures}
+    # Its report and its times tell of the same.
+    assert {failing.pop((name, ""))[0] for name in (REPORT, TIMES)} == {
+        "verification.json: files are those of the manifest",
+        "tables/P2.csv/level=County/part-00000.csv",
+    }
     assert failing == {
         ("tables equal estimates", "County"): ("01001 P0020004",),
         ("tables equal estimates", "Block"): failing["tables equal estimates", "Block"],
@@ -266,8 +280,10 @@ def test_a_run_without_estimates_or_without_tables_is_refused(copied, capsys):
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(copied, spark, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError, match="is there already"):
         tabulate_run(copied.path, tmp_path / "file", spark)
+    with pytest.raises(OutputError, match="cannot be written"):
+        tabulate_run(copied.path, tmp_path / "file" / "tables", spark)
 
 
 def of_somebody_else(copied: PublicLayout, table: str, title: str = "A village") -> Path:
@@ -308,6 +324,6 @@ def test_no_link_in_a_folder_of_somebody_else_is_followed(copied, spark, tmp_pat
     shutil.move(copied.path / place, outside)
     (copied.path / place).symlink_to(outside)
     before = stamps(outside)
-    with pytest.raises(OutputError, match="leads out of"):
+    with pytest.raises(OutputError, match="symbolic link"):
         tabulate_run(copied.path, spark=spark)
     assert stamps(outside) == before

@@ -85,7 +85,7 @@ def replaced(column: str, value: object, where: Callable[[pd.DataFrame], pd.Seri
 def test_the_microdata_of_a_whole_run_pass_in_both_formats(files):
     checks = files.checks(("parquet", "text"))
     assert [check for check in checks if not check.passed] == []
-    assert len(checks) == 12
+    assert len(checks) == 14
     assert {(check.name, check.note): check.checked for check in checks} == {
         (name, f"{format} files"): checked
         for format in ("parquet", "text")
@@ -94,6 +94,7 @@ def test_the_microdata_of_a_whole_run_pass_in_both_formats(files):
             ("units equal invariants", 6),
             ("unit populations", 3),
             ("persons in units", 11),
+            ("order of records", 14),
             ("unit numbers", 11),
             ("columns of microdata", sum(map(len, NAMES.values()))),
         )
@@ -244,7 +245,8 @@ def test_person_numbers_with_the_right_ends_and_sum_are_caught(files):
         return rows.assign(EPNUM=rows.EPNUM.where(rows.EUID != 2, rows.EPNUM.replace(swapped)))
 
     files.spoil("person", change)
-    assert failing(files.checks()) == {"persons in units"}
+    # Their numbers say in which turn people were given to the units, and so in which order they stand.
+    assert failing(files.checks()) == {"persons in units", "order of records"}
 
 
 @pytest.mark.parametrize("format", ["parquet", "text"])
@@ -270,6 +272,7 @@ def test_no_files_at_all_is_no_success(files):
         "persons in units",
         "unit numbers",
         "columns of microdata",
+        "order of records",
     }
 
 
@@ -292,6 +295,7 @@ def test_without_units_persons_are_compared_as_far_as_their_codes_tell(run, tmp_
     assert [(check.name, check.passed, check.checked) for check in checks] == [
         ("microdata equal estimates", True, 9),
         ("columns of microdata", True, len(NAMES["person"])),
+        ("order of records", True, 14),
     ]
     files.spoil("person", lambda rows: rows.iloc[:-1], format)
     assert failing(files.checks((format,), units=False)) == {"microdata equal estimates"}

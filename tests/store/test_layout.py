@@ -51,7 +51,7 @@ def test_no_method_of_the_public_layout_yields_a_restricted_path(tmp_path):
         value = getattr(public, name)
         count = len(inspect.signature(value).parameters) if callable(value) else 0
         found = value(*["x"] * count) if callable(value) else value
-        paths += [found.path, found.level("x", "x", "x"), found.staging] if isinstance(found, TablesLayout) else [found]
+        paths += [found.path, found.level("x", "x", "x")] if isinstance(found, TablesLayout) else [found]
         assert member is not None
     assert len(paths) >= 10
     assert all(path.is_relative_to(tmp_path / "open") for path in paths)
