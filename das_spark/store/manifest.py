@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.limits import MANIFEST, check_sizes, read_limited
+from das_spark.limits import MANIFEST, parse_json, read_limited
 from das_spark.store.commit import files_below, write_durably
 from das_spark.store.digests import FileRecord
 from das_spark.store.filesystem import Address, system_of
@@ -91,8 +91,9 @@ class _Manifest:
             OutputError: It is missing, not readable, of another kind, or of a version that this software does not know.
         """
         try:
-            content = strict_json(read_limited(path, MANIFEST))
-            check_sizes(content, str(path), MANIFEST)
+            text = read_limited(path, MANIFEST)
+            parse_json(text, str(path), MANIFEST)  # its sizes first
+            content = strict_json(text)
         except FileNotFoundError as error:
             raise OutputError(f"{path}: there is no manifest", hint="is this a run folder?") from error
         except ConfigurationError as error:

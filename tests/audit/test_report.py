@@ -81,7 +81,7 @@ def test_the_page_and_the_record_tell_the_same():
     assert "66.7% of it is spent" in page
     assert record["exercised"] == "1/3"
     assert "rho >= 0.4500" in page
-    assert r"hhgq \* race[3] of County 01 >= 4 | second / first | 40 | 9 | 50" in page
+    assert r"hhgq * race\[3\] of County 01 >= 4 | second / first | 40 | 9 | 50" in page
     assert "| pipeline | lone | 1/2 | 50 | 0.7500 | yes | no |" in page
     assert record["bound"] == 0.45
     assert record["findings"][0]["event"]["text"] == EVENT.text

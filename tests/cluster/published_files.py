@@ -50,6 +50,8 @@ def published(public: Path, names: Mapping[str, str] | None = None) -> dict[str,
 def text_of(path: Path) -> str:
     """What a file that is no part file says; of records of files, all but the files, which are compared themselves."""
     text = path.read_text(encoding="utf-8")
+    if path.name == "verification.json":  # names the manifest, which has the times of the run
+        return json.dumps(json.loads(text) | {"manifest": ""}, indent=1)
     if path.name not in ("spine.json", "manifest.json"):
         return text
     return json.dumps(json.loads(text) | {"files": []}, indent=1)

@@ -265,7 +265,7 @@ class TestFolder:
 def imported(folder: Path, root: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> RunLayout:
     """A run that took the tables of a folder over, and has not estimated yet."""
     monkeypatch.setattr(levels, "estimate", lambda *_: None)
-    monkeypatch.setattr(reestimate, "conclude", lambda *_: None)
+    monkeypatch.setattr(reestimate, "publish_results", lambda *_: None)
     estimate_from(open_source(None, folder, [f"output.root={json.dumps(str(root))}"]), run_id="again", spark=spark)
     return RunLayout.at(root, "again")
 

@@ -78,7 +78,7 @@ class TestEstimated:
 
     def test_the_run_holds_nothing_confidential_and_cannot_draw(self, again, spark):
         assert {path.name for path in again.restricted.path.iterdir()} == {
-            *("run.json", "run.lock", "manifest.json", "completion.json", "log.jsonl", "run.html"),
+            *("run.json", "run.lock", "manifest.json", "completion.json", "committed.jsonl", "log.jsonl", "run.html"),
         }
         source = reestimate.open_source(again.folder, None)
         context = RunContext(source.plan, again, spark, None, Progress(lambda _: None, "x"), created_at(again))
@@ -88,7 +88,7 @@ class TestEstimated:
     def test_a_run_estimated_again_from_its_public_folder_is_the_same(
         self, measured, again, tmp_path, spark, tools, monkeypatch
     ):
-        monkeypatch.setattr(reestimate, "conclude", lambda *_: None)
+        monkeypatch.setattr(reestimate, "publish_results", lambda *_: None)
         public = Path(shutil.copytree(again.public.path, tmp_path / "elsewhere"))
         source = open_source(public, None, [f'output.root="{tmp_path}/runs"'])
         estimate_from(source, run_id="third", spark=spark)
@@ -114,7 +114,7 @@ class TestEstimated:
         with tools.dying(noisy_sources, "write_bounds"):
             estimate_from(source, run_id="resumed", spark=spark)
         monkeypatch.setattr(levels, "estimate", lambda *_: None)
-        monkeypatch.setattr(reestimate, "conclude", lambda *_: None)
+        monkeypatch.setattr(reestimate, "publish_results", lambda *_: None)
         estimate_from(source, run_id="resumed", spark=spark)
         resumed, kinds = RunLayout.at(tmp_path, "resumed"), ("geounits", "invariants", "bounds", "measurements")
         assert tools.level_rows(resumed.public.path, kinds) == tools.level_rows(
@@ -176,7 +176,7 @@ class TestOptions:
 
 
 def test_from_python_as_from_the_command_line(measured, tmp_path, spark, monkeypatch):
-    monkeypatch.setattr(reestimate, "conclude", lambda *given: given)
+    monkeypatch.setattr(reestimate, "publish_results", lambda *given: given)
     monkeypatch.setattr(levels, "estimate", lambda *_: None)
     summary = das_spark.publish_measurements(measured.layout("whole").folder, tmp_path / "nmf", spark=spark)
     assert summary.rows["e2e_1940/State.parquet/DPQuery"] == 4
