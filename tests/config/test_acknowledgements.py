@@ -168,3 +168,20 @@ def test_the_shares_that_a_comment_offers_for_blocks_without_units_are_a_budget(
     assert block.share_of("total") == Fraction(805, 4097)
     assert block.share == usual.budget.level("Block").share
     assert plan.budget.levels[:-1] == usual.budget.levels[:-1]
+
+
+def test_households_are_bound_by_what_a_run_file_makes_exact():
+    path, settings = CONF / "dhc_2020_household.toml", ("input.published=runs",)
+    loose, bound = load(path, *settings), load(path, *settings, "invariants.total_at=State")
+    assert neighbors_of(loose).exact_at("household") == ()
+    assert neighbors_of(bound).exact_at("household") == ("State",)
+    first = [[loss.name for loss in holding_losses(plan)[1]][0] for plan in (loose, bound)]
+    assert first == [loose.spine.names[0], "State"]
+
+
+def test_a_release_of_another_ledger_is_acknowledged_by_runs_that_are_held_to_one_alone():
+    known = 'privacy.acknowledge=["published_elsewhere"]'
+    plan = load(CONF / "dhc_2020_household.toml", "input.published=runs", known)
+    assert plan.acknowledged == ("published_elsewhere",)
+    assert extent_of_loss(plan) == ""
+    assert "gives up nothing of the kind" in refused(CONF / "quickstart.toml", known)

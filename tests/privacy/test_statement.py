@@ -133,6 +133,45 @@ def test_a_household_that_moves_costs_two_records_of_units(facts: StatementFacts
     assert "A unit stays" not in loose
 
 
+LEVELS_OF_SPINE = ("US", "State", "Block")
+
+
+@pytest.mark.parametrize(
+    ("release", "exact"),
+    [
+        (ExactCounts("household", LEVELS_OF_SPINE, units=True, vacant=True), "Block"),
+        (ExactCounts("household", LEVELS_OF_SPINE, "State", units=True), "State"),
+    ],
+)
+def test_no_price_is_said_of_households_where_their_number_is_exact(facts, release, exact):
+    budget = replace(CONCENTRATED, total=Fraction(1, 8))
+    of_households = replace(
+        facts,
+        unit="household",
+        budget=budget,
+        relation=NeighborRelation((release,)),
+        attribute_names=("tenure", "size"),
+    )
+    text = privacy_statement(of_households)
+    assert f"replaced by another one within the same {exact}" in text
+    assert f"The number of households in every {exact} is published exactly. A household that moves within the" in text
+    assert "is formed or is dissolved changes an exact number: of this nothing is claimed" in text
+    assert "rho / 2" not in text
+    assert "where it lives and its attributes (`tenure`, `size`)" in text
+    assert "oldest member" not in text
+    loose = replace(of_households, relation=NeighborRelation((replace(release, total_at=None, vacant=False),)))
+    text = privacy_statement(loose)
+    assert "moves into a vacant unit changes one record" in text
+    assert "at most rho / 2 = 1/16" in text
+
+
+def test_whether_a_single_unit_is_occupied_is_not_protected_where_occupied_units_are_exact(facts):
+    exact = ExactCounts("unit", LEVELS_OF_SPINE, units=True, vacant=True)
+    text = privacy_statement(replace(facts, unit="unit", relation=NeighborRelation((exact,))))
+    assert "The number of occupied units in every Block is exact, too: whether a single unit is occupied is not" in text
+    assert "This holds for a move within the same Block; of any other nothing is claimed." in text
+
+
 def test_a_claim_about_units_holds_beside_what_is_published_of_people(facts: StatementFacts) -> None:
     text = privacy_statement(replace(facts, unit="unit", from_people=FROM_PEOPLE))
     assert text.index("PUBLISHED NEARLY EXACTLY") < text.index("## The claim\n\n**epsilon = 1/4**")
