@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if end.code == INTERRUPTED:
             return errors_as.report(KeyboardInterrupt())
         return end.code if isinstance(end.code, int) else FAILED
-    except BaseException as error:  # noqa: BLE001 - the last door: what comes here is reported once
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is reported once
         return errors_as.report(error)
     return errors_as.report(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 

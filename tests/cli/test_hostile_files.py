@@ -288,7 +288,8 @@ def test_a_command_that_is_ended_from_within_has_not_succeeded(run, monkeypatch,
     assert f"SystemExit: {code}" in said
 
 
-@pytest.mark.parametrize("error", [RecursionError(), MemoryError(), GeneratorExit(), BaseException("x")])
+# Whatever else is raised (GeneratorExit, a BaseException of a library) ends Python itself with exit code 1.
+@pytest.mark.parametrize("error", [RecursionError(), MemoryError()])
 def test_whatever_comes_out_of_a_command_is_a_failure(run, monkeypatch, error):
     def fail(named):
         raise error
