@@ -175,7 +175,7 @@ def test_households_are_bound_by_what_a_run_file_makes_exact():
     loose, bound = load(path, *settings), load(path, *settings, "invariants.total_at=State")
     assert neighbors_of(loose).exact_at("household") == ()
     assert neighbors_of(bound).exact_at("household") == ("State",)
-    first = [[loss.name for loss in holding_losses(plan)[1]][0] for plan in (loose, bound)]
+    first = [next(loss.name for loss in holding_losses(plan)[1]) for plan in (loose, bound)]
     assert first == [loose.spine.names[0], "State"]
 
 
