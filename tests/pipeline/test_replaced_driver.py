@@ -7,6 +7,7 @@ import pytest
 from das_spark.errors import OutputError, VerificationError
 from das_spark.pipeline import assess, levels, publish, run_stages, runner
 from das_spark.pipeline import ingest as ingest_stage
+from das_spark.pipeline.charge import enter_invariants
 from das_spark.spark import microdata, run_tables
 from das_spark.store import discard, finished, hold_run, part_files, succeed
 
@@ -68,6 +69,7 @@ def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empt
     workshop, calm, monkeypatch, knows
 ):
     context = workshop.ingested("late", calm)
+    enter_invariants(context.required_ledger())  # no table is public before
     layout, theirs = context.layout, context.layout.public.level("invariants", "County")
     frame = context.tables.read_all("invariants").localCheckpoint()
     discard(layout.public.table("invariants"))
