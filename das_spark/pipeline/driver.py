@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from das_spark.config import JointPlan, names_until, part_of, plan_to_config
-from das_spark.errors import PrivacyGuardError
+from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
 from das_spark.pipeline.homes import layout_of
@@ -108,7 +108,8 @@ def driver_attempt(
             with fitted(started, entries=plan.product.schema.size, small=_is_tiny(plan, files)):
                 yield context
         finally:
-            clear_staging(layout)
+            with suppress(OutputError):  # the error that ends the run is the one to tell; the next driver clears it
+                clear_staging(layout)
             set_times(layout.public.path, datetime.fromisoformat(began))
 
 
