@@ -27,7 +27,7 @@ NAMED = [
     (kind, name, place)
     for kind in LAYOUTS
     for name, member in inspect.getmembers(kind, inspect.isfunction)
-    if not name.startswith("_") and name != "inside"
+    if not name.startswith("_") and name not in ("inside", "file")
     for place, (_, given) in enumerate(list(inspect.signature(member).parameters.items())[1:])
     if given.annotation == "str"
 ]
@@ -134,3 +134,11 @@ def test_files_are_promoted_and_written_within_their_folder(tmp_path):
         write_texts(tmp_path / "folder", {"../x.json": "x"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "part-0", "run", "staging"]
     assert SweepLayout(tmp_path / "s").record.parent == tmp_path / "s"
+
+
+@pytest.mark.parametrize("hostile", [name for name in HOSTILE if name != "a/b"])
+def test_a_path_below_a_root_leads_out_of_none(tmp_path, hostile):
+    layout = PublicLayout(tmp_path)
+    assert layout.file("tables/P1.csv/part-0") == tmp_path / "tables" / "P1.csv" / "part-0"
+    with pytest.raises(OutputError):
+        layout.file(hostile)
