@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at, told_apart, units_for
-from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan, follows_from_people, plans_in
+from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan, is_void, plans_in
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.pipeline.context import RunOptions
@@ -167,7 +167,7 @@ def audit_structure(
     parts = plans_in(plan)
     found: list[PublicDifference] = []
     rounds = [variants]
-    if any(map(_follows_from_people, parts)):
+    if any(map(is_void, parts)):
         rounds.append(tuple(replace(variant, derived=True) for variant in variants[:2]))
     number, numbers = 0, list[int]()
     try:
@@ -278,7 +278,7 @@ def _population(plan: RunPlan, variant: Variant) -> SmallPopulation:
     """The synthetic records: sparse and uneven, but for the one that is another one in each variant."""
     census = plan.product.census(plan.spine)
     leaves = _leaves(census)
-    allowed, of_people = allowed_cells(plan), variant.derived and _follows_from_people(plan)
+    allowed, of_people = allowed_cells(plan), variant.derived and is_void(plan)
     likely = allowed
     if of_people:  # no other record than the replaced one may bring units of another class
         likely = allowed[plan.product.schema.query(plan.product.class_query).row_of(allowed) == 0]
@@ -296,11 +296,6 @@ def _population(plan: RunPlan, variant: Variant) -> SmallPopulation:
     counts[near[place], allowed[at]] += 1
     units = units_for(plan, counts, counts) if of_people else units_for(plan, base, counts)
     return SmallPopulation(leaves, counts, units)
-
-
-def _follows_from_people(plan: RunPlan) -> bool:
-    """Return whether exact numbers of a run on people follow from them, so that they differ between neighbours."""
-    return follows_from_people(plan) and plan.product.record == "person"
 
 
 def _leaves(spine: Spine) -> tuple[str, ...]:
