@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# One command from clone to protected microdata: makes the environment, finds Java, submits a run to Spark. A run that
-# one machine holds in memory is carried out by Sail, in the same DataFrames and to the same bytes, without Java.
+# One command from clone to protected microdata: makes the environment, finds Java, submits a run to Spark.
 #
 #   ./spark-submit.sh [CONF] [options of das-spark run]      CONF is conf/quickstart.toml where it is left out
 #
-#   DAS_SPARK_ENGINE    spark or sail; where unset, sail for small runs on this machine, and spark for all others
 #   SPARK_MASTER        a Spark master (spark://host:7077, yarn, k8s://...); local[*,2] where unset
 #   DAS_SPARK_ENV       conf/spark/<this>.conf holds the Spark properties; local where unset, standalone with SPARK_MASTER.
 #                       A name with a slash is a file of your own, for the sizes and the shared secret of a cluster
@@ -25,10 +23,6 @@ esac
 # Ctrl-C is for das-spark, which says how the run goes on; a JVM that ended at once would take that sentence with it.
 export DAS_SPARK_LAUNCHER=$0
 
-if [ -z "${SPARK_MASTER:-}${DAS_SPARK_ENV:-}" ] && [ "${DAS_SPARK_ENGINE:-auto}" != spark ]; then
-    find_java || true # a large run starts Spark itself, and says so if there is no Java
-    exec "$here/.venv/bin/das-spark" run "$@"
-fi
 ensure_java
 
 # Of the JVM, which is there before das-spark guards itself: no core file of what holds key and counts, no file that

@@ -220,7 +220,7 @@ def doctor(as_json: Json = False) -> None:
     """
     rows = [("python", platform.python_version(), "ok"), _java(), *(_package(name) for name in PACKAGES)]
     if all(row[2] == "ok" for row in rows):
-        rows += [_solver_packages(), _toy(), _sail()]
+        rows += [_solver_packages(), _toy()]
     passed = all(row[2] == "ok" for row in rows)
     if as_json:
         findings = [dict(zip(("what", "found", "result"), row, strict=True)) for row in rows]
@@ -250,15 +250,6 @@ def _solver_packages() -> tuple[str, str, str]:
     from das_spark.estimation import SOLVERS  # noqa: PLC0415 - after their packages were found
 
     return "solvers", ", ".join(SOLVERS), "ok"
-
-
-def _sail() -> tuple[str, str, str]:
-    """Whether small runs can be done without a JVM; where they cannot, Spark does them."""
-    from das_spark.spark.local_engine import NEEDS, is_usable  # noqa: PLC0415 - after pyspark was found
-
-    if is_usable():
-        return "small runs", f"by Sail {version('pysail')}, in a network of its own", "ok"
-    return "small runs", f"by Spark: Sail needs {NEEDS}", "ok"
 
 
 def _toy() -> tuple[str, str, str]:

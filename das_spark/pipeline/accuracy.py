@@ -24,7 +24,6 @@ from das_spark.evaluation import (
 )
 from das_spark.io.area_files import require_areas
 from das_spark.pipeline.context import is_insecure
-from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
 from das_spark.privacy import (
@@ -171,7 +170,7 @@ def report_runs(
     if areas is not None:
         areas = areas.absolute()
         require_areas(areas)
-    spark = session("das_spark evaluate", small=runs_fit(*(run.folder for run in runs)))
+    spark = session("das_spark evaluate")
     return tuple(_report(spark, run, areas, truth) for run in runs)
 
 
@@ -191,7 +190,7 @@ def map_runs(
     """
     runs = alike_runs(run_folders)
     require_truths(runs, truth)
-    spark = session("das_spark evaluate", small=runs_fit(*(run.folder for run in runs)))
+    spark = session("das_spark evaluate")
     every = [pairs(spark, run, truth) for run in runs]
     # Levels have more and more geounits; those that nobody can draw are not brought to the driver.
     most = MOST_TILES if boundaries is None else _MOST_DRAWN

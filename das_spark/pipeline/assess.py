@@ -11,7 +11,6 @@ from das_spark.config import held_counts, plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
-from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.publish import counted_tables
 from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.replicates import replicate_intervals_of
@@ -113,7 +112,7 @@ def _verified(folder: Path, name: str, known: KnownManifests, spark: SparkSessio
     manifest = PublicManifest.load(public.manifest)  # before Spark is started for nothing
     staging = verification_staging(public)
     try:
-        report = examine(spark or session(f"das_spark verify {name}", small=runs_fit(folder)), public, staging)
+        report = examine(spark or session(f"das_spark verify {name}"), public, staging)
         more = copy_checks(public, manifest, report, known, staging.folder)
     finally:
         discard(staging.folder)

@@ -22,7 +22,6 @@ from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation import demographic_groups
 from das_spark.pipeline.accuracy import facts_of_finished, pairs
 from das_spark.pipeline.evaluation_files import write_report
-from das_spark.pipeline.memory import runs_fit
 from das_spark.spark.differences import total_errors
 from das_spark.spark.finished_runs import FinishedRun, require_truths
 from das_spark.spark.link import link_run
@@ -73,7 +72,7 @@ def attack_run(
     run = FinishedRun.at(folder)
     other = None if second is None else FinishedRun.at(second)
     require_truths([run, *([] if other is None else [other])], truth)
-    spark = session("das_spark attack", small=runs_fit(folder))
+    spark = session("das_spark attack")
     attacked = _Attacked(run, other, truth, settings, spark, pairs(spark, run, truth))
     found: dict[str, Any] = {}
     left_out: dict[str, str] = {}

@@ -10,7 +10,6 @@ from das_spark.config import differing_settings
 from das_spark.errors import InputError
 from das_spark.evaluation import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of
-from das_spark.pipeline.memory import runs_fit
 from das_spark.spark.compare import difference_frequencies
 from das_spark.spark.evaluate import evaluate_levels
 from das_spark.spark.finished_runs import FinishedRun, check_same_shape, require_one_truth, require_truths
@@ -41,7 +40,7 @@ def compare_runs(
     check_same_shape(first[0], second[0], "compare runs of one product, with the same geolevels")
     method = method_of(len(first), len(second), over, paired=paired)
     require_truths((*first, *second), truth)
-    spark = session("das_spark evaluate --compare", small=runs_fit(*run_folders))
+    spark = session("das_spark evaluate --compare")
     levels = {run.folder: pairs(spark, run, truth) for run in (*first, *second)}
     if truth is None:
         leaves = {folder: each[-1].truth for folder, each in levels.items()}

@@ -13,7 +13,6 @@ from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
 from das_spark.pipeline.homes import layout_of
-from das_spark.pipeline.memory import input_fits
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import context_of, entries_of_one_task, fitted, require_safe_session, session
@@ -80,7 +79,7 @@ def driver_attempt(
                 session=partial(_session_of_tables, plan, layout, spark, insecure=insecure),
             )
         files = () if ledger is None else ledger.files
-        started = spark or session(f"das_spark {layout.run_id}", small=input_fits(plan, files))
+        started = spark or session(f"das_spark {layout.run_id}")
         log_application(progress, started)
         # A wrong property is found here, and not in the first stage that asks for it.
         executor_timeout(context_of(started))

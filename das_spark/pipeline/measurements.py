@@ -16,7 +16,6 @@ from das_spark.config import RunPlan, plan_from_config
 from das_spark.errors import ConfigurationError
 from das_spark.io.dictionary import measurements_dictionary
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about
-from das_spark.pipeline.memory import runs_fit
 from das_spark.spark.noisy_rows import published_rows, write_published
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels, read_table
@@ -83,7 +82,7 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
     with new_folder(out) as made:
         layout = NoisyLayout(made)
         rows = _write_rows(
-            spark or session(f"das_spark measurements {run_folder.name}", small=runs_fit(run_folder)),
+            spark or session(f"das_spark measurements {run_folder.name}"),
             public,
             plan,
             layout,

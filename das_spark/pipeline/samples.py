@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.evaluation import SampleReport
-from das_spark.pipeline.memory import runs_fit
 from das_spark.spark.finished_runs import FinishedRun, require_one_truth, require_truths, truth_of
 from das_spark.spark.sample import sample_levels
 from das_spark.spark.session import session
@@ -28,7 +27,7 @@ def sample_run(
     """Draw simple random samples of the population of a run and compare them with it. RESTRICTED."""
     run = FinishedRun.at(run_folder)
     require_truths([run], truth)
-    spark = spark or session("das_spark evaluate", small=runs_fit(run_folder))
+    spark = spark or session("das_spark evaluate")
     _, leaves = truth_of(spark, run, truth)[-1]
     strata = run.product.schema.query(run.product.strata)
     return sample_levels(leaves, run.census, strata, shares, seeds, counted=run.product.counted)
@@ -42,7 +41,7 @@ def require_one_population(runs: Sequence[FinishedRun], truth: Path | None = Non
     if truth is not None or len(runs) == 1:
         return
     require_truths(runs)
-    spark = session("das_spark evaluate", small=runs_fit(*(run.folder for run in runs)))
+    spark = session("das_spark evaluate")
     require_one_truth(
         {run.folder: truth_of(spark, run)[-1][1] for run in runs},
         ": samples of one population are not comparable with both",

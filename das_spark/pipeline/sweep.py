@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +29,6 @@ from das_spark.pipeline.charge import is_charged, spending_against_caps
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
-from das_spark.pipeline.memory import input_fits
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
@@ -105,10 +103,8 @@ def run_sweep(
         DasError: See `carry_out`; or what the runs or the folder hold cannot be read.
     """
 
-    @cache  # the input is looked at once, and not before every run
     def started() -> SparkSession:
-        small = not plan.base.input.tables and input_fits(plan.base, fingerprint(plan.base.input)[1])
-        return spark or session(f"das_spark sweep {plan.base.name}", small=small)
+        return spark or session(f"das_spark sweep {plan.base.name}")
 
     layout = SweepLayout(folder)
     runs = carry_out(plan, layout, test_key=test_key, session=started, progress=progress)

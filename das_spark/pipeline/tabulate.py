@@ -14,7 +14,6 @@ from das_spark.config import plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
-from das_spark.pipeline.memory import runs_fit
 from das_spark.pipeline.statement import software_versions
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels
@@ -178,7 +177,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     named = run_folder.resolve()
     folder = named.with_name(f"{named.name}.{PLACE}") if out is None else out
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
-    started = spark or session(f"das_spark tabulate {run_folder.name}", small=runs_fit(run_folder))
+    started = spark or session(f"das_spark tabulate {run_folder.name}")
     formats = plan.output.tables or FORMATS
     tables = product.every_table_on(spine)
     with new_folder(folder) as made:

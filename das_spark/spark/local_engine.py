@@ -1,4 +1,4 @@
-"""Sail: the engine of small runs on one machine, which plans a query in milliseconds and needs no JVM.
+"""Sail: another engine for runs on one machine that DAS_SPARK_ENGINE=sail names; tests use it where any run serves.
 
 It works in a process of its own (`sail_server`), which nobody else can reach. What it holds stays in the memory of that
 process and of its workers: it writes nothing to disks but results.

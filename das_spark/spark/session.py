@@ -22,7 +22,7 @@ from das_spark.spark import local_engine
 from das_spark.spark.engine import in_tasks, is_sail
 from das_spark.spark.java import usable_java
 
-#: Chooses the engine: spark, sail, or auto, which takes Sail for small runs on this machine where it can be used.
+#: Chooses the engine, spark or sail. Spark where it is not set.
 ENGINE = "DAS_SPARK_ENGINE"
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
@@ -30,7 +30,7 @@ ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 LOCAL_MASTER = "local[*,2]"
 #: Set by spark-submit, whose JVM is there before any session.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-_AUTO, _SPARK, _SAIL = _ENGINES = ("auto", "spark", "sail")
+_SPARK, _SAIL = _ENGINES = ("spark", "sail")
 _LOCAL_DIR = "spark.local.dir"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -58,15 +58,13 @@ _WRONG_PROPERTY = re.compile(r"\b\w*(IllegalArgument|NumberFormat)Exception\b")
 _STOPPED = "on a running MetricsSystem"
 
 
-def session(name: str, *, small: bool = False) -> SparkSession:
-    """The active session (of spark-submit or of the caller), or a new one.
+def session(name: str) -> SparkSession:
+    """Return the active session (of spark-submit or of the caller), or start one.
 
-    That is one of Spark with the properties of `conf/spark`, or of Sail: where DAS_SPARK_ENGINE names it, or nobody has
-    asked for a Spark of his own and what there is to do is small.
+    A new one is of Spark with the properties of `conf/spark`, or of Sail where DAS_SPARK_ENGINE names it.
 
     Args:
         name: What Spark calls it in its displays.
-        small: Whether one machine has the memory for all that is to be done.
 
     Raises:
         EnvironmentProblemError: There is no such engine, or it cannot be started.
@@ -76,21 +74,20 @@ def session(name: str, *, small: bool = False) -> SparkSession:
     active = local_engine.active() or SparkSession.getActiveSession()
     if active is not None:
         return active
-    sail = _sail(name, small=small)
+    sail = _sail(name)
     return _spark(name) if sail is None else sail
 
 
-def _sail(name: str, *, small: bool) -> SparkSession | None:
-    """A new session of Sail; None where Spark is to do the work."""
-    engine = os.environ.get(ENGINE, _AUTO)
+def _sail(name: str) -> SparkSession | None:
+    """Start a session of Sail; return None where Spark is to do the work."""
+    engine = os.environ.get(ENGINE, _SPARK)
     if engine not in _ENGINES:
         message = f"{ENGINE} is {engine!r}, and no engine is called so"
         raise EnvironmentProblemError(message, hint=f"known: {', '.join(_ENGINES)}")
-    asked = any(variable in os.environ for variable in (_SUBMITTED, "SPARK_MASTER", ENVIRONMENT_VARIABLE))
-    if engine == _SPARK or (engine == _AUTO and (asked or not small)):
+    if engine == _SPARK:
         return None
     sail = local_engine.sail_session(name)
-    if sail is None and engine == _SAIL:
+    if sail is None:
         message = f"Sail cannot be used here: it needs {local_engine.NEEDS}"
         raise EnvironmentProblemError(message, hint=f"leave {ENGINE} out: Spark does it")
     return sail

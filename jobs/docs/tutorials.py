@@ -19,8 +19,6 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
-from das_spark.spark.local_engine import is_usable
-
 FOLDER: Final = Path(__file__).parent / "tutorials"
 #: Tutorials in their order.
 TITLES: Final = {
@@ -28,7 +26,7 @@ TITLES: Final = {
     "choose_a_budget": "Choose a budget",
     "measurements_and_intervals": "Measurements and intervals",
 }
-#: Seconds that a cell may take. A tutorial takes half a minute; with Spark, on a busy machine, some minutes.
+#: Seconds that a cell may take. A tutorial takes some minutes on a busy machine.
 _TIMEOUT: Final = 600
 #: How a cell of commands begins: any of them that fails fails the cell.
 _BASH: Final = "%%bash -euo pipefail\n"
@@ -64,8 +62,6 @@ def carry_out(notebook: NotebookNode, folder: Path) -> None:
     """
     environment = dict(os.environ)
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
-    if is_usable():
-        environment.setdefault("DAS_SPARK_ENGINE", "sail")  # all is small: no command need wait for a JVM
     environment |= {"COLUMNS": "120", "OMP_NUM_THREADS": "1"}
     plain = new_code_cell(_PLAIN)
     notebook.cells.insert(0, plain)

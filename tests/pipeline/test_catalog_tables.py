@@ -14,7 +14,6 @@ from das_spark.config import load_plan
 from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import levels, run_stages
-from das_spark.pipeline.memory import input_fits
 from das_spark.spark.ingest import conflicts
 from das_spark.store import finished
 
@@ -144,11 +143,8 @@ def test_a_wrong_table_is_named_with_what_there_is(tables, spark, tools, persons
     assert tables.ledger() == []
 
 
-def test_a_run_from_tables_leaves_sail_out_by_itself_and_refuses_it_where_it_is_asked_for(tables, tools):
+def test_a_run_from_tables_refuses_a_session_of_sail(tables, tools):
     plan = plan_of(tables)
-    assert not input_fits(plan, [])
-    assert not input_fits(plan, [{"file": "units.parquet", "bytes": 10}])
-    assert input_fits(tables.plan(), [{"file": "units.parquet", "bytes": 10}])
     sail: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(ConfigurationError, match="are read by Spark, and this session is one of Sail"):
         run_stages(plan, run_id="sail", test_key=tools.TEST_KEY, spark=sail)

@@ -31,39 +31,30 @@ def chosen(monkeypatch):
     for name in ("PYSPARK_GATEWAY_PORT", "SPARK_MASTER", "DAS_SPARK_ENV", "DAS_SPARK_ENGINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(local_engine, "sail_session", lambda _: "sail")
-    return lambda *, small: session._sail("tests", small=small) or "spark"
+    return lambda: session._sail("tests") or "spark"
 
 
-def test_small_runs_on_this_machine_are_of_sail_and_all_others_of_spark(chosen):
-    assert chosen(small=True) == "sail"
-    assert chosen(small=False) == "spark"
-
-
-@pytest.mark.parametrize("name", ["PYSPARK_GATEWAY_PORT", "SPARK_MASTER", "DAS_SPARK_ENV"])
-def test_who_asks_for_a_spark_of_his_own_gets_it(chosen, monkeypatch, name):
-    monkeypatch.setenv(name, "local")
-    assert chosen(small=True) == "spark"
+def test_spark_is_the_engine_where_nothing_is_said(chosen):
+    assert chosen() == "spark"
 
 
 @pytest.mark.parametrize("engine", ["spark", "sail"])
-@pytest.mark.parametrize("small", [True, False])
-def test_an_engine_that_is_named_is_taken(chosen, monkeypatch, engine, small):
+def test_an_engine_that_is_named_is_taken(chosen, monkeypatch, engine):
     monkeypatch.setenv("DAS_SPARK_ENGINE", engine)
-    assert chosen(small=small) == engine
+    assert chosen() == engine
 
 
 def test_an_engine_that_is_not_known_is_refused(chosen, monkeypatch):
     monkeypatch.setenv("DAS_SPARK_ENGINE", "duck")
-    with pytest.raises(EnvironmentProblemError, match=r"DAS_SPARK_ENGINE is 'duck'.*auto, spark, sail"):
-        chosen(small=True)
+    with pytest.raises(EnvironmentProblemError, match=r"DAS_SPARK_ENGINE is 'duck'.*known: spark, sail"):
+        chosen()
 
 
-def test_where_sail_cannot_be_used_spark_does_it_or_the_reason_is_said(chosen, monkeypatch):
+def test_where_sail_cannot_be_used_the_reason_is_said(chosen, monkeypatch):
     monkeypatch.setattr(local_engine, "sail_session", lambda _: None)
-    assert chosen(small=True) == "spark"
     monkeypatch.setenv("DAS_SPARK_ENGINE", "sail")
     with pytest.raises(EnvironmentProblemError, match="network of its own"):
-        chosen(small=True)
+        chosen()
 
 
 @pytest.fixture
