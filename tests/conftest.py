@@ -24,20 +24,39 @@ DATA_VARIABLE = "DAS_SPARK_DATA"
 
 #: Files that take minutes: begun first, so that no process of the tests is left alone with one of them at the end.
 LONGEST = (
-    "tests/test_readme.py",
+    "tests/documents/test_run_files.py",
+    "tests/documents/test_worked_examples.py",
+    "tests/documents/test_readme_commands.py",
     "tests/cluster/test_standalone.py",
     "tests/pipeline/test_faults.py",
     "tests/docs/test_site.py",
 )
-
 # Workers run the interpreter of the tests, whatever `python3` is on the PATH.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; the others stay in their order."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--turn", type=int, help="Leave out the tests marked `long`, but for a few: another number, others."
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest files first; the others stay in their order. Leave out the long tests that are not in turn."""
     places = {str(ROOT / name): place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(str(item.path), len(LONGEST)))
+    turn = config.getoption("turn")
+    if turn is None:
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    from turns import turns
+
+    groups = turns([(str(item.path), item.nodeid) for item in long])
+    in_turn = set(groups[turn % len(groups)]) if groups else set()
+    left_out = [item for item in long if item.nodeid not in in_turn]
+    items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")

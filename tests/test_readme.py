@@ -1,23 +1,19 @@
-"""The README as a stranger uses it: every command of it is run, block by block, in a fresh copy of the checkout.
+"""What the README shows is so: versions, output of the quick start, the table of commands, links.
 
-So are, outside the quick path, worked examples and studies, and with `--long` every run file of conf/README.md.
+Its commands, and those of all other documents, are carried out by the tests in `documents/`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import typer
+from documents.pages import blocks, shown_files
 
 from das_spark import __version__, load_plan
 from das_spark.cli.main import COMMANDS, app
@@ -30,95 +26,17 @@ from das_spark.store import RunLayout
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-Block = tuple[str, str]
-
-
-def blocks_of(text: str) -> list[Block]:
-    """Kind and text of every block of commands."""
-    return re.findall(r"^```(bash|python)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-
-
-BLOCKS = blocks_of(README)
-#: Files that the README shows, and says the names of in their first lines: name -> text.
-SHOWN_FILES = {
-    name: text
-    for text, name in re.findall(r"^```toml\n(# (\w+\.toml).*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
-}
-WORKED, RUN_FILES = (ROOT / "conf" / "README.md").read_text(encoding="utf-8").split("## Runs, one by one\n")
-STUDIES = (ROOT / "das_spark" / "studies" / "README.md").read_text(encoding="utf-8")
 COMMAND_PAGE = (ROOT / "das_spark" / "cli" / "README.md").read_text(encoding="utf-8")
-CLONE = "git clone <this repository> das_spark && cd das_spark\n"
-#: What is running this test: not run once more.
-THIS = "tests/run\n"
-VARIABLE = "DAS_SPARK_DATA"
-#: Files that the reader is told to download: made here, in the layout of the published ones.
-EXTRACT = "EXT1940USCB.dat.gz"
 QUICKSTART = ROOT / "conf" / "quickstart.toml"
 
 
-#: Of the README, what even the quick path runs: the quick start.
-QUICK = CLONE
-
-
-def name_of(block: Block) -> str:
-    words = re.findall(r"das-spark \w+|[\w-]+\.(?:sh|toml)|das_spark\.\w+", block[1])
-    return "+".join(dict.fromkeys(words))
-
-
-def of_the_quick_path_or_slow(block: Block):
-    return pytest.param(block, id=name_of(block), marks=[] if block[1].startswith(QUICK) else pytest.mark.slow)
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of the checkout that git would clone, with the environment of these tests."""
-    folder = tmp_path_factory.mktemp("readme") / "das_spark"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for name in filter(lambda each: (ROOT / each).is_file(), listed.stdout.splitlines()):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, folder / name)
-    for name, text in SHOWN_FILES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    (folder / ".venv").symlink_to(Path(sys.prefix))
-    return folder
-
-
-def execute(clone: Path, command: list[str], script: str = "") -> str:
-    """Run a command in the clone, and give back what it prints."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
-    # Quick to start: a JVM that lives for a minute gains nothing from compiling twice.
-    environment["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-    done = subprocess.run(
-        command,
-        input=script,
-        cwd=clone,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
-    return done.stdout
-
-
-def test_the_readme_shows_the_test_command():
-    assert ("bash", THIS) in BLOCKS
-    assert sum(text.startswith(CLONE) for _, text in BLOCKS) == 1
-
-
 def test_the_readme_shows_a_product_of_its_own_and_a_run_of_it():
-    assert set(SHOWN_FILES) == {"islands.toml", "islands_run.toml"}
-    assert len(SHOWN_FILES["islands.toml"].splitlines()) < 40
-    product = product_from(tomllib.loads(SHOWN_FILES["islands.toml"]))
+    files = shown_files("README.md")
+    assert set(files) == {"islands.toml", "islands_run.toml"}
+    assert len(files["islands.toml"].splitlines()) < 40
+    product = product_from(tomllib.loads(files["islands.toml"]))
     assert [level.name for level in product.geolevels] == ["Country", "Island"]
-    used = [text for kind, text in BLOCKS if kind == "bash" and all(name in text for name in SHOWN_FILES)]
+    used = [block.text for block in blocks("README.md") if all(name in block.text for name in files)]
     assert len(used) == 1
     assert all(command in used[0] for command in ("product check", "simulate --like", "spark-submit.sh"))
 
@@ -131,46 +49,6 @@ def test_what_is_cited_is_the_version_that_this_is():
     assert project["version"] == __version__
     assert cited["license"] == project["license"]
     assert cited["keywords"] == project["keywords"]
-
-
-@pytest.mark.spark
-@pytest.mark.whole_run
-@pytest.mark.parametrize("block", [of_the_quick_path_or_slow(each) for each in BLOCKS if each[1] != THIS])
-def test_every_command_of_the_readme_works(clone: Path, block: Block):
-    works(clone, *block)
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.whole_run
-@pytest.mark.parametrize("block", blocks_of(WORKED) + blocks_of(STUDIES), ids=name_of)
-def test_every_worked_example_works(clone: Path, block: Block):
-    works(clone, *block)
-
-
-@pytest.mark.long
-@pytest.mark.spark
-@pytest.mark.whole_run
-@pytest.mark.parametrize("block", blocks_of(RUN_FILES), ids=name_of)
-def test_every_command_on_the_run_files_works(clone: Path, block: Block):
-    works(clone, *block)
-
-
-def works(clone: Path, kind: str, text: str) -> None:
-    """Carry out one block; every run in it must be verified."""
-    if VARIABLE in text and VARIABLE not in os.environ:
-        pytest.skip(f"{VARIABLE} is not set: it names the folder of public census data")
-    if EXTRACT in text:
-        share = [".venv/bin/das-spark", "simulate", "--like", "1940", "--share", "1/1000"]
-        execute(clone, [*share, "--layout", "ipums", "--gzip", "--out", "extract"])
-        (clone / "extract" / EXTRACT).rename(clone / EXTRACT)
-    if kind == "python":
-        printed = execute(clone, [".venv/bin/python", "-c", text + "\nprint(report.summary())"])
-    else:
-        printed = execute(clone, ["bash", "-euo", "pipefail"], text.removeprefix(CLONE))
-    runs = len(re.findall(r"spark-submit\.sh|das_spark\.run\(", text))
-    assert len(re.findall(r"\d+ checks passed", printed)) >= runs
-    assert "failed" not in printed
 
 
 def shown_output() -> str:

@@ -1,0 +1,69 @@
+"""The commands that the project's documents show: blocks of its pages, and comments of its run files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+_SHOWN_FILE = re.compile(r"^```toml\n(# (\w+\.toml):.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+#: A command in a comment of a run file, with the lines that go on with it.
+_COMMENT = re.compile(r"^#   ((?:\./|\.venv/bin/)(?:.*\\\n#  +)*.*)$", flags=re.MULTILINE)
+#: What the comment says of a command behind it.
+_REMARK = re.compile(r" {3,}\(.*\)$", flags=re.MULTILINE)
+#: Pages of runs that tests read; nobody follows them.
+_FROZEN = "/frozen/"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Commands of a document."""
+
+    page: str  # path in the checkout
+    section: str  # the nearest heading above them of level 2
+    language: str  # bash or python
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Return what it runs, for people who read the names of tests."""
+        words = re.findall(r"das-spark \w+|[\w-]+\.(?:sh|toml|py)|das_spark\.\w+", self.text)
+        return "+".join(dict.fromkeys(words)) or self.text.split("\n", 1)[0]
+
+
+@cache
+def documents() -> tuple[str, ...]:
+    """Return all pages and run files of the checkout that people read."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "conf/*.toml"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    return tuple(page for page in listed if _FROZEN not in page and (ROOT / page).is_file())
+
+
+@cache
+def blocks(page: str) -> tuple[Block, ...]:
+    """Return the blocks of a page in their order; of a run file one with all commands of its comments."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.endswith(".toml"):
+        commands = [_REMARK.sub("", re.sub(r"\\\n#  +", "", command)) for command in _COMMENT.findall(text)]
+        return tuple(Block(page, "", "bash", text) for text in ["".join(f"{each}\n" for each in commands)] if text)
+    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    sections = [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
+    return tuple(
+        Block(page, section, language, block) for section, part in sections for language, block in _BLOCK.findall(part)
+    )
+
+
+@cache
+def shown_files(page: str) -> Mapping[str, str]:
+    """Return the files that a page shows, with their names in their first lines: name -> text."""
+    return {name: text for text, name in _SHOWN_FILE.findall((ROOT / page).read_text(encoding="utf-8"))}
