@@ -20,23 +20,13 @@ SMALLER: Final = (
     ("conf/README.md", "--like 1940 --share 1/100", "--like 1940 --share 1/5000"),
     ("conf/README.md", "--like 2010-state --share 1/500", "--like 2010-state --share 1/5000"),
     ("conf/README.md", "--product dhc_2020 --share 1/1000", "--product dhc_2020 --share 1/5000"),
+    ("conf/README.md", "$DAS_SPARK_DATA/dallas_2010/", ""),  # of a synthetic Texas, see GIVEN
     ("das_spark/studies/README.md", "--persons 200000", "--persons 20000"),
     ("das_spark/studies/README.md", "--counties 30 --follow-up-to 1500", "--counties 3 --follow-up-to 100"),
     ("das_spark/studies/README.md", "--replicates 5", "--replicates 2"),
-    ("conf/ddp_2010.toml", "--share 1/500", "--share 1/5000"),
-    ("conf/ddp_2010_household.toml", "--share 1/500", "--share 1/5000"),
-    ("conf/ddp_2010_person.toml", "--share 1/500", "--share 1/5000"),
-    ("conf/dhc_2020.toml", "--share 1/200", "--share 1/5000"),
-    ("conf/dhc_2020_person.toml", "--share 1/200", "--share 1/5000"),
     ("conf/dhc_2020_to_county.toml", "--lowest County", "--lowest County --share 1/20000"),
-    ("conf/e2e_1940_simulated.toml", "--share 1/100", "--share 1/5000"),
-    ("conf/england_and_wales_like.toml", "--out residents", "--share 1/10 --out residents"),
-    ("conf/establishments_like.toml", "--out establishments", "--share 1/10 --out establishments"),
-    ("conf/hospital_stays_like.toml", "--out stays", "--share 1/10 --out stays"),
-    ("conf/own_codes_like.toml", "--out communes", "--share 1/10 --out communes"),
     ("conf/pl94_2020_nation_simulated.toml", "--like 2020", "--like 2020 --share 1/20000"),
     ("conf/reference.toml", "--share 1/100", "--share 1/5000"),
-    ("conf/pl94_2020_simulated.toml", "--share 1/2000", "--share 1/20000"),
 )
 _TWO_RUNS: Final = """
 for run in another latest-of-two; do ./spark-submit.sh conf/quickstart.toml --run-id $run; done
@@ -106,24 +96,27 @@ _TEXAS: Final = (
     )
     + "mv persons.parquet texas_persons.parquet; mv units.parquet texas_units.parquet\n"
 )
+_PRECINCTS: Final = """
+.venv/bin/python - <<'END'
+import pyarrow.parquet as pq
+
+codes = sorted(set(pq.read_table("texas_units.parquet")["geocode16"].to_pylist()))
+lines = [f"{code[:11]}{code[12:]},{number % 3}" for number, code in enumerate(codes)]
+open("block_to_precinct.csv", "w").write("block,precinct\\n" + "\\n".join(lines) + "\\n")
+END
+"""
 _OF_A_STATE: Final = f"{_SIMULATE} --like 2020-state --share 1/5000"
 #: What a document takes for granted: page -> commands.
 GIVEN: Final = {
+    "conf/README.md": _TEXAS + _PRECINCTS,
     "das_spark/attack/README.md": _TWO_RUNS,
     "das_spark/evaluation/README.md": _AREAS,
     "conf/dallas_2010.toml": _TEXAS,
     "conf/dallas_2010_without_units.toml": _TEXAS,
-    "conf/ddp_2010.toml": f"{_SIMULATE} --like 2010-state --share 1/5000 --seed 1 --out FOLDER",
-    "conf/ddp_2010_household.toml": f"{_SIMULATE} --like 2010-state --share 1/5000 --seed 1 --out FOLDER",
-    "conf/ddp_2010_person.toml": f"{_SIMULATE} --like 2010-state --share 1/5000 --seed 1 --out FOLDER",
     "conf/pl94_2020_state.toml": _TIDY.format(simulate=_OF_A_STATE, digits=15, geography="blocks.parquet", **_PL94),
     "conf/pl94_2020_to_tract.toml": _TIDY.format(simulate=_OF_A_STATE, digits=11, geography="tracts.parquet", **_PL94),
     "conf/pl94_2020_to_county.toml": _TIDY.format(
         simulate=f"{_SIMULATE} --like 2020 --share 1/20000", digits=5, geography="counties.parquet", **_PL94
-    ),
-    **dict.fromkeys(
-        ("conf/e2e_2018.toml", "conf/pl94_2020.toml", "conf/pl94_2020_person.toml", "conf/pl94_2020_unit.toml"),
-        f"ln -s ${_DATA}/official/ri2018_2020Style.pl FOLDER",
     ),
 }
 

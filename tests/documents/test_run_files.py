@@ -1,13 +1,23 @@
-"""Every run file is carried out by the commands of its comments, on a small input of the layout that it names."""
+"""Every run file is carried out, by the commands of its comments or of the page on them, on a small input."""
 
 from __future__ import annotations
 
 import pytest
 from documents.carrying_out import carry_out, prepare
-from documents.pages import blocks, documents
+from documents.pages import Block, blocks, documents
 from documents.shared_session import Checkout
 
+PAGE = "conf/README.md"
+#: The part of that page that this file carries out; all others are in `test_worked_examples`.
+SECTION = "Runs, one by one"
 RUN_FILES = [page for page in documents() if page.endswith(".toml") and page.count("/") == 1]
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.whole_run]
+
+
+def lines(page: str) -> set[str]:
+    """Return the lines of the commands of a document."""
+    return {line for block in blocks(page) for line in block.text.splitlines()}
 
 
 @pytest.fixture(scope="module")
@@ -15,12 +25,23 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout(tmp_path_factory.mktemp("run_files") / "das_spark")
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.whole_run
-@pytest.mark.parametrize("page", [page for page in RUN_FILES if blocks(page)])
+# What the page has need not be carried out again for the comments of a run file.
+@pytest.mark.parametrize("page", [page for page in RUN_FILES if lines(page) - lines(PAGE)])
 def test_every_run_file_works_as_its_comments_say(checkout: Checkout, spark, page: str):
     with checkout.left_as_it_was():
         prepare(page, checkout, spark)
         for block in blocks(page):
             carry_out(block, checkout, spark)
+
+
+@pytest.fixture(scope="module")
+def prepared(checkout: Checkout, spark) -> Checkout:
+    prepare(PAGE, checkout, spark)
+    return checkout
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, id=block.name) for block in blocks(PAGE) if block.section == SECTION]
+)
+def test_every_command_on_the_run_files_works(prepared: Checkout, spark, block: Block):
+    carry_out(block, prepared, spark)

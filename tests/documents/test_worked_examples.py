@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from documents import test_run_files
 from documents.carrying_out import carry_out, prepare
-from documents.pages import Block, blocks
+from documents.pages import blocks
 from documents.shared_session import Checkout
 
-#: Pages of which every block is run.
+#: Pages of which every block is carried out here, or, of the first, in `test_run_files`.
 PAGES = (
-    "conf/README.md",
+    test_run_files.PAGE,
     "das_spark/attack/README.md",
     "das_spark/evaluation/README.md",
     "das_spark/products/README.md",
     "das_spark/studies/README.md",
 )
+BLOCKS = [block for page in PAGES for block in blocks(page) if block.section != test_run_files.SECTION]
 
 
 @pytest.fixture(scope="module")
@@ -22,20 +24,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout(tmp_path_factory.mktemp("examples") / "das_spark")
 
 
-@pytest.fixture(scope="module")
-def prepared(checkout: Checkout, spark) -> set[str]:
-    """Pages whose prerequisites have been made."""
-    return set()
-
-
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.whole_run
 @pytest.mark.parametrize(
-    "block", [pytest.param(block, id=f"{page}: {block.name}") for page in PAGES for block in blocks(page)]
+    "number", [pytest.param(number, id=f"{block.page}: {block.name}") for number, block in enumerate(BLOCKS)]
 )
-def test_every_command_of_the_page_works(checkout: Checkout, prepared: set[str], spark, block: Block):
-    if block.page not in prepared:
+def test_every_command_of_the_page_works(checkout: Checkout, spark, number: int):
+    block = BLOCKS[number]
+    if block.page != PAGES[0] and block == blocks(block.page)[0]:
         prepare(block.page, checkout, spark)
-        prepared.add(block.page)
     carry_out(block, checkout, spark)
