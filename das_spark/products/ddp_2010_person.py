@@ -34,7 +34,7 @@ from das_spark.tabulation import age_label, demographic_tables, redistricting_ta
 _TOP_AGE: Final = 115
 
 _STATE, _COUNTY, *_BELOW = STATE_TO_BLOCK
-GEOLEVELS: Final = (Geolevel("Nation", 0), _STATE, _COUNTY, Geolevel("Tract_Group", 9), *_BELOW)
+GEOLEVELS: Final = (Geolevel("Nation", 0), _STATE, _COUNTY, Geolevel("Tract_Group", 9, tabulated=False), *_BELOW)
 LEVELS: Final = tuple(level.name for level in GEOLEVELS)
 
 

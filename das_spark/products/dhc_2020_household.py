@@ -41,8 +41,10 @@ _GENERATIONS: Final = ("Not three or more generations", "Three or more generatio
 _SIZES: Final = tuple(
     f"{size}{'-or-more' if size == LARGEST else ''}-person household" for size in range(1, LARGEST + 1)
 )
-#: Couples and ages of children in the order of the answers of queries.
-_COUPLES: Final = tuple(COUPLES[place] for place in (4, 1, 0, 3, 2))
+#: Couples, as the query of couples alone has them; with more fields, those without a couple come first.
+_COUPLES: Final = tuple(COUPLES[place] for place in (1, 0, 3, 2, 4))
+_WITHOUT_FIRST: Final = (_COUPLES[-1], *_COUPLES[:-1])
+#: Ages of children in the order of the answers of queries.
 _OWN: Final = {0: "no own children", UNDER_6: "under 6 only", FROM_6: "6 to 17 only", BOTH: "under 6 and 6 to 17"}
 _PARTNERS: Final = ("No spouse or partner", "Married", "Cohabiting")
 
@@ -104,7 +106,7 @@ HHTYPE: Final = Attribute(
         ),
         crossed(
             "DetailedCoupleTypeMultGenDetOwnChildSize",
-            (_COUPLES, _couple),
+            (_WITHOUT_FIRST, _couple),
             (_GENERATIONS, _generations),
             (tuple(_OWN.values()), _own),
             (_SIZES, _size),

@@ -108,7 +108,7 @@ def test_households_are_protected_published_and_verified_with_every_unit_of_thei
     assert vacant
 
     # Tables: H13 counted from the file, at every level that a line of it tells.
-    for level, length in (("Block", 16), ("Tract_Group", 9), ("State", 2), ("Nation", 0)):
+    for level, length in (("Block", 16), ("Tract", 11), ("State", 2), ("Nation", 0)):
         counted: Counter[tuple[str, int]] = Counter()
         for row in occupied:
             code = "".join(row[part] for part in places)
