@@ -4,7 +4,7 @@ Facts from the public release of the demonstration's system and its design speci
 budget, order of estimation and record layout. Households are a product of their own.
 
 Groups of tracts, those of a county whose codes share the first four of six digits, are a level between counties and
-tracts that exists within the system alone: nothing is published of them by the census.
+tracts that exists within the system alone: nothing is published of them by the census, and no table here has them.
 
 The file of persons has the 17 columns that the released program writes. The published one has 16: CITIZEN, which was
 imputed and not known, was left out of it.
