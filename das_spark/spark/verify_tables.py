@@ -11,7 +11,7 @@ have all tables.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, or_
 from typing import TYPE_CHECKING, Final
@@ -24,13 +24,16 @@ from pyspark.sql import functions as F
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
 from das_spark.spark.engine import each_field, in_sorted_tasks, in_tasks
-from das_spark.spark.lists import cut, flat_lists, group_starts, slices, whole_groups
+from das_spark.spark.ingest import all_levels
+from das_spark.spark.lists import cut, flat_lists, group_starts, list_total, slices, whole_groups
 from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, packed_of, published_rows, unpacked
+from das_spark.spark.verify import present
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column
 
+    from das_spark.geography import Spine
     from das_spark.histogram import Schema
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_medians import PublishedMedians
@@ -158,6 +161,33 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
         for place, format in enumerate(formats)
     ]
     return [Rule(findings(named, *found), expected)]
+
+
+def occupancy_rules(published: Sequence[PublishedTable], tables: RunTables, census: Spine, cell: int) -> list[Rule]:
+    """The same rules on tables that count vacant housing units: the units of a geounit, less its households.
+
+    Args:
+        published: The tables.
+        tables: Of the run, by the census, with the invariants of its leaves.
+        census: The levels.
+        cell: Where vacant units are counted.
+    """
+    if not published:
+        return []
+    here = F.array(F.lit(cell))
+    declared = present(tables.invariants, "invariants").where(F.col("level") == census.leaf.name)
+    of_leaves = declared.where("name = 'units'").select(
+        "geocode", here.alias("cells"), F.slice("values", 1, 1).alias("counts")
+    )
+    units = all_levels(of_leaves, census).select("level", "geocode", list_total("counts").alias("units"))
+    households = tables.estimates.select("level", "geocode", "cells", "counts").join(
+        units, ["level", "geocode"], "left"
+    )
+    vacant = F.array(F.coalesce("units", F.lit(0)) - list_total("counts"))
+    both = (F.concat("cells", here).alias("cells"), F.concat("counts", vacant).alias("counts"))
+    every = replace(tables, estimates=households.select("level", "geocode", *both))
+    # The checks are those of the other tables.
+    return [Rule(rule.frame) for rule in table_rules(published, every)]
 
 
 _RULES: Final = (TABLES_EQUAL, TOTALS_EQUAL)

@@ -1,8 +1,8 @@
 """Tables of Summary File 1 of 2010 that households determine: their types, sizes, children, ages, and householders.
 
 Numbers, titles, universes and names of columns are those of the Census Bureau's file of 2010. What needs tenure, or the
-people of a household beyond its type, is not here; vacant units are no households (H1, H3). Husband-wife families are
-all married couples, as in the tables of the demonstration.
+people of a household beyond its type, is not here. H3 needs the vacant units besides the households; its total is H1.
+Husband-wife families are all married couples, as in the tables of the demonstration.
 
 The demonstration made tables of its own under two numbers of the file, P20 and PCT15: couples with own children, and
 couples by sex. Those of the file need children who are related and not own. Names of its own begin with
@@ -67,6 +67,24 @@ def household_tables(schema: Schema) -> tuple[Table, ...]:
         )
         for name, title, universe, prefix, lines, digits in _declared(schema)
     )
+
+
+def occupancy_tables(schema: Schema) -> tuple[Table, ...]:
+    """Return H3, which counts housing units: households, and vacant units as households of nobody.
+
+    Args:
+        schema: With the attribute size (8 levels, from 0).
+
+    Raises:
+        QueryError: The schema lacks the attribute, or some of its levels.
+    """
+    lines = (
+        Line(0, "Total", {}),
+        Line(1, "Occupied", {"size": tuple(_SIZES)}),
+        Line(1, "Vacant", {"size": (0,)}),
+    )
+    title, universe = "Occupancy status", "Housing units"
+    return (Table.of(name="H3", title=title, universe=universe, schema=schema, prefix="H003", lines=lines),)
 
 
 _Declared = tuple[str, str, str, str, Iterable[Line], int]

@@ -118,6 +118,16 @@ def test_households_are_protected_published_and_verified_with_every_unit_of_thei
             assert [row[f"H013{line:04d}"] for line in range(1, 9)] == [
                 counted[row["geocode"], line] for line in range(1, 9)
             ], (level, row["geocode"])
+    # H3: occupied and vacant units, counted from the file likewise.
+    for level, length in (("Block", 16), ("County", 5), ("Nation", 0)):
+        of_status = Counter(
+            ("".join(row[part] for part in places)[:length] or "0", place)
+            for place, kind in ((2, occupied), (3, vacant))
+            for row in kind
+        )
+        for row in tools.rows_of(public.tables.level("H3", "parquet", level)):
+            counted_units = [of_status[row["geocode"], place] for place in (2, 3)]
+            assert [row[f"H003{place:04d}"] for place in (1, 2, 3)] == [sum(counted_units), *counted_units]
     statement = public.privacy_statement.read_text()
     assert "One record of one household" in statement
     assert "housing units is vacant is not" in statement or "how many of the housing units are vacant" in statement

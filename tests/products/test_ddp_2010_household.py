@@ -262,6 +262,22 @@ def test_tables_are_those_that_households_determine_with_the_lines_of_their_shel
     assert names["DDP_PCT15"][0] == "DDP_PCT0150001"
 
 
+def test_occupancy_counts_vacant_units_in_a_cell_that_no_household_can_be_in() -> None:
+    """H3 of the file: its total is the housing units, whose vacant ones have the size 0."""
+    (occupancy,) = DDP.occupancy
+    assert (occupancy.name, occupancy.title, occupancy.universe) == ("H3", "Occupancy status", "Housing units")
+    assert occupancy.names == ("H0030001", "H0030002", "H0030003")
+    zero, (total, occupied, vacant) = DDP.zero_cells(), [column.times(DDP.schema) for column in occupancy.columns]
+    assert zero[DDP.vacant_cell]
+    assert (total[DDP.vacant_cell], occupied[DDP.vacant_cell], vacant[DDP.vacant_cell]) == (1, 0, 1)
+    assert (occupied[~zero] == 1).all()
+    assert not vacant[~zero].any()
+    assert (total == 1).all()
+    tables = [DDP.every_table_on(DDP.spine(), units=units) for units in (True, False)]
+    assert [[table.name for table in each].count("H3") for each in tables] == [1, 0]
+    assert occupancy not in DDP.tables_on(DDP.spine())  # those that have intervals
+
+
 def test_universes_of_iterations_are_sentences_with_every_label() -> None:
     """In the words of the file: "a" would be wrong before two of the races."""
     tables = {table.name: table for table in DDP.tables}
