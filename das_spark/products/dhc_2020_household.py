@@ -41,10 +41,8 @@ _GENERATIONS: Final = ("Not three or more generations", "Three or more generatio
 _SIZES: Final = tuple(
     f"{size}{'-or-more' if size == LARGEST else ''}-person household" for size in range(1, LARGEST + 1)
 )
-#: Couples, as the query of couples alone has them; with more fields, those without a couple come first.
-_COUPLES: Final = tuple(COUPLES[place] for place in (1, 0, 3, 2, 4))
-_WITHOUT_FIRST: Final = (_COUPLES[-1], *_COUPLES[:-1])
-#: Ages of children in the order of the answers of queries.
+#: Couples and ages of children in the order of the answers of queries.
+_COUPLES: Final = tuple(COUPLES[place] for place in (4, 1, 0, 3, 2))
 _OWN: Final = {0: "no own children", UNDER_6: "under 6 only", FROM_6: "6 to 17 only", BOTH: "under 6 and 6 to 17"}
 _PARTNERS: Final = ("No spouse or partner", "Married", "Cohabiting")
 
@@ -98,7 +96,7 @@ HHTYPE: Final = Attribute(
     tuple(each.label for each in TYPES),
     (
         crossed("multig", (_GENERATIONS, _generations)),
-        crossed("coupled_hh_type", (_COUPLES, _couple)),
+        crossed("coupled_hh_type", ((*_COUPLES[1:], _COUPLES[0]), _couple)),
         crossed(
             "partner_type_detailed_own_child_status",
             (_PARTNERS, _partner),
@@ -106,7 +104,7 @@ HHTYPE: Final = Attribute(
         ),
         crossed(
             "DetailedCoupleTypeMultGenDetOwnChildSize",
-            (_WITHOUT_FIRST, _couple),
+            (_COUPLES, _couple),
             (_GENERATIONS, _generations),
             (tuple(_OWN.values()), _own),
             (_SIZES, _size),

@@ -112,7 +112,7 @@ def test_noise_and_epsilon_are_those_of_the_release():
     assert total + 2 * sqrt(total * log(1e10)) == pytest.approx(34.3321, abs=5e-5)
 
 
-#: Recode of types -> groups as the release lists them, in its order: that of the answers in its measurement files.
+#: Recode of types -> groups as the release lists them.
 TYPE_GROUPS = {
     "coupled_hh_type": ["86-171", "0-85", "282-391", "172-281", "392-521"],
     "partner_type_detailed_own_child_status": [
