@@ -74,7 +74,7 @@ def settings(folder: Path) -> list[str]:
 
 def records(folder: Path) -> list[dict[str, str]]:
     """The text file of units, by the names of its columns."""
-    names = (folder / "header").read_text().strip().split("|")
+    names = (folder / "1_header").read_text().strip().split("|")
     lines = [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
     return [dict(zip(names, line.split("|"), strict=True)) for line in lines]
 

@@ -84,7 +84,7 @@ def write(path: Path, names: tuple[str, ...], rows: list[tuple]) -> None:
 
 def records(folder: Path) -> list[dict[str, str]]:
     """The text files of persons, by the names of their columns."""
-    names = (folder / "header").read_text().strip().split("|")
+    names = (folder / "1_header").read_text().strip().split("|")
     lines = [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
     return [dict(zip(names, line.split("|"), strict=True)) for line in lines]
 
