@@ -205,7 +205,8 @@ class OpenedRun:
     @property
     def tables(self) -> dict[str, str]:
         """Names of the published tables of the run, and what they show."""
-        known = {table.name: table.title for table in self.plan.product.every_table_on(self.plan.spine)}
+        units = self.plan.invariants.units
+        known = {table.name: table.title for table in self.plan.product.every_table_on(self.plan.spine, units=units)}
         return {name: title for name, title in known.items() if self._table_folders(name)}
 
     @property

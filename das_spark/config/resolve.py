@@ -236,10 +236,11 @@ def _chosen_tables(
         problems.add(key, f"product '{plan.product.name}' has no tables; leave the section out")
     census = plan.product.census(plan.spine)
     there = [name for name, table in known.items() if table.levels(census, geolevels)]
-    medians = {table.name for table in plan.product.medians}
+    others = {table.name: "medians" for table in plan.product.medians}
+    others |= {table.name: "vacant units" for table in plan.product.occupancy}
     for name in names or ():
-        if name in medians:
-            problems.add(f"{key}.tables", f"'{name}' holds medians, which have no intervals; leave it out")
+        if name in others:
+            problems.add(f"{key}.tables", f"'{name}' holds {others[name]}, which have no intervals; leave it out")
         elif name not in known:
             problems.add(f"{key}.tables", f"'{name}' is no table of the product; {nearest(name, tuple(known))}")
         elif name not in there:

@@ -91,6 +91,7 @@ class Geolevel:
         code: Characters of the codes that its geounits have by themselves, which say nothing of the geounit above: a
             geocode then is the codes of all geounits above and that of the geounit, each filled up to its length; 0
             where codes begin with that of the geounit above.
+        tabulated: Whether published tables have it; a level that exists within the system alone has none.
 
     Raises:
         GeographyError: The name cannot be that of a folder, the length is out of range, or there is no room for the
@@ -101,6 +102,7 @@ class Geolevel:
     length: int
     letters: bool = False
     code: int = 0
+    tabulated: bool = True
 
     def __post_init__(self) -> None:
         """Check name and length."""

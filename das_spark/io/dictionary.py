@@ -65,7 +65,7 @@ def data_dictionary(
         for kind in kinds
         for format in formats
     ]
-    tabulations = tables_dictionary(product.every_table) if tabulated else ()
+    tabulations = tables_dictionary(product.tables_with(units=units)) if tabulated else ()
     estimated, published = _intervals_dictionary(product, intervals), _replicates_dictionary(product, replicates)
     every = (*tables, cells, *microdata, *tabulations, *estimated, *published)
     return tuple(_of_records(each, product) for each in every) if product.records.singular else every

@@ -489,7 +489,8 @@ _CONCATENATE: Final = "concatenate"
 SINGLE: Final = "single"
 
 _METADATA: Final = "metadata"
-#: Beside the parts of a text file whose layout has it there: metadata, header and parts, joined, are the file.
+#: Beside the parts of a text file whose layout has it there: metadata, header and parts, joined, are the file, and
+#: their names sort in this order.
 HEADER: Final = "header"
 _BEFORE_PARTS: Final = {_METADATA: "0_metadata", HEADER: "1_header"}
 
@@ -546,7 +547,7 @@ def heads_of(
     if layout.header == "beside" or (layout.header == "inside" and form != PARTS):
         texts[HEADER] = _name_line(columns)
     if form == PARTS:
-        return Heads("", texts)
+        return Heads("", {_BEFORE_PARTS[name]: texts[name] for name in texts} if HEADER in texts else texts)
     if form == SINGLE:
         return Heads("".join(texts.values()), {}) if as_released else Heads(texts.pop(HEADER), texts)
     return Heads("", {_BEFORE_PARTS[name] if as_released or name == HEADER else name: texts[name] for name in texts})

@@ -47,7 +47,7 @@ from das_spark.spark.verify_published import published_rules
 from das_spark.spark.verify_replicates import replicate_rules
 from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
-from das_spark.spark.verify_tables import PublishedTable, header_checks, table_rules
+from das_spark.spark.verify_tables import PublishedTable, header_checks, occupancy_rules, table_rules
 from das_spark.store import (
     Address,
     Location,
@@ -196,6 +196,8 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
         published = published_tables(layout.tables, product.tables, formats_of_tables, census)
+        vacant_too = product.occupancy if units else ()
+        occupancy = published_tables(layout.tables, vacant_too, formats_of_tables, census)
         medians = published_medians(layout.tables, product.medians, formats_of_tables, census)
         by_census = run.published(read)
         in_microdata = under_parts(read, codes.spans) if codes.spans else by_census
@@ -204,12 +206,13 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         counted, of_replicates = _of_replicates(run, by_census, census)
         rules += [*column_rules(run, read, by_census), *table_rules([*published, *counted], by_census)]
         rules += [
+            *occupancy_rules(occupancy, by_census, census, product.vacant_cell),
             *median_rules(medians, by_census),
             *_interval_rules(run, read if census.own_codes else by_census, census),
             *of_replicates,
         ]
         checks = judge([*rules, *microdata_rules(microdata, in_microdata)]) + part_checks(microdata)
-        checks += header_checks([*published, *medians, *counted], census.names)
+        checks += header_checks([*published, *occupancy, *medians, *counted], census.names)
     discard(run.scratch)
     root = layout.path.absolute()
     files = tuple(replace(each, name=Path(each.name).relative_to(root).as_posix()) for each in digest.files)
@@ -265,7 +268,7 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     for format in plan.output.microdata:
         folders |= {f"microdata/{kind}.{format}": layout.microdata(kind, format) for kind in kinds}
     for form in _table_formats(plan, manifest):
-        for table in product.every_table:
+        for table in product.tables_with(units=plan.invariants.units):
             name = f"{PLACE}/{table.name}.{form}"
             levels = table.levels(census)
             folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in levels}
@@ -319,7 +322,7 @@ def _counted(
         place, _, file = name.partition("/")
         if place == "microdata":
             found[name] = digest.records(*file.split("."))
-    of_run = {table.name: table for table in plan.product.every_table_on(plan.spine)}
+    of_run = {table.name: table for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units)}
     written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
     return (
         found

@@ -222,7 +222,7 @@ def _tabulate(ahead: Ahead) -> Iterator[Trial]:
     plan = ahead.plan
     setting = f"output.tables = {list(plan.output.tables)}, product {plan.product.name!r}"
     geounits = cache(partial(rehearsal.tabulated_geounits, plan))
-    for table in plan.product.every_table_on(plan.spine):
+    for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units):
         folder = ahead.scratch / f"table.{table.name}"
         fix = f"{_product_fix(plan)}, or set output.tables to []"
         work = partial(rehearsal.rehearse_table, plan, table, folder, geounits)

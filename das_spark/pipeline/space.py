@@ -230,9 +230,8 @@ def _published_values(plan: RunPlan, known: KnownSizes) -> int:
     """Values of all published tables, each down to its lowest geolevel."""
     census = plan.product.census(plan.spine)
     geounits = _of_census(plan, known, census.names)
-    return sum(
-        len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in plan.product.every_table
-    )
+    tables = plan.product.tables_with(units=plan.invariants.units)
+    return sum(len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in tables)
 
 
 def _wanted(plan: RunPlan, known: KnownSizes) -> dict[str, int]:

@@ -15,9 +15,10 @@ from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
 from das_spark.pipeline.statement import software_versions
+from das_spark.spark.census import on_census
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels
-from das_spark.spark.tabulate import arrow_schema, write_tables
+from das_spark.spark.tabulate import arrow_schema, with_vacant, write_tables
 from das_spark.store import (
     STAGING,
     PublicLayout,
@@ -143,9 +144,9 @@ def publish_tables(context: RunContext) -> None:
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
     writing = TablesWriting(public.tables, staging, context.census, formats, facts)
-    tables = plan.product.every_table_on(plan.spine)
+    tables = plan.product.every_table_on(plan.spine, units=plan.invariants.units)
     left = [table for table in tables if not writing.is_finished(table)]
-    _write_all(context.spark, public, context.published, left, writing)
+    _write_all(context.spark, public, plan, left, writing)
     context.table_rows = _rows(writing, tables)
 
 
@@ -179,10 +180,10 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     formats = plan.output.tables or FORMATS
-    tables = product.every_table_on(spine)
+    tables = product.every_table_on(spine, units=plan.invariants.units)
     with new_folder(folder) as made:
         writing = TablesWriting(TablesLayout(made), Staging(made / STAGING), census, formats, facts)
-        _write_all(started, public, estimates, tables, writing)
+        _write_all(started, public, plan, tables, writing)
         rows = {name.removeprefix(f"{PLACE}/"): count for name, count in _rows(writing, tables).items()}
         TablesManifest(
             run_id=manifest.run_id,
@@ -243,16 +244,27 @@ def table_rows(
 
 
 def _write_all(
-    spark: SparkSession, public: PublicLayout, published: str, tables: Sequence[TableShell], writing: TablesWriting
+    spark: SparkSession, public: PublicLayout, plan: RunPlan, tables: Sequence[TableShell], writing: TablesWriting
 ) -> None:
-    """Write tables: all of them by one Spark job into staged Parquet, CSV from that; then one by one by level."""
+    """Write tables: all of them by one Spark job into staged Parquet, CSV from that; then one by one by level.
+
+    Those of occupancy, which count vacant units too, are made by a job of their own.
+    """
     target, staging, census = writing.target.path, writing.staging.folder, writing.census
+    published, names = published_estimates(plan.spine), {table.name for table in plan.product.occupancy}
     with disk_errors(target):
         make_folder(target)
         discard(staging)  # of an earlier process of that number
         if tables:
             estimates = read_levels(spark, public, published, census.names)
             leaves = count_rows(public.level(published, census.leaf.name))
-            written = write_tables(estimates, tables, census, writing.writer(*tables), leaves)
+            written: dict[str, tuple[FileRecord, ...]] = {}
+            if of_cells := [table for table in tables if table.name not in names]:
+                written |= write_tables(estimates, of_cells, census, writing.writer(*of_cells), leaves)
+            if of_units := [table for table in tables if table.name in names]:
+                declared = read_levels(spark, public, "invariants", (plan.spine.leaf.name,))
+                on_leaves = declared if plan.spine.is_census else on_census(declared)
+                every = with_vacant(estimates, on_leaves, census, plan.product.vacant_cell)
+                written |= write_tables(every, of_units, census, writing.writer(*of_units), leaves)
             writing.promote(*((table, written[table.name]) for table in tables))
         discard(staging)

@@ -111,7 +111,7 @@ def row_names(plan: RunPlan) -> list[str]:
     of_tables = [
         *(
             (TABLES, table.name, format)
-            for table in plan.product.every_table_on(plan.spine)
+            for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units)
             for format in plan.output.tables
         ),
         *((INTERVALS, table.name, format) for table, format in intervals_of(plan)),
@@ -137,7 +137,7 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
     begun: dict[Path, str] = {}
     whole = {
         run.layout.tables.beside(table.name, format, ABOUT): about_text(table, facts)
-        for table in product.every_table_on(run.spine)
+        for table in product.every_table_on(run.spine, units=run.plan.invariants.units)
         for format in dict.fromkeys(format for _, format in written)
     }
     for table, format in intervals_of(run.plan):

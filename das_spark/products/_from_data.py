@@ -91,7 +91,7 @@ class _Decoding:
                 schema = Schema(schema_name, attributes)
         strategies = self.each("strategies", self.take(rest, "strategies", list, ""), self.strategy)
         made = {"name": name, "schema": schema, "strategies": strategies}
-        for key, one in (("tables", self.table), ("medians", self.median_table)):
+        for key, one in (("tables", self.table), ("occupancy", self.table), ("medians", self.median_table)):
             given = rest.pop(key, [])
             if key == "tables" and isinstance(given, str):
                 made[key] = self.table_set(schema, given)

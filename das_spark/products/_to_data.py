@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from das_spark.tabulation import TableShell
 
 #: Parts of a product that a file writes otherwise than as the attributes of their classes.
-_OTHERWISE: Final = ("name", "schema", "strategies", "tables", "medians")
+_TABLES: Final = ("tables", "occupancy", "medians")
+_OTHERWISE: Final = ("name", "schema", "strategies", *_TABLES)
 _MOST_DIGITS: Final = 9
 
 
@@ -40,8 +41,8 @@ def product_data(product: Product) -> dict[str, Any]:
     data |= {key: value for key, value in _made(product).items() if key not in _OTHERWISE}
     data["attributes"] = encoded(tuple[Attribute, ...], product.schema.attributes)
     data["strategies"] = [_strategy(each) for each in product.strategies.values()]
-    for key, tables in (("tables", product.tables), ("medians", product.medians)):
-        if tables:
+    for key in _TABLES:
+        if tables := getattr(product, key):
             data[key] = [_table(each) for each in tables]
     return data
 

@@ -338,6 +338,10 @@ class Product:
             lowest one.
         medians: Published tables of medians, made, written and verified beside those of sums. They have no intervals:
             these are of sums over cells, whose errors are those of counts.
+        occupancy: Published tables of housing units, occupied and vacant, where a product counts households and the
+            housing units are exact. They are made of the households, and of the vacant units in `vacant_cell`. They
+            have no intervals, and a run that does not know units has none of them.
+        vacant_cell: Cell of these tables that counts vacant units; no household can be in it.
         ppmf: Layout of the public copy of the microdata files (format "ppmf"): the same records of the same files, and
             the same columns with codes, fewer of the others; None where there is none.
         file_recodes: Reader -> how what it delivers is recoded to the schema; tidy files need none, whose columns are
@@ -373,6 +377,8 @@ class Product:
     published: PublishedCounts | None = None
     medians: tuple[MedianTable, ...] = ()
     records: Records = PEOPLE
+    occupancy: tuple[Table, ...] = ()
+    vacant_cell: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what could not be made of people without classes, before a run can be charged for it."""
@@ -381,6 +387,13 @@ class Product:
             raise ConfigurationError(
                 f"product {self.name!r}: records says what others than units are, and record is {self.record!r}",
                 hint="leave one of the two out",
+            )
+        nested = not any(level.code for level in self.geolevels)
+        if self.occupancy and not (self.record == "household" and self.vacant_counted and nested):
+            raise ConfigurationError(
+                f"product {self.name!r}: tables of occupancy need households, housing units with the vacant ones among "
+                "them, and geocodes that begin with those of the geounits above",
+                hint="leave occupancy out",
             )
         for reader, recodes in self.file_recodes.items():
             recodes.check(self.schema, len(self.unit_classes), f"product {self.name!r}, reader {reader!r}")
@@ -505,8 +518,16 @@ class Product:
 
     @property
     def every_table(self) -> tuple[TableShell, ...]:
-        """All published tables: those of sums, then those of medians."""
-        return (*self.tables, *self.medians)
+        """All published tables: those of sums, of occupancy, then those of medians."""
+        return self.tables_with(units=True)
+
+    def tables_with(self, *, units: bool) -> tuple[TableShell, ...]:
+        """The published tables of a run, in order.
+
+        Args:
+            units: Whether the run knows units.
+        """
+        return (*self.tables, *(self.occupancy if units else ()), *self.medians)
 
     def tables_on(self, spine: Spine) -> tuple[Table, ...]:
         """The tables of sums of a run on a spine: those that have a geolevel of it, in order.
@@ -517,10 +538,15 @@ class Product:
         census = self.census(spine)
         return tuple(table for table in self.tables if table.levels(census))
 
-    def every_table_on(self, spine: Spine) -> tuple[TableShell, ...]:
-        """The same of all published tables."""
+    def every_table_on(self, spine: Spine, *, units: bool) -> tuple[TableShell, ...]:
+        """The same of all published tables.
+
+        Args:
+            spine: The spine of the run.
+            units: Whether the run knows units.
+        """
         census = self.census(spine)
-        return tuple(table for table in self.every_table if table.levels(census))
+        return tuple(table for table in self.tables_with(units=units) if table.levels(census))
 
     def spine(self, levels: Sequence[str] | None = None) -> Spine:
         """The spine of a run.

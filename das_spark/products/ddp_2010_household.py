@@ -19,7 +19,7 @@ from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.products._redistricting import UNIT_CLASSES, first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, pure_strategy
 from das_spark.products.ddp_2010_person import GEOLEVELS, LEVEL_SHARES, LEVELS
-from das_spark.tabulation import household_tables
+from das_spark.tabulation import household_tables, occupancy_tables
 
 #: Code of a type of group quarters -> what it is; the numbers of facilities of each are exact.
 FACILITY_TYPES: Final = {
@@ -456,4 +456,6 @@ DDP_2010_HOUSEHOLD: Final = Product(
     record="household",
     vacant_counted=True,
     tables=household_tables(SCHEMA),
+    # Vacant units have the size 0, as the first cell does.
+    occupancy=occupancy_tables(SCHEMA),
 )

@@ -4,7 +4,7 @@ Facts from the public release of the demonstration's system and its design speci
 budget, order of estimation and record layout. Households are a product of their own.
 
 Groups of tracts, those of a county whose codes share the first four of six digits, are a level between counties and
-tracts that exists within the system alone: nothing is published of them by the census.
+tracts that exists within the system alone: nothing is published of them by the census, and no table here has them.
 
 The file of persons has the 17 columns that the released program writes. The published one has 16: CITIZEN, which was
 imputed and not known, was left out of it.
@@ -34,7 +34,7 @@ from das_spark.tabulation import age_label, demographic_tables, redistricting_ta
 _TOP_AGE: Final = 115
 
 _STATE, _COUNTY, *_BELOW = STATE_TO_BLOCK
-GEOLEVELS: Final = (Geolevel("Nation", 0), _STATE, _COUNTY, Geolevel("Tract_Group", 9), *_BELOW)
+GEOLEVELS: Final = (Geolevel("Nation", 0), _STATE, _COUNTY, Geolevel("Tract_Group", 9, tabulated=False), *_BELOW)
 LEVELS: Final = tuple(level.name for level in GEOLEVELS)
 
 

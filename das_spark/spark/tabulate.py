@@ -21,7 +21,8 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
 from das_spark.spark.arranged import FILE, file_starts, level_files, written_files
 from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks, scan
-from das_spark.spark.lists import cut, flat_lists, slices
+from das_spark.spark.ingest import all_levels
+from das_spark.spark.lists import cut, flat_lists, list_total, slices
 from das_spark.spark.published_rows import TableFile
 from das_spark.spark.tables import with_level
 from das_spark.spark.verify_medians import PublishedMedians
@@ -64,6 +65,26 @@ def tabulated(estimates: DataFrame, tables: Sequence[TableShell], *more: str) ->
     chosen = estimates.select(*more, GEOCODE, "cells", "counts")
     task = TabulateTask(Tabulation.of(tables), (*more, GEOCODE))
     return in_tasks(chosen, task, table_schema(tables, *more))
+
+
+def with_vacant(households: DataFrame, declared: DataFrame, census: Spine, cell: int) -> DataFrame:
+    """Add the vacant housing units to histograms of households: units of the leaves, less their households.
+
+    Args:
+        households: Level, geocode, cells and counts of every geounit of the census.
+        declared: The invariants of the leaves, under the geocodes of the census.
+        census: The levels.
+        cell: Where vacant units are counted.
+    """
+    units = declared.where("name = 'units'").select(GEOCODE, F.get("values", F.lit(0)).alias("units"))
+    leaves = households.where(F.col("level") == census.leaf.name)
+    counted = leaves.select(GEOCODE, list_total("counts").alias("households")).join(units, GEOCODE)
+    number = F.array(F.col("units") - F.col("households"))
+    vacant = all_levels(counted.select(GEOCODE, F.array(F.lit(cell)).alias("cells"), number.alias("counts")), census)
+    more = vacant.select("level", GEOCODE, F.col("cells").alias("more_cells"), F.col("counts").alias("more_counts"))
+    together = households.join(more, ["level", GEOCODE])
+    both = [F.concat(name, f"more_{name}").alias(name) for name in ("cells", "counts")]
+    return together.select("level", GEOCODE, *both)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

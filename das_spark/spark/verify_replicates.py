@@ -63,7 +63,7 @@ def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels:
         levels: All levels of the census.
     """
     offsets = _collected(published.offsets)
-    reached = max(len(levels if each is None else each) for each in published.levels or (None,))
+    counted = set().union(*published.levels) if published.levels else set(levels)
     rules = (
         (CASES, _cases(published, geounits)),
         (OFFSETS, _offsets(published)),
@@ -72,7 +72,7 @@ def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels:
     return [
         Rule(
             findings(frame, Finding(name, F.col("bad"), F.col("checked"))),
-            tuple((name, level, "") for level in (levels[:reached] if name == COUNTS else levels)),
+            tuple((name, level, "") for level in levels if name != COUNTS or level in counted),
         )
         for name, frame in rules
     ]

@@ -11,7 +11,7 @@ have all tables.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, or_
 from typing import TYPE_CHECKING, Final
@@ -24,13 +24,16 @@ from pyspark.sql import functions as F
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
 from das_spark.spark.engine import each_field, in_sorted_tasks, in_tasks
-from das_spark.spark.lists import cut, flat_lists, group_starts, slices, whole_groups
+from das_spark.spark.ingest import all_levels
+from das_spark.spark.lists import cut, flat_lists, group_starts, list_total, slices, whole_groups
 from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, packed_of, published_rows, unpacked
+from das_spark.spark.verify import present
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column
 
+    from das_spark.geography import Spine
     from das_spark.histogram import Schema
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_medians import PublishedMedians
@@ -66,8 +69,8 @@ class _Items:
 
     def __init__(self, published: Sequence[PublishedTable], levels: Sequence[str]) -> None:
         self.levels = tuple(levels)
-        reached = {each.table.name: len(levels if each.levels is None else each.levels) for each in published}
-        self.reached: list[int] = []  # how many geolevels have an item, counted from the root
+        of_tables = {each.table.name: levels if each.levels is None else each.levels for each in published}
+        self.masks: list[int] = []  # which geolevels have an item, as bits, the root first
         self.tables = tuple({each.table.name: each.table for each in published}.values())
         self.first: dict[str, int] = {}  # of a table: the item of its row
         self.names: list[str] = []
@@ -77,8 +80,14 @@ class _Items:
             self.first[table.name] = len(self.names)
             self.names += [f"{table.name} (row)", f"{table.total.name} (total)", *table.names]
             self.owners += [table.name] * (2 + len(table.names))
-            self.reached += [reached[table.name]] * (2 + len(table.names))
+            mask = sum(bit for level, bit in self.bits.items() if level in of_tables[table.name])
+            self.masks += [mask] * (2 + len(table.names))
             self.values += [len(table.columns), 1, *[0] * len(table.columns)]
+
+    @property
+    def bits(self) -> dict[str, int]:
+        """The bit of each geolevel."""
+        return {level: 1 << depth for depth, level in enumerate(self.levels)}
 
     @property
     def columns(self) -> tuple[tuple[int, TableColumn], ...]:
@@ -90,15 +99,18 @@ class _Items:
 
     def at(self, level: str) -> tuple[int, ...]:
         """Places of the columns that are published for a level."""
-        depth = self.levels.index(level) if level in self.levels else 0
-        return tuple(place for place, (item, _) in enumerate(self.columns) if self.reached[item] > depth)
+        bit = self.bits[level]
+        return tuple(place for place, (item, _) in enumerate(self.columns) if self.masks[item] & bit)
 
     def published(self, pairs: Column) -> Column:
-        """Those pairs whose items are published for the level of the row."""
-        if min(self.reached) == len(self.levels):
+        """Those pairs whose items are published for the level of the row; all where it is none of the run."""
+        if min(self.masks) == sum(self.bits.values()):
             return pairs
-        depth = F.coalesce(F.array_position(F.lit(list(self.levels)), F.col("level")), F.lit(0))
-        return F.filter(pairs.cast(PAIRS), lambda pair: F.get(_constants(self.reached, "int"), pair["item"]) >= depth)
+        bit = F.lit(-1)
+        for level, own in self.bits.items():
+            bit = F.when(F.col("level") == level, own).otherwise(bit)
+        masks = _constants(self.masks, "int")
+        return F.filter(pairs.cast(PAIRS), lambda pair: F.get(masks, pair["item"]).bitwiseAND(bit) != 0)
 
 
 def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[Rule]:
@@ -131,22 +143,51 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     # What fails is a geounit and a column of it.
     name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(_constants(items.names, "string"), item))
     named = compared.withColumn("geocode", name)
-    reached = {
-        format: max(items.reached[items.first[each.table.name]] for each in published if each.format == format)
-        for format in formats
+    there = {
+        (each.format, level)
+        for each in published
+        for level, bit in items.bits.items()
+        if items.masks[items.first[each.table.name]] & bit
     }
     expected = tuple(
         (of, level, note)
         for of in _RULES
-        for depth, level in enumerate(tables.levels)
+        for level in tables.levels
         for format, note in notes.items()
-        if reached[format] > depth
+        if (format, level) in there
     )
     found = [
         Finding(rule, F.col(f"differs{place}"), F.col(f"checked{place}"), notes[format])
         for place, format in enumerate(formats)
     ]
     return [Rule(findings(named, *found), expected)]
+
+
+def occupancy_rules(published: Sequence[PublishedTable], tables: RunTables, census: Spine, cell: int) -> list[Rule]:
+    """The same rules on tables that count vacant housing units: the units of a geounit, less its households.
+
+    Args:
+        published: The tables.
+        tables: Of the run, by the census, with the invariants of its leaves.
+        census: The levels.
+        cell: Where vacant units are counted.
+    """
+    if not published:
+        return []
+    here = F.array(F.lit(cell))
+    declared = present(tables.invariants, "invariants").where(F.col("level") == census.leaf.name)
+    of_leaves = declared.where("name = 'units'").select(
+        "geocode", here.alias("cells"), F.slice("values", 1, 1).alias("counts")
+    )
+    units = all_levels(of_leaves, census).select("level", "geocode", list_total("counts").alias("units"))
+    households = tables.estimates.select("level", "geocode", "cells", "counts").join(
+        units, ["level", "geocode"], "left"
+    )
+    vacant = F.array(F.coalesce("units", F.lit(0)) - list_total("counts"))
+    both = (F.concat("cells", here).alias("cells"), F.concat("counts", vacant).alias("counts"))
+    every = replace(tables, estimates=households.select("level", "geocode", *both))
+    # The checks are those of the other tables.
+    return [Rule(rule.frame) for rule in table_rules(published, every)]
 
 
 _RULES: Final = (TABLES_EQUAL, TOTALS_EQUAL)

@@ -4,7 +4,7 @@ from das_spark.tabulation.demographic import age_label, demographic_tables
 from das_spark.tabulation.dhc_household import dhc_household_tables
 from das_spark.tabulation.dhc_person import dhc_person_medians, dhc_person_tables
 from das_spark.tabulation.dhc_unit import dhc_unit_tables
-from das_spark.tabulation.household import household_tables
+from das_spark.tabulation.household import household_tables, occupancy_tables
 from das_spark.tabulation.medians import UNDEFINED, MedianColumns, MedianTable, median_tenths, medians
 from das_spark.tabulation.redistricting import housing_tables, redistricting_tables
 from das_spark.tabulation.sums import Incidence, incidence, tabulate
@@ -33,6 +33,7 @@ __all__ = [
     "incidence",
     "median_tenths",
     "medians",
+    "occupancy_tables",
     "redistricting_tables",
     "tabulate",
 ]

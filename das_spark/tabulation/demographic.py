@@ -1,8 +1,12 @@
 """Tables of Summary File 1 of 2010 that persons determine: ages by sex, races, group quarters, their iterations.
 
 Their lines follow from ages, and from the levels of sex, race, Hispanic origin and group quarters. Numbers, titles,
-universes and names of columns are those of the Census Bureau's file of 2010. What is in the file and not here needs
-more than persons tell (households, relationships, kinds of facilities), or is a median (P13).
+universes and names of columns are those of the Census Bureau's file of 2010. Its P8 to P11 are P1 to P4 of the
+redistricting data. What else is in the file and not here needs more than persons tell (households, relationships,
+kinds of facilities), or is a median (P13).
+
+The Bureau's system made tables besides that are not in the file: P43 by race and origin, for counties. Their names
+begin with `DEMONSTRATION`.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ _Ages = Sequence[tuple[int, int]]
 
 #: What the table's name begins with where tables of the redistricting data have the same number.
 SHARED_NUMBER: Final = "SF1_"
+#: What the name of a table begins with that is the demonstration's own, and not one of Summary File 1.
+DEMONSTRATION: Final = "DDP_"
 
 _TOP: Final = 115
 _SINGLE_RACES: Final = range(6)
@@ -32,15 +38,12 @@ _HOUSEHOLDS: Final = (0,)
 _INSTITUTIONS, _OTHERS = (1, 2, 3, 4), (5, 6, 7)
 _QUARTERS: Final = _INSTITUTIONS + _OTHERS
 _HISPANIC, _NOT_HISPANIC = (1,), (0,)
+_EVERYBODY: Final = "Total population"
 
 
 def age_groups(*firsts: int) -> _Ages:
     """Groups that begin with given ages, and end before the next one or at the top."""
     return tuple(zip(firsts, (*(first - 1 for first in firsts[1:]), _TOP), strict=True))
-
-
-def _every_five(first: int, last: int) -> tuple[int, ...]:
-    return tuple(range(first, last + 1, 5))
 
 
 #: Of P12, P12A to I and PCT13, PCT13A to I.
@@ -50,19 +53,24 @@ AGES_OF_P12: Final = age_groups(
 SINGLE_YEARS: Final = age_groups(*range(100), 100, 105, 110)
 _AGES_OF_P43: Final = age_groups(0, 18, 65)
 _UNDER_20: Final = tuple((age, age) for age in range(20))
-#: Number of a PCO table -> its universe, the levels of hhgq in it, and the first ages of its groups.
-_PCO: Final = {
-    1: ("Population in group quarters", _QUARTERS, _every_five(0, 85)),
-    2: ("Institutionalized population", _INSTITUTIONS, _every_five(0, 85)),
-    3: ("Population in correctional facilities for adults", (1,), (0, *_every_five(20, 85))),
-    4: ("Population in juvenile facilities", (2,), _every_five(0, 25)),
-    5: ("Population in nursing facilities/skilled-nursing facilities", (3,), (0, *_every_five(30, 85))),
-    6: ("Population in other institutional facilities", (4,), _every_five(0, 85)),
-    7: ("Noninstitutionalized population", _OTHERS, (0, *_every_five(15, 65))),
-    8: ("Population in college/university student housing", (5,), (0, 20, 25, 30, 40)),
-    9: ("Population in military quarters", (6,), (0, 20, 25, 30, 40)),
-    10: ("Population in other noninstitutional facilities", (7,), (0, *_every_five(15, 65))),
-}
+_AGES_OF_PCO: Final = age_groups(*range(0, 86, 5))
+#: Of the tables PCO1 to PCO10: words of the title, the universe, and the levels of hhgq in it.
+_PCO: Final = (
+    ("", "Population in group quarters", _QUARTERS),
+    (" in institutional facilities", "Institutionalized population", _INSTITUTIONS),
+    (" in correctional facilities for adults", "Population in correctional facilities for adults", (1,)),
+    (" in juvenile facilities", "Population in juvenile facilities", (2,)),
+    (
+        " in nursing facilities/skilled-nursing facilities",
+        "Population in nursing facilities/skilled-nursing facilities",
+        (3,),
+    ),
+    (" in other institutional facilities", "Population in other institutional facilities", (4,)),
+    (" in noninstitutional facilities", "Noninstitutionalized population", _OTHERS),
+    (" in college/university student housing", "Population in college/university student housing", (5,)),
+    (" in military quarters", "Population in military quarters", (6,)),
+    (" in other noninstitutional facilities", "Population in other noninstitutional facilities", (7,)),
+)
 
 
 def age_label(first: int, last: int) -> str:
@@ -85,9 +93,9 @@ def lowest_of(name: str) -> Geolevel | None:
     """The lowest geolevel of a table of a summary file by the letters of its name: all, tracts, or counties.
 
     Args:
-        name: Such as PCT12; P and H are published for blocks, PCT and HCT for tracts, PCO for counties.
+        name: Such as PCT12, or DDP_PCT15; P and H are published for blocks, PCT and HCT for tracts, PCO for counties.
     """
-    return {"PCT": TRACT, "HCT": TRACT, "PCO": COUNTY}.get(name[:3])
+    return {"PCT": TRACT, "HCT": TRACT, "PCO": COUNTY}.get(name.rpartition("_")[2][:3])
 
 
 def demographic_tables(schema: Schema) -> tuple[Table, ...]:
@@ -126,8 +134,8 @@ def _declared(schema: Schema) -> Iterator[_Declared]:
     hhgq, cenrace = (schema.attributes[schema.axis(name)] for name in ("hhgq", "cenrace"))
     everybody, races, origins = Line(0, "Total", {}), tuple(_races(cenrace)), tuple(_origins())
     by_origin = chain.from_iterable((origin, *lines_within(origin, races)) for origin in origins)
-    shared, people, by_age = f"{SHARED_NUMBER}P", "Total population", "Sex by age"
-    yield _base(shared, 1, "Total population", people, [everybody])
+    shared, people, by_age = f"{SHARED_NUMBER}P", _EVERYBODY, "Sex by age"
+    yield _base(shared, 1, people, people, [everybody])
     yield _base(shared, 3, "Race", people, [everybody, *races])
     yield _base(shared, 4, "Hispanic or Latino origin", people, [everybody, *origins])
     yield _base("P", 5, "Hispanic or Latino origin by race", people, [everybody, *by_origin])
@@ -135,42 +143,36 @@ def _declared(schema: Schema) -> Iterator[_Declared]:
     yield _base("P", 6, f"Race {tally}", "Races tallied", races_tallied(names))
     yield _base("P", 7, f"Hispanic or Latino origin by race {tally}", "Races tallied", races_tallied_by_origin(names))
     yield from _iterated("P", 12, by_age, people, sex_by_age(AGES_OF_P12, {}))
-    young = {"age": tuple(range(len(_UNDER_20)))}
-    yield _base("P", 14, by_age, "Population under 20 years", sex_by_age(_UNDER_20, young))
-    households = "Population in households"
-    yield _base("P", 16, f"{households} by age", households, _adults_or_not({"hhgq": _HOUSEHOLDS}))
-    quarters, title = "Population in group quarters", "Population in group quarters by sex by age by type"
-    lines = tuple(_of_quarters(hhgq))
-    yield _base("P", 43, title, quarters, lines)
-    yield from _iterations("PCO", 43, title, quarters, lines)
-    yield _base("PCT", 12, by_age, people, sex_by_age(SINGLE_YEARS, {}))
-    yield from _iterated("PCT", 13, by_age, households, sex_by_age(AGES_OF_P12, {"hhgq": _HOUSEHOLDS}))
-    adults = "Population 18 years and over in group quarters"
-    yield _base("PCT", 22, f"{adults} by sex by type", adults, _adults(hhgq))
-    for number, (universe, levels, firsts) in _PCO.items():
-        yield _base("PCO", number, by_age, universe, sex_by_age(age_groups(*firsts), {"hhgq": levels}))
+    young, under_20 = {"age": tuple(range(len(_UNDER_20)))}, f"{by_age} for the population under 20 years"
+    yield _base("P", 14, under_20, "Population under 20 years", sex_by_age(_UNDER_20, young))
+    households, in_households = "Population in households", {"hhgq": _HOUSEHOLDS}
+    yield _base("P", 16, f"{households} by age", households, _adults_or_not(in_households))
+    quarters, title = "Population in group quarters", "Group quarters population"
+    kinds = [Line(0, "Total", {"hhgq": _QUARTERS}), *quarters_by_type(hhgq)]
+    yield _base("P", 42, f"{title} by group quarters type", quarters, kinds)
+    by_type, lines = f"{title} by sex by age by group quarters type", tuple(_of_quarters(hhgq))
+    yield _base("P", 43, by_type, quarters, lines)
+    yield from _iterations(f"{DEMONSTRATION}PCO", 43, by_type, quarters, lines)
+    yield from _iterated("PCT", 12, by_age, people, sex_by_age(SINGLE_YEARS, {}), _ITERATIONS_TO_O)
+    by_age_there = f"{by_age} for the population in households"
+    yield from _iterated("PCT", 13, by_age_there, households, sex_by_age(AGES_OF_P12, in_households))
+    by_sex = f"{title} by sex by group quarters type for the population 18 years and over"
+    yield from _iterated("PCT", 22, by_sex, "Population 18 years and over in group quarters", _adults(hhgq))
+    for number, (words, universe, levels) in enumerate(_PCO, start=1):
+        of_levels = sex_by_age(_AGES_OF_PCO, {"hhgq": levels})
+        yield _base("PCO", number, f"{title}{words} by sex by age", universe, of_levels)
+    occupied = "Total population in occupied housing units"
+    yield _base("H", 10, occupied, "Population in occupied housing units", [Line(0, "Total", in_households)])
 
 
 def _base(letters: str, number: int, title: str, universe: str, lines: Iterable[Line]) -> _Declared:
     return f"{letters}{number}", title, universe, f"{letters}{number:03d}", lines, 4
 
 
-def _iterations(letters: str, number: int, title: str, universe: str, lines: Iterable[Line]) -> Iterator[_Declared]:
-    """A table nine times, each among people of a race or origin; the letter takes the place of a digit."""
-    every = tuple(lines)
-    for letter, (who, levels) in _ITERATIONS.items():
-        of = tuple(line.within(levels) for line in every)
-        prefix = f"{letters}{number:03d}{letter}"
-        yield f"{letters}{number}{letter}", f"{title} ({who})", f"{universe}: people who are {who}", prefix, of, 3
+#: Letter of an iteration -> who is in it, in words that follow "who are", and by levels.
+_Iterations = Mapping[str, tuple[str, _Levels]]
 
-
-def _iterated(letters: str, number: int, title: str, universe: str, lines: Iterable[Line]) -> Iterator[_Declared]:
-    every = tuple(lines)
-    yield _base(letters, number, title, universe, every)
-    yield from _iterations(letters, number, title, universe, every)
-
-
-_ITERATIONS: Final[Mapping[str, tuple[str, _Levels]]] = {
+_ALONE: Final[_Iterations] = {
     "A": ("White alone", {"cenrace": (0,)}),
     "B": ("Black or African American alone", {"cenrace": (1,)}),
     "C": ("American Indian and Alaska Native alone", {"cenrace": (2,)}),
@@ -178,9 +180,46 @@ _ITERATIONS: Final[Mapping[str, tuple[str, _Levels]]] = {
     "E": ("Native Hawaiian and Other Pacific Islander alone", {"cenrace": (4,)}),
     "F": ("Some Other Race alone", {"cenrace": (5,)}),
     "G": ("Two or More Races", {"cenrace": _SEVERAL_RACES}),
-    "H": ("Hispanic or Latino", {"hispanic": _HISPANIC}),
-    "I": ("White alone, not Hispanic or Latino", {"cenrace": (0,), "hispanic": _NOT_HISPANIC}),
 }
+#: I to O are A to G of another origin than H.
+_ITERATIONS_TO_O: Final[_Iterations] = {
+    **_ALONE,
+    "H": ("Hispanic or Latino", {"hispanic": _HISPANIC}),
+    **{
+        letter: (f"{who}, not Hispanic or Latino", {**levels, "hispanic": _NOT_HISPANIC})
+        for letter, (who, levels) in zip("IJKLMNO", _ALONE.values(), strict=True)
+    },
+}
+_ITERATIONS: Final[_Iterations] = {letter: _ITERATIONS_TO_O[letter] for letter in "ABCDEFGHI"}
+
+
+def _iterations(
+    letters: str,
+    number: int,
+    title: str,
+    universe: str,
+    lines: Iterable[Line],
+    iterations: _Iterations = _ITERATIONS,
+) -> Iterator[_Declared]:
+    """Yield a table again and again, each among people of a race or origin; the letter takes the place of a digit."""
+    every, people = tuple(lines), "People" if universe == _EVERYBODY else universe
+    for letter, (who, levels) in iterations.items():
+        own = tuple(line.within(levels) for line in every)
+        prefix = f"{letters}{number:03d}{letter}"
+        yield f"{letters}{number}{letter}", f"{title} ({who})", f"{people} who are {who}", prefix, own, 3
+
+
+def _iterated(
+    letters: str,
+    number: int,
+    title: str,
+    universe: str,
+    lines: Iterable[Line],
+    iterations: _Iterations = _ITERATIONS,
+) -> Iterator[_Declared]:
+    every = tuple(lines)
+    yield _base(letters, number, title, universe, every)
+    yield from _iterations(letters, number, title, universe, every, iterations)
 
 
 def _races(cenrace: Attribute) -> Iterator[Line]:

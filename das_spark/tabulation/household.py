@@ -1,8 +1,12 @@
 """Tables of Summary File 1 of 2010 that households determine: their types, sizes, children, ages, and householders.
 
-Numbers, titles, universes and names of columns are those of the Census Bureau's file of 2010, but for P20, whose lines
-are those of the demonstration (couples and own children), and which became a table of that number in 2020. What needs
-tenure, or the people of a household beyond its type, is not here; vacant units are no households (H3).
+Numbers, titles, universes and names of columns are those of the Census Bureau's file of 2010. What needs tenure, or the
+people of a household beyond its type, is not here. H3 needs the vacant units besides the households; its total is H1.
+Husband-wife families are all married couples, as in the tables of the demonstration.
+
+The demonstration made tables of its own under two numbers of the file, P20 and PCT15: couples with own children, and
+couples by sex. Those of the file need children who are related and not own. Names of its own begin with
+`DEMONSTRATION`.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from das_spark.histogram import Attribute, Schema
-from das_spark.tabulation.demographic import lowest_of
+from das_spark.tabulation.demographic import DEMONSTRATION, lowest_of
 from das_spark.tabulation.table import Line, Table
 
 #: Attribute -> levels that count.
@@ -65,6 +69,24 @@ def household_tables(schema: Schema) -> tuple[Table, ...]:
     )
 
 
+def occupancy_tables(schema: Schema) -> tuple[Table, ...]:
+    """Return H3, which counts housing units: households, and vacant units as households of nobody.
+
+    Args:
+        schema: With the attribute size (8 levels, from 0).
+
+    Raises:
+        QueryError: The schema lacks the attribute, or some of its levels.
+    """
+    lines = (
+        Line(0, "Total", {}),
+        Line(1, "Occupied", {"size": tuple(_SIZES)}),
+        Line(1, "Vacant", {"size": (0,)}),
+    )
+    title, universe = "Occupancy status", "Housing units"
+    return (Table.of(name="H3", title=title, universe=universe, schema=schema, prefix="H003", lines=lines),)
+
+
 _Declared = tuple[str, str, str, str, Iterable[Line], int]
 
 
@@ -77,7 +99,8 @@ def _declared(schema: Schema) -> Iterator[_Declared]:
     yield from _iterated("P", 18, "Household type", households, _types())
     size = "Household size by household type by presence of own children"
     yield _base("P", 19, size, households, _sizes_and_children())
-    yield _base("P", 20, "Couples and own children, as the demonstration has them", households, _couples())
+    couples = "Couples and households without spouse or partner by presence of own children"
+    yield _base(f"{DEMONSTRATION}P", 20, couples, households, _couples())
     yield _base("P", 22, "Household type by age of householder", households, _by_age(hhage))
     who = "Households by presence of people {} years and over"
     yield _base("P", 23, f"{who.format(60)} {by_type}", households, _presence_by_type((1, 2, 3), 60))
@@ -85,11 +108,13 @@ def _declared(schema: Schema) -> Iterator[_Declared]:
         title = f"{who.format(age)}, household size, and household type"
         yield _base("P", number, title, households, _presence_by_size(levels, age))
     yield from _iterated("P", 28, "Household type by household size", households, _by_size())
+    yield from _iterated("P", 35, "Families", "Families", [Line(0, "Total", _of(_FAMILY))])
     children = "Family type by presence and age of own children"
     yield from _iterated("P", 38, children, "Families", _families())
     multigenerational = "Presence of multigenerational households"
     yield from _iterated("PCT", 14, multigenerational, households, _generations())
-    yield _base("PCT", 15, "Husband-wife and unmarried partner households by sex of partners", households, _pairs())
+    pairs = "Married couple and unmarried partner households by sex of partners"
+    yield _base(f"{DEMONSTRATION}PCT", 15, pairs, households, _pairs())
     alone = "Nonfamily households by sex of householder by living alone by age of householder"
     yield _base("PCT", 18, alone, "Nonfamily households", _nonfamilies())
     occupied = "Occupied housing units"
@@ -102,16 +127,17 @@ def _base(letters: str, number: int, title: str, universe: str, lines: Iterable[
     return f"{letters}{number}", title, universe, f"{letters}{number:03d}", lines, 4
 
 
+#: Letter of an iteration -> who its householders are, in words that follow "who is", and by levels.
 _ITERATIONS: Final[Mapping[str, tuple[str, _Levels]]] = {
-    "A": ("White alone householder", {"hhrace": (0,)}),
-    "B": ("Black or African American alone householder", {"hhrace": (1,)}),
-    "C": ("American Indian and Alaska Native alone householder", {"hhrace": (2,)}),
-    "D": ("Asian alone householder", {"hhrace": (3,)}),
-    "E": ("Native Hawaiian and Other Pacific Islander alone householder", {"hhrace": (4,)}),
-    "F": ("Some Other Race alone householder", {"hhrace": (5,)}),
-    "G": ("Two or More Races householder", {"hhrace": (6,)}),
-    "H": ("Hispanic or Latino householder", {"hisp": (1,)}),
-    "I": ("White alone, not Hispanic or Latino householder", {"hhrace": (0,), "hisp": (0,)}),
+    "A": ("White alone", {"hhrace": (0,)}),
+    "B": ("Black or African American alone", {"hhrace": (1,)}),
+    "C": ("American Indian and Alaska Native alone", {"hhrace": (2,)}),
+    "D": ("Asian alone", {"hhrace": (3,)}),
+    "E": ("Native Hawaiian and Other Pacific Islander alone", {"hhrace": (4,)}),
+    "F": ("Some Other Race alone", {"hhrace": (5,)}),
+    "G": ("Two or More Races", {"hhrace": (6,)}),
+    "H": ("Hispanic or Latino", {"hisp": (1,)}),
+    "I": ("White alone, not Hispanic or Latino", {"hhrace": (0,), "hisp": (0,)}),
 }
 
 
@@ -122,7 +148,8 @@ def _iterated(letters: str, number: int, title: str, universe: str, lines: Itera
     for letter, (who, levels) in _ITERATIONS.items():
         of = tuple(line.within(levels) for line in every)
         name, prefix = f"{letters}{number}{letter}", f"{letters}{number:03d}{letter}"
-        yield name, f"{title} ({who})", f"{universe} with a {who}", prefix, of, 3
+        householder = f"{universe} with a householder who is {who}"
+        yield name, f"{title} ({who} householder)", householder, prefix, of, 3
 
 
 def _of(levels: Iterable[int], **more: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
@@ -274,8 +301,8 @@ def _generations() -> Iterator[Line]:
 def _pairs() -> Iterator[Line]:
     yield Line(0, "Total", {})
     for label, opposite, same in (
-        ("Husband-wife households", tuple(range(4)), tuple(range(4, 8))),
-        ("Unmarried-partner households", tuple(range(8, 13)), tuple(range(13, 18))),
+        ("Married couple households", tuple(range(4)), tuple(range(4, 8))),
+        ("Unmarried partner households", tuple(range(8, 13)), tuple(range(13, 18))),
     ):
         yield Line(1, label, _of((*opposite, *same)))
         yield Line(2, "Opposite-sex", _of(opposite))

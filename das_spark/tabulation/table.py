@@ -194,13 +194,13 @@ class TableShell:
             wanted: Names of levels that are asked for; all of them where None.
 
         Returns:
-            Names, root first. A spine that has no level of the name of the lowest one is gone down to the last level
-            whose geocodes have no more digits. None where every level lies below.
+            Names, root first, of levels that tables have. A spine that has no level of the name of the lowest one is
+            gone down to the last level whose geocodes have no more digits. None where every level lies below.
         """
         return tuple(
             level.name
             for level in spine.levels
-            if self._reaches(level, spine) and (wanted is None or level.name in wanted)
+            if level.tabulated and self._reaches(level, spine) and (wanted is None or level.name in wanted)
         )
 
     def _reaches(self, level: Geolevel, spine: Spine) -> bool:

@@ -142,7 +142,7 @@ def test_metadata_and_notices_stand_beside_the_public_copy_and_not_inside(spark,
     assert metadata[0] == UNIT.ppmf.comment
     assert "# INSECURE: made with a test key" in metadata
     assert metadata[-1] == "# Records: 8"
-    assert not (folder / "header").exists()
+    assert not (folder / "1_header").exists()
     assert "#" not in "".join(written.parts("ppmf"))
 
 
@@ -161,9 +161,9 @@ def test_text_files_have_their_column_names_in_a_header(persons, housing):
     for written in (persons, housing):
         folder = written.layout.microdata(written.product.record, "text")
         columns = written.product.microdata.columns(written.product.record)
-        assert (folder / "header").read_text() == "|".join(column.name for column in columns) + "\n"
-        assert (folder / "metadata").read_text().startswith("# In the layout of")
-        assert not (written.layout.microdata(written.product.record, "parquet") / "header").exists()
+        assert (folder / "1_header").read_text() == "|".join(column.name for column in columns) + "\n"
+        assert (folder / "0_metadata").read_text().startswith("# In the layout of")
+        assert not (written.layout.microdata(written.product.record, "parquet") / "1_header").exists()
 
 
 def test_all_formats_say_the_same_and_are_read_back(persons, housing, spark):

@@ -7,7 +7,7 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.histogram import Attribute, Schema
-from das_spark.io.microdata_formats import WRITERS, Rows, Scope, record_columns, unit_columns
+from das_spark.io.microdata_formats import WRITERS, Rows, Scope, heads_of, record_columns, unit_columns
 from das_spark.products import PRODUCTS, MicrodataColumn, MicrodataLayout, microdata_codes
 
 
@@ -34,6 +34,18 @@ def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
     assert person.codes == size + listed[product.record] + (size if product.first_divided else 0)
     if assigned:
         assert unit_columns(product).codes == len(product.unit_classes) + 1
+
+
+@pytest.mark.parametrize("form", ["parts", "concatenate"])
+@pytest.mark.parametrize("name", ["pl94_2020_person", "ddp_2010_household", "dhc_2020_unit"])
+def test_what_stands_beside_the_parts_sorts_before_them_in_the_order_of_the_file(name, form):
+    product = PRODUCTS[name]
+    columns = record_columns(product, units=True)
+    beside = heads_of(product, "text", columns, form, rows=3, created="now", notices=()).beside
+    metadata, header, part = sorted([*beside, "part-00000.txt"])
+    assert part == "part-00000.txt"
+    assert all(line.startswith("#") for line in beside[metadata].splitlines())
+    assert beside[header] == "|".join(column.name for column in columns.columns) + "\n"
 
 
 def test_the_codes_of_1940_are_those_of_the_specification():

@@ -74,7 +74,7 @@ def settings(folder: Path) -> list[str]:
 
 def records(folder: Path) -> list[dict[str, str]]:
     """The text file of units, by the names of its columns."""
-    names = (folder / "header").read_text().strip().split("|")
+    names = (folder / "1_header").read_text().strip().split("|")
     lines = [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
     return [dict(zip(names, line.split("|"), strict=True)) for line in lines]
 
@@ -108,7 +108,7 @@ def test_households_are_protected_published_and_verified_with_every_unit_of_thei
     assert vacant
 
     # Tables: H13 counted from the file, at every level that a line of it tells.
-    for level, length in (("Block", 16), ("Tract_Group", 9), ("State", 2), ("Nation", 0)):
+    for level, length in (("Block", 16), ("Tract", 11), ("State", 2), ("Nation", 0)):
         counted: Counter[tuple[str, int]] = Counter()
         for row in occupied:
             code = "".join(row[part] for part in places)
@@ -118,6 +118,16 @@ def test_households_are_protected_published_and_verified_with_every_unit_of_thei
             assert [row[f"H013{line:04d}"] for line in range(1, 9)] == [
                 counted[row["geocode"], line] for line in range(1, 9)
             ], (level, row["geocode"])
+    # H3: occupied and vacant units, counted from the file likewise.
+    for level, length in (("Block", 16), ("County", 5), ("Nation", 0)):
+        of_status = Counter(
+            ("".join(row[part] for part in places)[:length] or "0", place)
+            for place, kind in ((2, occupied), (3, vacant))
+            for row in kind
+        )
+        for row in tools.rows_of(public.tables.level("H3", "parquet", level)):
+            counted_units = [of_status[row["geocode"], place] for place in (2, 3)]
+            assert [row[f"H003{place:04d}"] for place in (1, 2, 3)] == [sum(counted_units), *counted_units]
     statement = public.privacy_statement.read_text()
     assert "One record of one household" in statement
     assert "housing units is vacant is not" in statement or "how many of the housing units are vacant" in statement

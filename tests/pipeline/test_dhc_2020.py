@@ -210,8 +210,8 @@ def test_the_file_of_households_has_every_unit_with_tenure_and_kind_of_vacancy(r
         [line.split("|") for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
         for folder in (runs["household"].microdata("household", "text"), runs["unit"].microdata("unit", "text"))
     )
-    names = (runs["household"].microdata("household", "text") / "header").read_text().strip().split("|")
-    others = (runs["unit"].microdata("unit", "text") / "header").read_text().strip().split("|")
+    names = (runs["household"].microdata("household", "text") / "1_header").read_text().strip().split("|")
+    others = (runs["unit"].microdata("unit", "text") / "1_header").read_text().strip().split("|")
     shared = [name for name in ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "GQTYPE", "TEN", "VACS")]
 
     def told(lines: list[list[str]], header: list[str]) -> list[tuple[str, ...]]:
@@ -224,7 +224,7 @@ def test_the_file_of_households_has_every_unit_with_tenure_and_kind_of_vacancy(r
 def lines(public, record: str) -> list[dict[str, str]]:
     """Microdata as text, by names of columns."""
     folder = public.microdata(record, "text")
-    names = (folder / "header").read_text().strip().split("|")
+    names = (folder / "1_header").read_text().strip().split("|")
     texts = [part.read_text().splitlines() for part in sorted(folder.glob("part-*"))]
     return [dict(zip(names, line.split("|"), strict=True)) for text in texts for line in text]
 

@@ -127,7 +127,7 @@ def test_the_tables_count_the_people_of_the_microdata(whole):
     public = whole / "both-person" / "public"
     people: Counter[str] = Counter()
     folder = public / "microdata" / "person.text"
-    names = (folder / "header").read_text().strip().split("|")
+    names = (folder / "1_header").read_text().strip().split("|")
     options = csv.ParseOptions(delimiter="|")
     texts = dict.fromkeys(names, "string")
     for part in sorted(folder.glob("part-*")):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from das_spark.errors import BudgetError
+from das_spark.errors import BudgetError, ConfigurationError
 from das_spark.estimation import OuterPass
+from das_spark.products import PRODUCTS
 from das_spark.products.base import concentrated_strategy, parts
 
 ONE = OuterPass((("detailed",),), (("detailed",),))
@@ -38,3 +40,11 @@ def test_shares_that_do_not_sum_to_one_are_refused(share: str) -> None:
         concentrated_strategy(
             "x", "y", rho="1", geolevels={"US": "1"}, queries={"US": {"detailed": "3/4", "total": share}}, passes={}
         )
+
+
+@pytest.mark.parametrize("change", [{"record": "unit"}, {"vacant_counted": False}])
+def test_tables_of_occupancy_are_refused_where_nothing_tells_vacant_units(change: dict[str, object]) -> None:
+    households = PRODUCTS["ddp_2010_household"]
+    assert households.occupancy
+    with pytest.raises(ConfigurationError, match="tables of occupancy need households"):
+        replace(households, **change)

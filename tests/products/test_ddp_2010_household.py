@@ -228,10 +228,24 @@ def test_every_kind_of_unit_has_codes_of_its_own() -> None:
 
 #: Table -> its lines.
 LINES = {
-    **{"P15": 17, "P18": 9, "P19": 19, "P20": 19, "P22": 21, "P23": 15, "P24": 11, "P25": 11, "P26": 11, "P28": 16},
-    **{"P38": 20, "PCT14": 3, "PCT15": 12, "PCT18": 15, "H6": 8, "H7": 17, "H13": 8},
+    **{"P15": 17, "P18": 9, "P19": 19, "P22": 21, "P23": 15, "P24": 11, "P25": 11, "P26": 11, "P28": 16, "P35": 1},
+    **{"P38": 20, "PCT14": 3, "PCT18": 15, "H6": 8, "H7": 17, "H13": 8},
+    # Of the demonstration alone: in the file P20 and PCT15 have 34 lines each, of children who are related.
+    **{"DDP_P20": 19, "DDP_PCT15": 12},
 }
-ITERATED = ("P18", "P28", "P38", "PCT14")
+ITERATED = ("P18", "P28", "P35", "P38", "PCT14")
+#: Who the householders of the iterations are.
+WHO = (
+    "White alone",
+    "Black or African American alone",
+    "American Indian and Alaska Native alone",
+    "Asian alone",
+    "Native Hawaiian and Other Pacific Islander alone",
+    "Some Other Race alone",
+    "Two or More Races",
+    "Hispanic or Latino",
+    "White alone, not Hispanic or Latino",
+)
 
 
 def test_tables_are_those_that_households_determine_with_the_lines_of_their_shells() -> None:
@@ -245,6 +259,39 @@ def test_tables_are_those_that_households_determine_with_the_lines_of_their_shel
     assert names["P18A"][-1] == "P018A009"
     assert names["PCT14"][-1] == "PCT0140003"
     assert names["H13"][0] == "H0130001"
+    assert names["DDP_PCT15"][0] == "DDP_PCT0150001"
+
+
+def test_occupancy_counts_vacant_units_in_a_cell_that_no_household_can_be_in() -> None:
+    """H3 of the file: its total is the housing units, whose vacant ones have the size 0."""
+    (occupancy,) = DDP.occupancy
+    assert (occupancy.name, occupancy.title, occupancy.universe) == ("H3", "Occupancy status", "Housing units")
+    assert occupancy.names == ("H0030001", "H0030002", "H0030003")
+    zero, (total, occupied, vacant) = DDP.zero_cells(), [column.times(DDP.schema) for column in occupancy.columns]
+    assert zero[DDP.vacant_cell]
+    assert (total[DDP.vacant_cell], occupied[DDP.vacant_cell], vacant[DDP.vacant_cell]) == (1, 0, 1)
+    assert (occupied[~zero] == 1).all()
+    assert not vacant[~zero].any()
+    assert (total == 1).all()
+    tables = [DDP.every_table_on(DDP.spine(), units=units) for units in (True, False)]
+    assert [[table.name for table in each].count("H3") for each in tables] == [1, 0]
+    assert occupancy not in DDP.tables_on(DDP.spine())  # those that have intervals
+
+
+def test_universes_of_iterations_are_sentences_with_every_label() -> None:
+    """In the words of the file: "a" would be wrong before two of the races."""
+    tables = {table.name: table for table in DDP.tables}
+    for letter, who in zip("ABCDEFGHI", WHO, strict=True):
+        for name, counted in (("P18", "Households"), ("P38", "Families")):
+            assert tables[name + letter].universe == f"{counted} with a householder who is {who}"
+            assert tables[name + letter].title == f"{tables[name].title} ({who} householder)"
+
+
+def test_tables_of_tracts_stop_there_and_no_table_has_groups_of_tracts() -> None:
+    census = [level for level in LEVELS if level != "Tract_Group"]
+    for table in DDP.tables:
+        lowest = "Tract" if "PCT" in table.name else "Block"
+        assert list(table.levels(DDP.spine())) == census[: census.index(lowest) + 1]
 
 
 def families(hhtype: int) -> bool:
@@ -271,16 +318,17 @@ def test_tables_of_some_households_are_what_counting_them_one_by_one_gives() -> 
     assert line("P18I", 1) == among(lambda s, a, h, r, n, t, e, m: r == 0 and h == 0)
     assert line("P19", 8) == among(lambda s, a, h, r, n, t, e, m: t in (0, 1, 2, 4, 5, 6))
     assert line("P19", 16) == among(lambda s, a, h, r, n, t, e, m: s == 1 and t in (11, 16, 22))
-    assert line("P20", 10) == among(lambda s, a, h, r, n, t, e, m: s == 0 and n == 1 and a >= 6)
+    assert line("DDP_P20", 10) == among(lambda s, a, h, r, n, t, e, m: s == 0 and n == 1 and a >= 6)
     assert line("P22", 21) == among(lambda s, a, h, r, n, t, e, m: not families(t) and a == 8)
     assert line("P23", 9) == among(lambda s, a, h, r, n, t, e, m: e == 0)
     assert line("P25", 4) == among(lambda s, a, h, r, n, t, e, m: n > 1 and e >= 2)
     assert line("P26", 2) == among(lambda s, a, h, r, n, t, e, m: e == 3)
     assert line("P28", 16) == among(lambda s, a, h, r, n, t, e, m: not families(t) and n == 7)
+    assert line("P35F", 1) == among(lambda s, a, h, r, n, t, e, m: families(t) and r == 5)
     assert line("P38", 5) == among(lambda s, a, h, r, n, t, e, m: t in (2, 6))
     assert line("P38", 17) == among(lambda s, a, h, r, n, t, e, m: s == 1 and t in (8, 13, 19))
     assert line("PCT14", 2) == among(lambda s, a, h, r, n, t, e, m: m)
-    assert line("PCT15", 11) == among(lambda s, a, h, r, n, t, e, m: 13 <= t <= 17 and s == 1)
+    assert line("DDP_PCT15", 11) == among(lambda s, a, h, r, n, t, e, m: 13 <= t <= 17 and s == 1)
     assert line("PCT18", 15) == among(lambda s, a, h, r, n, t, e, m: s == 1 and t in (12, 17, 23) and a >= 6)
     assert line("H7", 17) == among(lambda s, a, h, r, n, t, e, m: h == 1 and r == 6)
     assert line("H13", 8) == among(lambda s, a, h, r, n, t, e, m: n == 7)

@@ -72,6 +72,7 @@ def of_product(made: Product) -> dict[str, Any]:
     data |= {"schema": made.schema.name, "attributes": plain(made.schema.attributes)}
     data["strategies"] = [of_strategy(each) for each in made.strategies.values()]
     data["tables"] = [of_table(each) for each in made.tables]
+    data["occupancy"] = [of_table(each) for each in made.occupancy]
     data["medians"] = [of_table(each) | {"attribute": each.attribute} for each in made.medians]
     return json.loads(json.dumps(data))
 

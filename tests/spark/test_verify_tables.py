@@ -104,23 +104,24 @@ def test_a_format_is_asked_for_its_own_tables_alone(published, run):
         assert {note for _, _, note in found} == {"more files"}
 
 
-def test_a_table_is_asked_for_the_levels_alone_that_it_is_published_for(published, run):
-    to_county = [
-        replace(each, frame=each.frame.where("level = 'County'"), levels=("County",)) if each.table == P3 else each
+@pytest.mark.parametrize("own", ["County", "Block"])
+def test_a_table_is_asked_for_the_levels_alone_that_it_is_published_for(published, run, own):
+    of_own = [
+        replace(each, frame=each.frame.where(F.col("level") == own), levels=(own,)) if each.table == P3 else each
         for each in published
     ]
-    checks = judge(table_rules(to_county, run.tables))
+    checks = judge(table_rules(of_own, run.tables))
     assert all(check.passed for check in checks)
     others = len(P1.columns) + len(P5.columns)
-    wanted = {level: rows * (others + len(P3.columns) * (level == "County")) for level, rows in counted()}
+    wanted = {level: rows * (others + len(P3.columns) * (level == own)) for level, rows in counted()}
     found = {check.geolevel: check.checked for check in checks if check.name == TABLES_EQUAL and "csv" in check.note}
     assert found == wanted
-    # Alone, it has no check of the levels below.
-    alone = judge(table_rules([each for each in to_county if each.table == P3], run.tables))
-    assert {check.geolevel for check in alone} == {"County"}
+    # Alone, it has no check of other levels.
+    alone = judge(table_rules([each for each in of_own if each.table == P3], run.tables))
+    assert {check.geolevel for check in alone} == {own}
     # A row that is not there is missed where there should be one.
-    lost = [replace(each, frame=each.frame.where("false")) if each.table == P3 else each for each in to_county]
-    assert {level for _, level, _ in verified(lost, run)} == {"County"}
+    lost = [replace(each, frame=each.frame.where("false")) if each.table == P3 else each for each in of_own]
+    assert {level for _, level, _ in verified(lost, run)} == {own}
 
 
 def test_a_wrong_value_is_named_by_geounit_column_and_format(published, run):

@@ -21,29 +21,34 @@ OFFSETS = np.array([0, len(CELLS)])
 
 P12 = "0-4 5-9 10-14 15-17 18-19 20 21 22-24 25-29 30-34 35-39 40-44 45-49 50-54 55-59 60-61 62-64 65-66 67-69 70-74 75-79 80-84 85-115"  # fmt: skip  # noqa: E501
 FIVES = "0-4 5-9 10-14 15-19 20-24 25-29 30-34 35-39 40-44 45-49 50-54 55-59 60-64 65-69 70-74 75-79 80-84 85-115"
-OTHERS = "0-14 15-19 20-24 25-29 30-34 35-39 40-44 45-49 50-54 55-59 60-64 65-115"
 #: Table of sex by age -> ages, and the types of group quarters of its universe.
 SEX_BY_AGE = {
     "P12": (P12, range(8)),
     "PCT13": (P12, (0,)),
     "P14": (" ".join(map(str, range(20))), range(8)),
     "PCT12": (" ".join([*map(str, range(100)), "100-104", "105-109", "110-115"]), range(8)),
+    # In the file of 2010 these ten have the same 39 lines.
     "PCO1": (FIVES, range(1, 8)),
     "PCO2": (FIVES, (1, 2, 3, 4)),
-    "PCO3": (FIVES.replace("0-4 5-9 10-14 15-19", "0-19"), (1,)),
-    "PCO4": ("0-4 5-9 10-14 15-19 20-24 25-115", (2,)),
-    "PCO5": (FIVES.replace("0-4 5-9 10-14 15-19 20-24 25-29", "0-29"), (3,)),
+    "PCO3": (FIVES, (1,)),
+    "PCO4": (FIVES, (2,)),
+    "PCO5": (FIVES, (3,)),
     "PCO6": (FIVES, (4,)),
-    "PCO7": (OTHERS, (5, 6, 7)),
-    "PCO8": ("0-19 20-24 25-29 30-39 40-115", (5,)),
-    "PCO9": ("0-19 20-24 25-29 30-39 40-115", (6,)),
-    "PCO10": (OTHERS, (7,)),
+    "PCO7": (FIVES, (5, 6, 7)),
+    "PCO8": (FIVES, (5,)),
+    "PCO9": (FIVES, (6,)),
+    "PCO10": (FIVES, (7,)),
 }
 #: Letter of an iteration -> who is in it.
 WHO = {letter: (lambda person, race=race: person["cenrace"] == race) for race, letter in enumerate("ABCDEF")} | {
     "G": lambda person: person["cenrace"] > 5,
     "H": lambda person: person["hispanic"] == 1,
     "I": lambda person: person["cenrace"] == 0 and person["hispanic"] == 0,
+}
+#: I to O: those of A to G who are not Hispanic.
+NOT_HISPANIC = {
+    letter: (lambda person, race=race: WHO[race](person) and person["hispanic"] == 0)
+    for letter, race in zip("IJKLMNO", "ABCDEFG", strict=True)
 }
 
 
@@ -87,6 +92,11 @@ def test_iterations_count_the_same_lines_among_some(name: str, letter: str):
     assert counted(name + letter) == sex_by_age(*SEX_BY_AGE[name], WHO[letter])
 
 
+@pytest.mark.parametrize("letter", ["A", "G", "H", *NOT_HISPANIC])
+def test_single_years_are_iterated_up_to_races_that_are_not_hispanic(letter: str):
+    assert counted(f"PCT12{letter}") == sex_by_age(*SEX_BY_AGE["PCT12"], {**WHO, **NOT_HISPANIC}[letter])
+
+
 def by_type(among) -> list[int]:
     """Institutions and their types, the others and theirs."""
     kinds = ((1, 2, 3, 4), (1,), (2,), (3,), (4,), (5, 6, 7), (5,), (6,), (7,))
@@ -105,19 +115,25 @@ def test_group_quarters_by_sex_age_and_type(letter: str):
                 return person["sex"] == sex and least <= person["age"] <= most and among(person)
 
             wanted += [number(lambda person, mine=mine: person["hhgq"] > 0 and mine(person)), *by_type(mine)]
-    assert counted(f"PCO43{letter}" if letter else "P43") == wanted
+    assert counted(f"DDP_PCO43{letter}" if letter else "P43") == wanted
     assert len(wanted) == 63
 
 
-def test_adults_in_group_quarters_are_18_and_older():
-    wanted = [number(lambda person: person["hhgq"] > 0 and person["age"] >= 18)]
+@pytest.mark.parametrize("letter", ["", *WHO])
+def test_adults_in_group_quarters_are_18_and_older(letter: str):
+    among = WHO.get(letter, lambda person: True)
+    wanted = [number(lambda person: person["hhgq"] > 0 and person["age"] >= 18 and among(person))]
     for sex in range(2):
 
         def mine(person, sex=sex) -> bool:
-            return person["sex"] == sex and person["age"] >= 18
+            return person["sex"] == sex and person["age"] >= 18 and among(person)
 
         wanted += [number(lambda person, mine=mine: person["hhgq"] > 0 and mine(person)), *by_type(mine)]
-    assert counted("PCT22") == wanted
+    assert counted(f"PCT22{letter}") == wanted
+
+
+def test_group_quarters_by_type_alone():
+    assert counted("P42") == [number(lambda person: person["hhgq"] > 0), *by_type(lambda person: True)]
 
 
 def test_races_origins_and_households():
@@ -137,6 +153,7 @@ def test_races_origins_and_households():
     assert counted("P5") == wanted
     homes = [number(lambda person, low=low, high=high: person["hhgq"] == 0 and low <= person["age"] < high) for low, high in ((0, 116), (0, 18), (18, 116))]  # fmt: skip  # noqa: E501
     assert counted("P16") == homes
+    assert counted("H10") == homes[:1]
 
 
 def test_who_has_several_races_is_tallied_once_for_each_of_them():
@@ -186,7 +203,7 @@ def test_names_of_columns_are_the_published_ones():
     assert TABLES["PCO10"].names[0] == "PCO0100001"
     assert TABLES["SF1_P1"].names == ("SF1_P0010001",)
     for name, table in TABLES.items():
-        letters, digits, letter = re.fullmatch(r"(SF1_)?[A-Z]+?(\d+)([A-I]?)", name).group(0, 2, 3)
+        letters, digits, letter = re.fullmatch(r"(SF1_|DDP_)?[A-Z]+?(\d+)([A-O]?)", name).group(0, 2, 3)
         assert letters
         assert all(re.search(rf"0*{digits}{letter}\d{{{3 if letter else 4}}}$", column) for column in table.names)
 
@@ -203,12 +220,14 @@ def test_labels_are_in_words():
     ]
     assert TABLES["P12"].path(4) == "Total: Male: 10 to 14 years"
     assert TABLES["P43"].path(5) == "Total: Male: Under 18 years: Institutionalized population: Juvenile facilities"
-    assert TABLES["P12I"].universe == "Total population: people who are White alone, not Hispanic or Latino"
+    assert TABLES["P12I"].universe == "People who are White alone, not Hispanic or Latino"
+    assert TABLES["PCT22D"].universe == "Population 18 years and over in group quarters who are Asian alone"
+    assert TABLES["PCO2"].title == "Group quarters population in institutional facilities by sex by age"
 
 
-def test_pct_tables_stop_at_the_tract_and_pco_tables_at_the_county():
+def test_pct_tables_stop_at_the_tract_and_pco_tables_at_the_county_and_none_has_groups_of_tracts():
     spine = PRODUCTS["ddp_2010_person"].spine()
+    census = tuple(name for name in spine.names if name != "Tract_Group")
     for name, table in TABLES.items():
-        lowest = {"PCT": "Tract", "PCO": "County"}.get(name[:3], "Block")
-        assert table.levels(spine)[-1] == lowest
-        assert table.levels(spine) == spine.names[: spine.names.index(lowest) + 1]
+        lowest = "Tract" if "PCT" in name else "County" if "PCO" in name else "Block"
+        assert table.levels(spine) == census[: census.index(lowest) + 1]

@@ -61,6 +61,9 @@ def test_a_spine_without_the_lowest_level_is_gone_down_to_the_last_one_that_is_n
     )
     assert pets.levels(groups) == ("State", "Tract_Group")
     assert pets.levels(Spine((Geolevel("Block_Group", 12), Geolevel("Block", 16)))) == ()
+    system = replace(groups, levels=(groups.levels[0], replace(groups.levels[1], tabulated=False), *groups.levels[2:]))
+    assert pets.levels(system) == ("State",)
+    assert replace(pets, lowest=None).levels(system) == ("State", "Block_Group", "Block")
     # A level of its name is the lowest one, however long its geocodes are.
     renumbered = Spine((Geolevel("County", 6), Geolevel("Tract", 14), Geolevel("Block", 20)))
     assert pets.levels(renumbered) == ("County", "Tract")
