@@ -46,7 +46,8 @@ def same_numbers() -> dict[str, str]:
 
     Libraries read it when they are imported. Who names kernels of OpenBLAS keeps them.
     """
-    return ONE_THREAD | _shared_kernels() | {name: os.environ[name] for name in (KERNELS,) if os.environ.get(name)}
+    named = os.environ.get(KERNELS)
+    return ONE_THREAD | ({KERNELS: named} if named else _shared_kernels())
 
 
 @cache

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
+from das_spark.process import same_numbers
 from das_spark.spark.local_engine import is_usable
 
 FOLDER: Final = Path(__file__).parent / "tutorials"
@@ -66,7 +67,7 @@ def carry_out(notebook: NotebookNode, folder: Path) -> None:
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
     if is_usable():
         environment.setdefault("DAS_SPARK_ENGINE", "sail")  # all is small: no command need wait for a JVM
-    environment |= {"COLUMNS": "120", "OMP_NUM_THREADS": "1"}
+    environment |= {"COLUMNS": "120"} | same_numbers()
     plain = new_code_cell(_PLAIN)
     notebook.cells.insert(0, plain)
     # Sockets of the file system: no other user of the machine can speak to the kernel.
