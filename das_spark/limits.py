@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
@@ -32,6 +33,8 @@ MOST_DENOMINATOR: Final = 1_000
 #: Points of the grid of a sweep, each of which is a plan; and runs at each. The study of 1940: 8 budgets, 4 runs each.
 MOST_POINTS: Final = 1_000
 MOST_RUNS: Final = 1_000
+#: How near to 0 and to 1 a probability of intervals and findings may be: doubles tell 1 - p to seven digits there.
+LEAST_LEVEL: Final = Fraction(1, 10**9)
 #: Entries of a list or table that has no row below.
 MOST_ENTRIES: Final = 20_000
 #: List or table of a product file or run file -> most entries.
@@ -113,6 +116,22 @@ _HOLDERS: Final = (dict, list, tuple, Mapping)  # the usual ones first: an abstr
 #: The least whole number of too many digits.
 _LARGEST: Final = 10**MOST_DIGITS
 _HINT: Final = "leave out what is not needed, or divide it"
+
+
+def require_level(level: float | Fraction, name: str) -> None:
+    """Refuse a probability of intervals or findings of which doubles do not tell enough.
+
+    Args:
+        level: The probability.
+        name: What it is called where it was set, for messages.
+
+    Raises:
+        ConfigurationError: It is not between 0 and 1, or nearer to one of them than `LEAST_LEVEL`.
+    """
+    if not LEAST_LEVEL <= level <= 1 - LEAST_LEVEL:
+        raise ConfigurationError(
+            f"{name}: lies between 0 and 1, a billionth away from both at least, is {level}", hint="0.95 is usual"
+        )
 
 
 class _File(Protocol):

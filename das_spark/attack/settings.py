@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from das_spark.errors import ConfigurationError
+from das_spark.limits import require_level
 
 DIFFERENCING: Final = "differencing"
 #: Attack -> what it does, in a line.
@@ -38,8 +39,7 @@ class AttackSettings:
 
     def __post_init__(self) -> None:
         """Check numbers, before anything is read."""
-        if not 0 < self.level < 1:
-            raise ConfigurationError(f"level: lies between 0 and 1, is {self.level:g}", hint="0.95 is usual")
+        require_level(self.level, "level")
         if not 0 <= self.swapped <= 1:
             raise ConfigurationError(f"swapped: a share lies between 0 and 1, is {self.swapped}")
         for name, number in (("blocks", self.blocks), ("draws", self.draws)):

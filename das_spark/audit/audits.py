@@ -25,6 +25,7 @@ from das_spark.audit.system import LocalSystem, SmallPopulation, geocode_at
 from das_spark.config import RunPlan
 from das_spark.core import InProcess
 from das_spark.errors import ConfigurationError
+from das_spark.limits import require_level
 from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
 from das_spark.report import markdown_text, page
 from das_spark.store import write_texts
@@ -62,12 +63,9 @@ class AuditSettings:
 
     def __post_init__(self) -> None:
         """Check kinds and probabilities, before anything is run."""
-        for name, value in (("level", self.level), ("delta", self.delta)):
-            if not 0 < value < 1:
-                raise ConfigurationError(
-                    f"{name}: lies between 0 and 1, is {float(value):g}",
-                    hint="a level of 0.95 and a delta of 1e-10 are usual",
-                )
+        require_level(self.level, "level")
+        if not 0 < self.delta < 1:
+            raise ConfigurationError(f"delta: lies between 0 and 1, is {float(self.delta):g}", hint="1e-10 is usual")
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds:
             raise ConfigurationError(

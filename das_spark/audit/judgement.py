@@ -18,6 +18,7 @@ from das_spark.audit.claim import Claim, lower_limit, upper_limit
 from das_spark.audit.events import Statistic, StatisticEvent, choose
 from das_spark.audit.noise import DeclaredNoise
 from das_spark.errors import InputError
+from das_spark.limits import require_level
 
 #: Events of a part that are judged, for each of the two standards.
 JUDGED: Final = 4
@@ -92,8 +93,7 @@ class Judgement:
 
 def judge(parts: Sequence[Part], claim: Claim, level: float, most: int = JUDGED) -> Judgement:
     """Choose events by the even runs of every part, and judge them by the odd ones."""
-    if not 0 < level < 1:
-        raise InputError(f"level: a confidence lies between 0 and 1, is {level}", hint="0.95 is usual")
+    require_level(level, "level")
     usual = (1 - level) / (2 * most * len(parts))
     chosen = [(part, event) for part in parts for event in _chosen(part, claim, usual, most)]
     alpha = (1 - level) / max(1, len(chosen))

@@ -41,7 +41,7 @@ from das_spark.config import (
     stage_names,
     stages_of,
     unused_queries,
-    width_of_interval,
+    widths_of_intervals,
 )
 from das_spark.errors import ConfigurationError
 from das_spark.geography import CENSUS_BLOCK, block_geocode
@@ -345,9 +345,10 @@ def _odds(plan: RunPlan) -> tuple[float, ...]:
 def _intervals(plan: RunPlan, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Expected widths of intervals by table and geolevel; none where it is not known how many geounits there are."""
     level = USUAL_LEVEL if plan.output.intervals is None else plan.output.intervals.level
-    reach, tables, found = width_of_interval(level), plan.product.tables, []
+    tables, found = plan.product.tables, []
     for of, errors in errors_of_tables(expected_errors(plan, counts, tables), tables, plan.spine):
-        widths, alone = reach * errors.everywhere, reach * errors.first_class
+        widths = widths_of_intervals(errors.everywhere, plan, level)
+        alone = widths_of_intervals(errors.first_class, plan, level)
         found.append(
             {
                 "table": of.name,

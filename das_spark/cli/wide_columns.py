@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from das_spark.cli.options import console, print_json
 from das_spark.cli.plans import known_geounits
-from das_spark.config import USUAL_LEVEL, Method, errors_of_tables, expected_errors, method_of, width_of_interval
+from das_spark.config import USUAL_LEVEL, Method, errors_of_tables, expected_errors, method_of, widths_of_intervals
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import exact
 from das_spark.report import table
@@ -46,14 +46,15 @@ def wide_columns_record(plan: RunPlan, most: Fraction, counts: Mapping[str, int]
         "wider_than": str(most),
         "level": str(level),
         "counts": plan.product.counted,
-        "tables": list(_tables(plan, most, width_of_interval(level), counts)),
+        "tables": list(_tables(plan, most, level, counts)),
     }
 
 
-def _tables(plan: RunPlan, most: Fraction, reach: float, counts: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def _tables(plan: RunPlan, most: Fraction, level: Fraction, counts: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     tables = plan.product.tables
     for of, errors in errors_of_tables(expected_errors(plan, counts, tables), tables, plan.spine):
-        widths, alone = reach * errors.everywhere, reach * errors.first_class
+        widths = widths_of_intervals(errors.everywhere, plan, level)
+        alone = widths_of_intervals(errors.first_class, plan, level)
         wider = {name: float(width) for name, width in zip(of.names, widths, strict=True) if width > most}
         yield {
             "table": of.name,

@@ -22,7 +22,7 @@ from das_spark.config.addresses import AddressParts, is_address, parse_address
 from das_spark.config.catalog import is_catalog_table, table_parts
 from das_spark.config.counted_cells import CountedCell, counted_cells
 from das_spark.config.draft import Draft, acknowledgement_sentences, draft_run_file, levels_of, readers_of
-from das_spark.config.expected import ExpectedErrors, errors_of_tables, expected_errors, width_of_interval
+from das_spark.config.expected import ExpectedErrors, errors_of_tables, expected_errors, widths_of_intervals
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import (
     GEOUNITS_OF_UNITS,
@@ -199,6 +199,6 @@ __all__ = [
     "sweep_config",
     "table_parts",
     "unused_queries",
-    "width_of_interval",
+    "widths_of_intervals",
     "without_total",
 ]

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from das_spark.config.levels import level_plan
 from das_spark.core import MeasuredFamily
-from das_spark.core.linear import Statistics, downward, upward
+from das_spark.core.linear import Statistics, downward, interval_reach, upward
 from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyProblem
 
 if TYPE_CHECKING:
@@ -98,9 +97,9 @@ def errors_of_tables(
                 yield table, ExpectedErrors(each.geolevel, each.everywhere[columns], each.first_class[columns])
 
 
-def width_of_interval(level: Fraction) -> float:
-    """Width of an interval of normal errors that covers the truth with a probability, in standard errors."""
-    return 2 * NormalDist().inv_cdf(0.5 + float(level) / 2)
+def widths_of_intervals(errors: NDArray[np.float64], plan: RunPlan, level: Fraction) -> NDArray[np.float64]:
+    """Return the widths, in what is counted, of intervals that cover the truth with a probability."""
+    return 2 * interval_reach(errors, float(level), plan.budget.framework)
 
 
 def typical_sizes(levels: Sequence[str], counts: Mapping[str, int]) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from das_spark.config.catalog import is_catalog_table
 from das_spark.errors import BudgetError, ConfigurationError
+from das_spark.limits import require_level
 from das_spark.names import check_name
 from das_spark.privacy import exact
 
@@ -93,12 +94,22 @@ def _name(value: str) -> str:
     return value
 
 
+def _level(value: Fraction) -> Fraction:
+    """Refuse a probability of intervals that is too near to 0 or 1."""
+    try:
+        require_level(value, "")
+    except ConfigurationError as error:
+        raise ValueError(f"{error.message.removeprefix(': ')}; {error.hint}") from error
+    return value
+
+
 def _one_or_many(value: object) -> object:
     """Let a single right-hand side stand for a list of one."""
     return [value] if isinstance(value, int) else value
 
 
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str)]
+Level = Annotated[Exact, AfterValidator(_level)]
 Shares = dict[str, Exact]
 Tolerance = Annotated[float, BeforeValidator(_tolerance), Field(gt=0, lt=1)]
 # TOML has arrays only; a plan has tuples only.
@@ -223,7 +234,7 @@ class InputSettings(Section):
 class IntervalsSection(Section):
     """`[output.intervals]`: intervals beside the published tables, from the measurements alone."""
 
-    level: Annotated[Exact, Field(gt=0, lt=1)]
+    level: Level
     tables: Names | None = None
     geolevels: Names | None = None
 
@@ -232,7 +243,7 @@ class ReplicatesSection(Section):
     """`[output.replicates]`: the run done again on its own output, and intervals of the published counts from that."""
 
     runs: int = Field(ge=1)
-    level: Annotated[Exact, Field(gt=0, lt=1)]
+    level: Level
     tables: Names | None = None
 
 

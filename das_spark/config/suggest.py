@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from das_spark.config.expected import typical_sizes, width_of_interval
+from das_spark.config.expected import typical_sizes
 from das_spark.config.load import read_tables
 from das_spark.config.named_statistics import find_statistic, is_single_child, sentence_of_error, tree_variances
 from das_spark.config.run_files import plan_of, refuse_parts
+from das_spark.core.linear import interval_reach, largest_error
 from das_spark.errors import ConfigurationError, DasError, Problems
 from das_spark.estimation import Allotment, Wanted, best_allocation
+from das_spark.limits import require_level
 from das_spark.privacy import Budget, DiscreteGaussian, Framework, LevelBudget, QueryShare, exact
 
 if TYPE_CHECKING:
@@ -67,11 +69,12 @@ class Target:
 
     def error(self, level: Fraction) -> float:
         """The largest standard error, where intervals have this probability."""
-        return float(self.most) / (width_of_interval(level) if self.is_width else 1.0)
+        most = float(self.most)
+        return largest_error(most / 2, float(level), Framework.ZCDP) if self.is_width else most
 
     def of_error(self, error: float, level: Fraction) -> float:
         """What is limited, of answers with a standard error."""
-        return error * (width_of_interval(level) if self.is_width else 1.0)
+        return 2 * float(interval_reach(np.array(error), float(level), Framework.ZCDP)) if self.is_width else error
 
     def __str__(self) -> str:
         """As it is written."""
@@ -204,8 +207,7 @@ def _check(plan: RunPlan, counts: Mapping[str, int], kept: Fraction, level: Frac
         )
     if not 0 <= kept < 1:
         raise ConfigurationError(f"--keep {kept}: a share from 0 to below 1")
-    if not 0 < level < 1:
-        raise ConfigurationError(f"--level {level}: a probability between 0 and 1")
+    require_level(level, "--level")
     missing = [name for name in plan.spine.names if name not in counts]
     if missing:
         raise ConfigurationError(

@@ -7,6 +7,7 @@ own errors.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from das_spark.estimation import (
     union_above,
     variances,
 )
+from das_spark.privacy import Framework
 from das_spark.tabulation import incidence
 
 if TYPE_CHECKING:
@@ -223,12 +225,42 @@ def _variances_at_top(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart]
 
 #: How far an end of an interval may be from a whole number and count as one: exact totals have rounding errors.
 _EXACT: Final = 1e-6
+#: Variance of the distance between a number and the whole number that it is rounded to (Sheppard's correction).
+_OF_ROUNDING: Final = 1 / 12
+
+
+def interval_reach(standard_errors: Floats, level: float, framework: Framework) -> Floats:
+    """Return how far intervals reach to either side of their estimates (E-92).
+
+    What is known of an error is its variance, and not of how few noisy answers it is made. The error of a single one
+    is a whole number: the reach is that of a normal distribution beside which whole numbers are rounded, and half a
+    person more. Where noise is rare, Chebyshev's inequality says less than that, of whatever distribution.
+
+    Args:
+        standard_errors: Of the estimates, of any shape.
+        level: Probability of an interval to cover the truth.
+        framework: In which the noise was drawn. Of Laplace noise single answers reach further than sums.
+    """
+    rounded = _deviations(level, framework) * np.sqrt(np.square(standard_errors) + _OF_ROUNDING) + 0.5
+    return np.minimum(rounded, standard_errors / math.sqrt(1 - level))
+
+
+def largest_error(reach: float, level: float, framework: Framework) -> float:
+    """Return the largest standard error with which `interval_reach` reaches no further."""
+    variance = (max(reach - 0.5, 0.0) / _deviations(level, framework)) ** 2 - _OF_ROUNDING
+    return max(math.sqrt(max(variance, 0.0)), reach * math.sqrt(1 - level))
+
+
+def _deviations(level: float, framework: Framework) -> float:
+    """Return the standard deviations within which sums of noise lie, and single Laplace noise where it is drawn."""
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    return max(normal, -math.log(1 - level) / math.sqrt(2)) if framework is Framework.PURE_DP else normal
 
 
 def whole_intervals(
-    estimates: Floats, standard_errors: Floats, level: float
+    estimates: Floats, standard_errors: Floats, level: float, framework: Framework = Framework.ZCDP
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Intervals of counts that the truth lies in with a probability: ends rounded inwards, negative ones to 0.
+    """Return intervals of counts that hold the truth with a probability: ends rounded inwards, negative ones to 0.
 
     What is true is a whole number and not negative, so that neither step takes anything from the coverage. Where no
     whole number is left between the ends, the interval is the nearest one.
@@ -236,12 +268,13 @@ def whole_intervals(
     Args:
         estimates: People, of any shape.
         standard_errors: Of the estimates, likewise.
-        level: Probability, such as 0.9; of a normal distribution, which sums of many noisy answers have nearly.
+        level: Probability, such as 0.9.
+        framework: In which the noise was drawn.
 
     Returns:
         The least and the greatest count of each interval.
     """
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * standard_errors
+    reach = interval_reach(standard_errors, level, framework)
     low, high = np.ceil(estimates - reach - _EXACT), np.floor(estimates + reach + _EXACT)
     nearest = np.rint(estimates)
     low, high = np.where(low > high, nearest, low), np.where(low > high, nearest, high)

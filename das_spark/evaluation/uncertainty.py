@@ -16,6 +16,7 @@ import numpy as np
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation.metrics import Frequencies
+from das_spark.limits import require_level
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +59,7 @@ def bootstrap(
     bias included. (Measured with geometric noise, n = 2,663: 94 % of the intervals hold the mean over such samples,
     none holds the loss without sampling noise; those of the plateau hold both.)
     """
-    _check_level(level)
+    require_level(level, "confidence level")
     if not residuals.total:
         raise InputError("bootstrap: there are no residuals; expected one or more")
     fewest = int(np.ceil(2 / (1 - level) - 1e-9))
@@ -76,7 +77,7 @@ def interval_of_mean(residuals: Frequencies, level: float) -> Interval | None:
     Unlike resampling it is wide enough for few residuals too: the variance has the divisor n - 1, and the distribution
     n - 1 degrees of freedom.
     """
-    _check_level(level)
+    require_level(level, "confidence level")
     n = residuals.total
     if n < _FEWEST_RESIDUALS:
         return None
@@ -119,7 +120,7 @@ def student_interval(
     mean: float, standard_error: float, freedom: float, level: float, over: Varying = "runs"
 ) -> Interval:
     """Estimate +- t x standard error, of residuals that are known by their frequencies: scipy's tests take samples."""
-    _check_level(level)
+    require_level(level, "confidence level")
     from scipy.special import stdtrit  # noqa: PLC0415 - commands that need none start sooner
 
     reach = float(stdtrit(freedom, (1 + level) / 2)) * standard_error
@@ -136,11 +137,6 @@ def _check_runs(values_of_runs: Sequence[float]) -> None:
     missing = [place for place, value in enumerate(values_of_runs, start=1) if not isfinite(value)]
     if missing:
         raise InputError(f"the figure is not finite in runs {missing}", hint="leave such runs out, and say so")
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ConfigurationError(f"confidence level {level}", hint="use a number between 0 and 1, such as 0.95")
 
 
 def _resamples(residuals: Frequencies, replicates: int, seed: int) -> Iterator[Frequencies]:
@@ -188,7 +184,7 @@ def unpaired_difference(first: Sequence[float], second: Sequence[float], level: 
     """Difference of independent runs whose spreads may differ (Welch's t test)."""
     _check_runs(first)
     _check_runs(second)
-    _check_level(level)
+    require_level(level, "confidence level")
     mean = fmean(first) - fmean(second)
     interval, p = Interval(mean, mean, level, "runs"), None
     if _spreads(first) or _spreads(second):
@@ -204,7 +200,7 @@ def unpaired_difference(first: Sequence[float], second: Sequence[float], level: 
 
 def _against_zero(values_of_runs: Sequence[float], level: float) -> tuple[Interval, float | None]:
     """Interval of a mean and p-value of "it is zero"; a point and None where the values show no spread."""
-    _check_level(level)
+    require_level(level, "confidence level")
     if not _spreads(values_of_runs):
         mean = fmean(values_of_runs)
         return Interval(mean, mean, level, "runs"), None

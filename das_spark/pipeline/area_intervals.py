@@ -173,7 +173,8 @@ def area_intervals(
         passes.carry((), _unions(passes, areas, census))
         moments, first, empty = passes.union_moments(), 0, True
         for table in tables:
-            for row in rows_of_intervals(intervals(moments, table, first, float(measured.settings.level))):
+            found = intervals(moments, table, first, float(measured.settings.level), plan.budget.framework)
+            for row in rows_of_intervals(found):
                 empty = False
                 yield from _of_row(row, table)
             first += len(table.names)
@@ -234,7 +235,8 @@ def wide_intervals(
         rows = geounit_moments(passes, census, settings.geolevels)
         for table in tables:
             levels = table.levels(census, settings.geolevels)
-            own = intervals(at_levels(rows, levels), table, first, float(settings.level), "level")
+            chosen, framework = at_levels(rows, levels), plan.budget.framework
+            own = intervals(chosen, table, first, float(settings.level), framework, "level")
             tallies = wide_tallies(own, table, limit)
             found += _wide_cells(tallies, table, levels, MEASUREMENTS, float(settings.level))
             first += len(table.names)

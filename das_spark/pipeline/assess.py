@@ -228,7 +228,9 @@ def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[
         replace(each, frame=by_geocodes(each.frame, by_census.geounits, census))
         for each in read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), census, levels)
     ]
-    return interval_rules(published, by_census.geounits, census, levels, float(settings.level))
+    return interval_rules(
+        published, by_census.geounits, census, levels, float(settings.level), run.plan.budget.framework
+    )
 
 
 def _of_replicates(run: Verified, by_census: RunTables, census: Spine) -> tuple[list[PublishedTable], list[Rule]]:

@@ -207,7 +207,8 @@ def write_intervals(passes: LinearPasses, tables: Sequence[Table], writing: Tabl
         leaves, first = passes.leaves(), 0
         rows = geounit_moments(passes, census, writing.wanted)
         for table in tables:
-            found = intervals(at_levels(rows, writing.levels(table)), table, first, level, "level")
+            chosen = at_levels(rows, writing.levels(table))
+            found = intervals(chosen, table, first, level, passes.plan.budget.framework, "level")
             files = write_levels(found, table.name, writing.writer(table), leaves, census, ["geocode"])
             writing.promote((table, files))
             first += len(table.names)

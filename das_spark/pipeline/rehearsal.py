@@ -205,7 +205,8 @@ def rehearse_intervals(plan: RunPlan) -> None:
     family, level = synthetic_family(plan, top, box=True), _level_plan(plan, top, box=True).family
     carried = replace(family, parent=None, upward=upward(family, level).children)
     moments = downward(carried, level, Statistics.of(interval_tables(plan))).geounits
-    low, high = whole_intervals(moments.estimates, np.sqrt(moments.variances), float(settings.level))
+    errors, framework = np.sqrt(moments.variances), plan.budget.framework
+    low, high = whole_intervals(moments.estimates, errors, float(settings.level), framework)
     if (low > high).any() or not np.isfinite(moments.variances).all():
         raise ConfigurationError("intervals of a synthetic family are not what they should be")
 

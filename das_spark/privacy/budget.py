@@ -199,9 +199,9 @@ class Budget:
             The distribution that spends exactly what `spent` says.
 
         Raises:
-            BudgetError: If there is no such geolevel, or it has no such query.
+            BudgetError: If there is no such geolevel, or it has no such query, or its noise is too wide.
         """
-        return mechanism_for(self.framework, self.spent(geolevel, query), self.at_most)
+        return self._noise(geolevel, query, self.spent(geolevel, query))
 
     def mechanism_at(self, geolevel: str, query: str, share: Fraction) -> Mechanism:
         """The distribution of the noise of a query of geounits that have a share of their own.
@@ -211,8 +211,13 @@ class Budget:
             query: The query.
             share: Share of the total of each of the geounits (Theorem 3 of Cumings-Menon et al. 2022), > 0.
         """
-        spent = self.total * share * self.level(geolevel).share_of(query)
-        return mechanism_for(self.framework, spent, self.at_most)
+        return self._noise(geolevel, query, self.total * share * self.level(geolevel).share_of(query))
+
+    def _noise(self, geolevel: str, query: str, spent: Fraction) -> Mechanism:
+        try:
+            return mechanism_for(self.framework, spent, self.at_most)
+        except BudgetError as error:
+            raise BudgetError(f"budget, {query} at {geolevel}: {error.message}", hint=error.hint) from error
 
 
 def _check_positive(value: object, where: str) -> None:

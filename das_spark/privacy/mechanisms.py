@@ -26,6 +26,8 @@ from das_spark.privacy._fixed_point import Enclosure, enclose, exp_minus
 from das_spark.privacy.accounting import Framework
 
 _START_PRECISION: Final = 160
+#: Widest parameter of noise: far beyond all counts, and `_START_PRECISION` still holds first bits of its variance.
+WIDEST: Final = Fraction(2**128)
 _POISSON_FROM: Final = (
     100  # From here on, the variance of (P-2) is sigma^2 to a relative 10^-800; see DiscreteGaussian.variance.
 )
@@ -39,14 +41,14 @@ class DiscreteLaplace:
         scale: b > 0, exact, in people.
 
     Raises:
-        BudgetError: If the scale is not an exact positive fraction.
+        BudgetError: If the scale is not an exact positive fraction, or beyond `WIDEST`.
     """
 
     scale: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse anything that is not an exact positive number."""
-        _check_parameter(self.scale, "scale of the discrete Laplace distribution")
+        """Refuse anything that is not an exact positive number of usable size."""
+        _check_noise(self.scale, "scale of the discrete Laplace distribution")
 
     @property
     def ratio_exponent(self) -> Fraction:
@@ -75,14 +77,14 @@ class DiscreteGaussian:
         sigma_squared: The parameter, exact, in people^2; not the variance, which is smaller below about 1.
 
     Raises:
-        BudgetError: If the parameter is not an exact positive fraction.
+        BudgetError: If the parameter is not an exact positive fraction, or beyond `WIDEST`.
     """
 
     sigma_squared: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse anything that is not an exact positive number."""
-        _check_parameter(self.sigma_squared, "sigma^2 of the discrete Gaussian distribution")
+        """Refuse anything that is not an exact positive number of usable size."""
+        _check_noise(self.sigma_squared, "sigma^2 of the discrete Gaussian distribution")
 
     def variance(self) -> float:
         """The variance in people^2, correctly rounded.
@@ -153,6 +155,16 @@ def _check_parameter(value: Fraction, name: str) -> None:
         raise BudgetError(f"{name}: expected an exact fraction, found {type(value).__name__}")
     if value <= 0:
         raise BudgetError(f"{name}: must be greater than 0, is {value}")
+
+
+def _check_noise(value: Fraction, name: str) -> None:
+    _check_parameter(value, name)
+    if value > WIDEST:
+        power = value.numerator.bit_length() - value.denominator.bit_length()
+        raise BudgetError(
+            f"{name}: about 2^{power} is too wide, 2^{WIDEST.numerator.bit_length() - 1} the widest",
+            hint="give this query a larger share, or leave it out: such noise tells nothing",
+        )
 
 
 def _correctly_rounded(evaluate: Callable[[int], Enclosure]) -> float:

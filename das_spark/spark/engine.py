@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from das_spark.errors import without_values
-from das_spark.process import SAFE_PATH
+from das_spark.process import SAFE_PATH, same_numbers
 from das_spark.store import create_exclusively, make_folder
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def in_tasks(rows: DataFrame, work: Work, schema: StructType | str) -> DataFrame
     """
     if is_sail(rows):
         return rows.mapInArrow(without_values(_Elsewhere(work)), schema)
-    # Whoever started the session: its workers import nothing from the folder in which the JVM was started.
-    rows.sparkSession.sparkContext.environment.update(SAFE_PATH)
+    # Whoever started the session: its workers import nothing from the folder in which the JVM was started, and have the
+    # same numbers on every machine.
+    rows.sparkSession.sparkContext.environment.update(SAFE_PATH | same_numbers())
     return rows.mapInArrow(without_values(work), schema)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
+    from das_spark.privacy import Framework
     from das_spark.store import TablesLayout
     from das_spark.tabulation import Table, TableShell
 
@@ -59,6 +60,7 @@ class IntervalTask:
     first: int  # place of the table's first column among the statistics
     schema: pa.Schema  # of the rows, further columns in front
     level: float  # probability that an interval covers the truth
+    framework: Framework  # in which the noise was drawn
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Make intervals."""
@@ -75,17 +77,19 @@ class IntervalTask:
         )
         # Of what is exact nothing is left but rounding errors.
         errors = np.where(variances > _EXACT, np.sqrt(variances), 0.0)
-        parts = (estimates, errors, *whole_intervals(estimates, errors, self.level))
+        parts = (estimates, errors, *whole_intervals(estimates, errors, self.level, self.framework))
         columns = [batch.column(name) for name in names[:place]]
         columns += [pa.array(np.ascontiguousarray(part[:, number])) for number in range(width) for part in parts]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def intervals(moments: DataFrame, table: Table, first: int, level: float, *more: str) -> DataFrame:
+def intervals(
+    moments: DataFrame, table: Table, first: int, level: float, framework: Framework, *more: str
+) -> DataFrame:
     """Intervals of one table; `more` names text columns that are kept, in front."""
     schema = pa.schema([*(pa.field(name, pa.string(), False) for name in more), *interval_schema(table)])
     chosen = moments.select(*more, GEOCODE, "estimates", "variances")
-    return in_tasks(chosen, IntervalTask(first, schema, level), from_arrow_schema(schema))
+    return in_tasks(chosen, IntervalTask(first, schema, level, framework), from_arrow_schema(schema))
 
 
 def read_intervals(

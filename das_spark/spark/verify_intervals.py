@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.geography import ROOT_GEOCODE
+from das_spark.privacy import Framework
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
@@ -50,7 +51,12 @@ class PublishedIntervals:
 
 
 def interval_rules(
-    published: Sequence[PublishedIntervals], geounits: DataFrame, census: Spine, levels: Sequence[str], level: float
+    published: Sequence[PublishedIntervals],
+    geounits: DataFrame,
+    census: Spine,
+    levels: Sequence[str],
+    level: float,
+    framework: Framework,
 ) -> list[Rule]:
     """The rules on published intervals; none where none are published.
 
@@ -60,17 +66,17 @@ def interval_rules(
         census: The levels.
         levels: Those of which there are intervals, from the top.
         level: Probability that an interval covers the truth.
+        framework: In which the noise was drawn.
     """
     if not published:
         return []
-    reach = NormalDist().inv_cdf(0.5 + level / 2)
     numbers = range(len(published))
     of_level = {
         name: [number for number in numbers if (own := published[number].levels) is None or name in own]
         for name in levels
     }
     levels = [name for name in levels if of_level[name]]
-    rows = reduce(DataFrame.unionAll, [_ends(published[number], reach, number) for number in numbers])
+    rows = reduce(DataFrame.unionAll, [_ends(published[number], level, framework, number) for number in numbers])
     of_row = reduce(
         lambda found, name: F.when(F.col("level") == name, F.lit(of_level[name])).otherwise(found),
         levels,
@@ -103,7 +109,8 @@ class _Ends:
     """From rows of intervals to whether all ends are the whole numbers next to estimate and standard error, inwards."""
 
     names: tuple[str, ...]  # columns of the table
-    reach: float  # standard errors between the estimate and an end
+    level: float  # probability that an interval covers the truth
+    framework: Framework  # in which the noise was drawn
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in cut(batches, max(1, _VALUES // (4 * len(self.names)))):
@@ -118,6 +125,15 @@ class _Ends:
         columns = [batch.column(f"{name}{end}").cast(pa.float64()).fill_null(np.nan) for name in self.names]
         return np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1)
 
+    def _reaches(self, error: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+        """How far intervals reach, and how far those of earlier versions did: as those of a normal distribution."""
+        deviations = NormalDist().inv_cdf((1 + self.level) / 2)
+        earlier, outside = deviations * error, 1 - self.level
+        if self.framework is Framework.PURE_DP:
+            deviations = max(deviations, np.log(1 / outside) / 2**0.5)
+        yield np.minimum(0.5 + deviations * np.hypot(error, 12**-0.5), outside**-0.5 * error)
+        yield earlier
+
     def _good(
         self,
         estimate: NDArray[np.float64],
@@ -126,17 +142,22 @@ class _Ends:
         high: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
         close = _CLOSE + _RELATIVE * np.abs(estimate)
-        least, most = (np.maximum(estimate + sign * self.reach * error, 0.0) for sign in (-1, 1))
-        within = (
-            (low >= least - close) & (low <= least + 1 + close) & (high <= most + close) & (high >= most - 1 - close)
-        )
-        # Between two whole numbers there may be none: then the nearest is the interval.
-        narrow = (low == high) & (np.abs(low - np.maximum(estimate, 0.0)) <= 1) & (most - least < 1 + close)
-        return np.asarray((error >= 0) & (low >= 0) & (low <= high) & (within | narrow), dtype=np.bool_)
+        right = np.zeros(estimate.shape, dtype=np.bool_)
+        for reach in self._reaches(error):
+            least, most = np.maximum(estimate - reach, 0.0), np.maximum(estimate + reach, 0.0)
+            right |= (
+                (low >= least - close)
+                & (low <= least + 1 + close)
+                & (high <= most + close)
+                & (high >= most - 1 - close)
+            )
+            # Between two whole numbers there may be none: then the nearest is the interval.
+            right |= (low == high) & (np.abs(low - np.maximum(estimate, 0.0)) <= 1) & (most - least < 1 + close)
+        return np.asarray((error >= 0) & (low >= 0) & (low <= high) & right, dtype=np.bool_)
 
 
-def _ends(published: PublishedIntervals, reach: float, number: int) -> DataFrame:
-    task = _Ends(published.table.names, reach)
+def _ends(published: PublishedIntervals, level: float, framework: Framework, number: int) -> DataFrame:
+    task = _Ends(published.table.names, level, framework)
     judged = in_tasks(published.frame, task, "level string, geocode string, good boolean")
     return judged.select("level", "geocode", "good", F.lit(1).alias("rows"), F.lit(number).alias("number"))
 

@@ -30,12 +30,8 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from das_spark.errors import SessionError, TaskError
-from das_spark.process import SAFE_PATH
+from das_spark.process import SAFE_PATH, same_numbers
 
-#: Each worker is one thread, which these libraries read when they are imported.
-_ONE_THREAD: Final = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
 _PROGRAM: Final = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = {path!r}; "
     "from {module} import _serve; _serve({descriptor}, {modules!r})"
@@ -141,7 +137,7 @@ class _Server:
             program = _PROGRAM.format(path=path, module=__name__, descriptor=descriptor, modules=modules)
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of ours
                 [sys.executable, "-P", "-c", program],
-                env=os.environ | SAFE_PATH | _ONE_THREAD,
+                env=os.environ | SAFE_PATH | same_numbers(),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[descriptor],
             )

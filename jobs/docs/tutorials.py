@@ -19,6 +19,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
+from das_spark.process import same_numbers
+
 FOLDER: Final = Path(__file__).parent / "tutorials"
 #: Tutorials in their order.
 TITLES: Final = {
@@ -62,7 +64,7 @@ def carry_out(notebook: NotebookNode, folder: Path) -> None:
     """
     environment = dict(os.environ)
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
-    environment |= {"COLUMNS": "120", "OMP_NUM_THREADS": "1"}
+    environment |= {"COLUMNS": "120"} | same_numbers()
     plain = new_code_cell(_PLAIN)
     notebook.cells.insert(0, plain)
     # Sockets of the file system: no other user of the machine can speak to the kernel.

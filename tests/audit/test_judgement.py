@@ -13,7 +13,7 @@ from das_spark.audit.claim import Claim, lower_limit, upper_limit
 from das_spark.audit.events import Statistic, choose
 from das_spark.audit.judgement import Part, judge
 from das_spark.audit.noise import DeclaredNoise
-from das_spark.errors import InputError
+from das_spark.errors import ConfigurationError, InputError
 from das_spark.privacy import DiscreteLaplace, Framework
 
 EPSILON = Fraction(1)
@@ -115,9 +115,9 @@ def test_concentrated_privacy_is_judged_by_rho_and_told_as_epsilon():
     assert best.epsilon == pytest.approx(math.log((best.low - 0.01) / best.high))
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 95])
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, 1 - 1e-16])
 def test_a_level_that_is_no_probability_is_refused(level):
-    with pytest.raises(InputError, match="level"):
+    with pytest.raises(ConfigurationError, match="level"):
         judge([part(np.random.default_rng(0), 10, 1.0)], CLAIM, level)
 
 

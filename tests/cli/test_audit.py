@@ -101,6 +101,7 @@ def test_without_a_test_key_every_key_is_the_operating_system_s(capsys, monkeypa
         (["--events", "kept"], "quickstart.toml", "noisy answers alone have no events of kind kept"),
         (["--delta", "0.1.2"], "quickstart.toml", "--delta: '0.1.2' is not a number"),
         (["--level", "95"], "quickstart.toml", "level: lies between 0 and 1"),
+        (["--level", "0.9999999999999999"], "quickstart.toml", "level: lies between 0 and 1"),
         (["--delta", "2"], "quickstart.toml", "delta: lies between 0 and 1"),
         (["--runs", "3"], "quickstart.toml", "--runs"),
         (["--set", "geography.spine=optimised"], "pl94_2020_simulated.toml", "none of areas as for 'optimised'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ WRONG = 2
 NORMAL_95 = 1.6448536269514722  # 0.95 quantile of the normal distribution
 
 
+def width(error: float) -> float:
+    """Of a 90 % interval of whole numbers, where the error is no small one."""
+    return 2 * NORMAL_95 * sqrt(error**2 + 1 / 12) + 1
+
+
 def test_columns_are_those_whose_errors_reach_too_far(capsys):
     assert main(["plan", OURS, *GEOUNITS, "--set", "input.dataset=people", "--wider-than", "20", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -27,7 +33,9 @@ def test_columns_are_those_whose_errors_reach_too_far(capsys):
     tables = plan.product.tables
     expected = {
         (table.name, errors.geolevel): {
-            name for name, error in zip(table.names, errors.everywhere, strict=True) if 2 * NORMAL_95 * error > 20
+            name
+            for name, error in zip(table.names, errors.everywhere, strict=True)
+            if 2 * NORMAL_95 * sqrt(error**2 + 1 / 12) + 1 > 20
         }
         for table, errors in errors_of_tables(
             expected_errors(plan, {"Nation": 1, **COUNTS}, tables), tables, plan.spine

@@ -36,10 +36,6 @@ SAFE = {
 #: What decides bytes or the moment at which they become visible.
 SAME_EVERYWHERE = (
     "spark.sql.adaptive.enabled",
-    "spark.executorEnv.OMP_NUM_THREADS",
-    "spark.executorEnv.OPENBLAS_NUM_THREADS",
-    "spark.executorEnv.MKL_NUM_THREADS",
-    "spark.executorEnv.NUMBA_NUM_THREADS",
     "spark.sql.session.timeZone",
     "spark.sql.parquet.compression.codec",
     "spark.sql.sources.commitProtocolClass",

@@ -43,7 +43,7 @@ def test_a_level_is_exact_and_given_as_text():
     assert settings_of(ALL, "output.intervals.level=0.95").level == Fraction(19, 20)
 
 
-@pytest.mark.parametrize("level", ["0", "1", "-1/2", "1.5", "90", "nine"])
+@pytest.mark.parametrize("level", ["0", "1", "-1/2", "1.5", "90", "nine", "1e-17", "0.9999999999999999"])
 def test_a_level_that_is_no_probability_is_refused(level):
     assert "output.intervals.level: " in refused(ALL, wanted(level=level))
 

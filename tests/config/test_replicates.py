@@ -54,7 +54,7 @@ def test_there_is_at_least_one_replicate(runs):
     assert settings_of(wanted(runs=1)).runs == 1
 
 
-@pytest.mark.parametrize("level", ["0", "1", "-1/2", "1.5", "90", "nine"])
+@pytest.mark.parametrize("level", ["0", "1", "-1/2", "1.5", "90", "nine", "1e-17", "0.9999999999999999"])
 def test_a_level_that_is_no_probability_is_refused(level):
     assert "output.replicates.level: " in refused(wanted(level=level))
 

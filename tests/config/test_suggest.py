@@ -101,7 +101,8 @@ def test_all_wrong_targets_are_said_at_once():
     [
         ({"counts": {"Nation": 1}}, "--geounits Local_Authority=NUMBER"),
         ({"kept": Fraction(1)}, "--keep 1"),
-        ({"level": Fraction(1)}, "--level 1"),
+        ({"level": Fraction(1)}, "--level: lies between 0 and 1"),
+        ({"level": Fraction("0.9999999999999999")}, "--level: lies between 0 and 1"),
         ({"path": CONF / "pl94_2020.toml"}, "part"),
         ({"path": CONF / "quickstart.toml", "targets": ["total@County:sd<=5"]}, "epsilon"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from measured_trees import SCHEMA, WORKLOAD, ZEROS, Dense, Tree, grown
 
 from das_spark.core import MeasuredFamily
-from das_spark.core.linear import UNION, Statistics, decomposition, downward, upward, whole_intervals
+from das_spark.core.linear import (
+    UNION,
+    Statistics,
+    decomposition,
+    downward,
+    interval_reach,
+    largest_error,
+    upward,
+    whole_intervals,
+)
 from das_spark.estimation import FamilyPlan, UnionPart
+from das_spark.privacy import Framework
 from das_spark.tabulation import Table, TableColumn
 
 PLAN = FamilyPlan("level", zero_cells=ZEROS, classes=SCHEMA.query("kind"), workload=tuple(WORKLOAD))
@@ -162,8 +172,9 @@ def interval(estimate: float, error: float, level: float) -> tuple[int, int]:
 
 
 def real_ends(estimate: float, error: float, level: float) -> tuple[float, float]:
-    """The interval of real numbers, by the quantile of the normal distribution and without numpy."""
-    reach = NormalDist().inv_cdf((1 + level) / 2) * error
+    """The interval of real numbers, of a normal error beside which whole numbers are rounded, or by Chebyshev."""
+    rounded = NormalDist(0, sqrt(error**2 + 1 / 12)).inv_cdf((1 + level) / 2) + 0.5
+    reach = min(rounded, error / sqrt(1 - level))
     return estimate - reach, estimate + reach
 
 
@@ -212,9 +223,9 @@ def test_an_interval_without_a_whole_number_is_the_nearest_count():
 
 def test_all_below_zero_is_zero_and_other_intervals_end_where_they_should():
     estimates, errors = np.array([[-50.0, 3.0], [10.0, 10.5]]), np.array([[10.0, 4.0], [1.0, 2.0]])
-    low, high = whole_intervals(estimates, errors, 0.9)  # 1.6449 standard errors to both sides
-    assert low.tolist() == [[0, 0], [9, 8]]
-    assert high.tolist() == [[0, 9], [11, 13]]
+    low, high = whole_intervals(estimates, errors, 0.9)  # 1.6449 standard errors to both sides, and about a half
+    assert low.tolist() == [[0, 0], [8, 7]]
+    assert high.tolist() == [[0, 10], [12, 14]]
 
 
 @given(ESTIMATES, st.floats(0.01, 1e4), PROBABILITIES, PROBABILITIES)
@@ -226,7 +237,14 @@ def test_a_greater_probability_gives_no_narrower_interval(estimate, error, one, 
 
 def test_intervals_cover_as_often_as_they_say():
     rng = np.random.default_rng(2020)
-    truths = rng.integers(0, 2000, 200_000)
-    errors = rng.uniform(2.0, 60.0, truths.shape)
+    truths = rng.integers(0, 20_000, 200_000)
+    errors = rng.uniform(60.0, 600.0, truths.shape)  # wide beside the half that whole numbers need more
     low, high = whole_intervals(truths + errors * rng.standard_normal(truths.shape), errors, 0.9)
     assert np.mean((low <= truths) & (truths <= high)) == pytest.approx(0.9, abs=0.004)  # five standard errors
+
+
+@given(st.floats(1e-3, 1e6), PROBABILITIES, st.sampled_from(Framework))
+def test_the_largest_error_is_the_one_from_which_on_intervals_reach_further(reach, level, framework):
+    error = largest_error(reach, level, framework)
+    assert interval_reach(np.array(error), level, framework) == pytest.approx(reach, rel=1e-6)
+    assert interval_reach(np.array(1.001 * error), level, framework) > reach

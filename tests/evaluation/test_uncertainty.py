@@ -173,7 +173,7 @@ def test_impossible_resampling_is_refused():
     with pytest.raises(ConfigurationError, match=r"39 replicates.*use 40"):
         resampled(found, mean, 39, 0.95, 1)
     assert resampled(found, mean, 40, 0.95, 1).level == 0.95
-    with pytest.raises(ConfigurationError, match="confidence level 95"):
+    with pytest.raises(ConfigurationError, match=r"confidence level: .* is 95"):
         resampled(found, mean, 100, 95, 1)
     with pytest.raises(InputError, match="no residuals"):
         resampled(table([], []), mean, 100, 0.9, 1)

@@ -6,6 +6,8 @@ compares with digests.json beside this file, and prints the seconds of each run;
 for a change that alters numbers on purpose (say why in the commit). Digests of tables are those of their rows in the
 order of their files, so that another version of a library that compresses otherwise is no difference; the bytes of
 files are compared by `das-spark audit --structure`.
+
+The record was made with the kernels of OpenBLAS that it names (`kernels`), and is compared under no others.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from das_spark.process import KERNELS, same_numbers
 
 DIGESTS = Path(__file__).with_name("digests.json")
 #: What is compared of the public folder. Manifest, statement and reports name versions and times.
@@ -139,7 +143,10 @@ def main() -> None:
     options = parser.parse_args()
     if not (data := os.environ.get("DAS_SPARK_DATA")):
         raise SystemExit("DAS_SPARK_DATA is not set: it names the folder of public census data")
-    recorded = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
+    kernels = same_numbers().get(KERNELS, "of the processor")
+    recorded = {"kernels": kernels} | (json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {})
+    if recorded["kernels"] != kernels:
+        raise SystemExit(f"the record was made with kernels {recorded['kernels']} of OpenBLAS; these are {kernels}")
     failed = False
     with tempfile.TemporaryDirectory(prefix="das-spark-golden-") as temporary:
         for name in options.names or NAMES:

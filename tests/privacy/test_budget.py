@@ -97,6 +97,17 @@ def test_a_share_that_is_not_an_exact_positive_fraction_is_refused(share: object
         LevelBudget("State", share, (QueryShare("a", Fraction(1)),))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("framework", Framework)
+def test_a_share_that_buys_noise_beyond_all_counts_is_named(framework: Framework) -> None:
+    tiny = Fraction(1, 10**60)
+    of = Budget(
+        framework, Fraction(1), (LevelBudget("State", Fraction(1), (QueryShare("a", tiny), QueryShare("b", 1 - tiny))),)
+    )
+    for mechanism in (lambda: of.mechanism("State", "a"), lambda: of.mechanism_at("State", "a", Fraction(1, 2))):
+        with pytest.raises(BudgetError, match=r"budget, a at State: .*too wide"):
+            mechanism()
+
+
 def test_names_that_stand_twice_are_refused() -> None:
     with pytest.raises(BudgetError, match="'a' stands twice"):
         LevelBudget("State", Fraction(1), (QueryShare("a", Fraction(1, 2)), QueryShare("a", Fraction(1, 2))))

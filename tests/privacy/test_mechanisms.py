@@ -67,12 +67,20 @@ def test_gaussian_variances_are_correctly_rounded(sigma_squared: str) -> None:
         assert DiscreteGaussian(value).variance() == float(expected)
 
 
-@pytest.mark.parametrize("scale", ["1/100", "1/5", "1", "89/10", "1280/27", "320", "100000"])
+@pytest.mark.parametrize("scale", ["1/100", "1/5", "1", "89/10", "1280/27", "320", "100000", str(2**128)])
 def test_laplace_variances_are_correctly_rounded(scale: str) -> None:
     value = Fraction(scale)
     with mpmath.workdps(120):
         q = mpmath.exp(-mpmath.mpf(value.denominator) / value.numerator)
         assert DiscreteLaplace(value).variance() == float(2 * q / (1 - q) ** 2)
+
+
+@pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
+@pytest.mark.parametrize("parameter", [2**128 + Fraction(1, 3), Fraction(10**60), Fraction(10**310)])
+def test_noise_whose_variance_no_number_could_hold_is_refused(kind: type, parameter: Fraction) -> None:
+    """From 2^160 on variances were divided by 0, and from 2^1024 on parameters were no doubles."""
+    with pytest.raises(BudgetError, match=r"about 2\^\d+ is too wide, 2\^128 the widest"):
+        kind(parameter)
 
 
 def test_the_gaussian_variance_never_exceeds_sigma_squared() -> None:

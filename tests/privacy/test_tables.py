@@ -10,7 +10,7 @@ import pytest
 
 from das_spark.errors import BudgetError
 from das_spark.privacy import CumulativeTable, DiscreteGaussian, DiscreteLaplace, Mechanism, cumulative_table
-from das_spark.privacy.sampling import decide
+from das_spark.privacy.sampling import decide, require_table
 
 DISTRIBUTIONS: tuple[Mechanism, ...] = (
     DiscreteGaussian(Fraction(1, 20)),
@@ -81,10 +81,19 @@ def test_tables_are_built_once() -> None:
     assert cumulative_table(DiscreteLaplace(Fraction(3))) is cumulative_table(DiscreteLaplace(Fraction(3)))
 
 
-@pytest.mark.parametrize("mechanism", [DiscreteLaplace(Fraction(10**6)), DiscreteGaussian(Fraction(10**13))])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        DiscreteLaplace(Fraction(10**5)),
+        DiscreteLaplace(Fraction(2**128)),
+        DiscreteGaussian(Fraction(10**11)),
+        DiscreteGaussian(Fraction(2**128)),
+    ],
+)
 def test_a_distribution_too_wide_for_a_table_is_refused_at_once(mechanism: Mechanism) -> None:
-    with pytest.raises(BudgetError, match="too wide"):
-        CumulativeTable(mechanism)
+    for made in (CumulativeTable, require_table):
+        with pytest.raises(BudgetError, match="too wide: its table would have"):
+            made(mechanism)
 
 
 @pytest.mark.parametrize("bits", [0, 65])

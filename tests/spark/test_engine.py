@@ -18,8 +18,9 @@ import pyarrow as pa
 import pytest
 
 from das_spark.errors import EnvironmentProblemError
+from das_spark.process import same_numbers
 from das_spark.spark import local_engine, session
-from das_spark.spark.engine import _Sorted
+from das_spark.spark.engine import _Sorted, in_tasks
 from das_spark.spark.local_engine import Sail
 
 LISTENING = "0A"
@@ -141,3 +142,15 @@ def test_rows_are_sorted_with_nulls_first():
     found = [batch.column(0).to_pylist() for batch in _Sorted(("a",), iter)(iter(batches))]
     assert found == [[None, 1, 2]]
     assert list(_Sorted(("a",), iter)(iter([]))) == []
+
+
+@pytest.mark.spark
+def test_tasks_have_the_environment_in_which_numbers_are_the_same_on_every_machine(spark):
+    names = list(same_numbers())
+
+    def told(batches):
+        list(batches)
+        yield pa.RecordBatch.from_pydict({"name": names, "value": [os.environ.get(name) for name in names]})
+
+    rows = in_tasks(spark.range(0, 1, 1, 1), told, "name string, value string").collect()
+    assert {row["name"]: row["value"] for row in rows} == same_numbers()

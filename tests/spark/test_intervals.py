@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, sqrt
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from verified_run import BLOCKS, COUNTY, LENGTHS, LEVELS, PRODUCT, TRACTS, frame
 
 from das_spark.geography import ROOT_GEOCODE, Geolevel, Spine
+from das_spark.privacy import Framework
 from das_spark.spark.checks import judge
 from das_spark.spark.intervals import (
     IntervalTask,
@@ -36,8 +37,9 @@ P1, _, _, _, P5 = redistricting_tables(PRODUCT.schema)
 WIDTH = len(P1.names) + len(P5.names)
 SPINE = Spine(tuple(Geolevel(level, LENGTHS[level][0]) for level in LEVELS))
 LEVEL = 0.9
+ZCDP = Framework.ZCDP
 MOVED = [("_low", -2), ("_low", 2), ("_high", -2), ("_high", 2)]
-REACH = 1.6448536269514722  # of a normal distribution, 0.9 lies within this many standard deviations
+NORMAL = 1.6448536269514722  # of a normal distribution, 0.9 lies within this many standard deviations
 DOUBLES = pa.list_(pa.float64())
 MOMENTS = {"geocode": pa.string(), "estimates": DOUBLES, "variances": DOUBLES}
 TEXTS = {"geocode": pa.string(), "area": pa.string()}
@@ -69,7 +71,10 @@ def given(spark):
 @pytest.fixture(scope="module")
 def published(given):
     """P1 in two formats and P5, as they should be."""
-    frames = {P1: intervals(given, P1, 0, LEVEL, "level"), P5: intervals(given, P5, len(P1.names), LEVEL, "level")}
+    frames = {
+        P1: intervals(given, P1, 0, LEVEL, ZCDP, "level"),
+        P5: intervals(given, P5, len(P1.names), LEVEL, ZCDP, "level"),
+    }
     kept = {table: each.persist() for table, each in frames.items()}
     return tuple(
         PublishedIntervals(*which, kept[which[0]]) for which in ((P1, "parquet"), (P1, "csv"), (P5, "parquet"))
@@ -95,7 +100,8 @@ def test_every_number_is_where_its_column_says(published):
             assert row["level"] == level_of(code)
             for place, name in enumerate(table.names, first):
                 estimate, error = float(estimates[place]), float(variances[place]) ** 0.5
-                ends = max(ceil(estimate - REACH * error), 0), max(floor(estimate + REACH * error), 0)
+                reach = NORMAL * sqrt(error**2 + 1 / 12) + 0.5  # all errors here are wide
+                ends = max(ceil(estimate - reach), 0), max(floor(estimate + reach), 0)
                 if not error:
                     ends = (max(round(estimate), 0),) * 2
                 four = [row[f"{name}{end}"] for end in ("", "_se", "_low", "_high")]
@@ -106,7 +112,7 @@ def test_batches_of_any_size_give_the_same_intervals(monkeypatch):
     rows = moments()
     columns = [pa.array(list(rows)), *(pa.array([list(pair[n]) for pair in rows.values()], DOUBLES) for n in (0, 1))]
     batch = pa.RecordBatch.from_arrays(columns, names=list(MOMENTS))
-    task = IntervalTask(len(P1.names), interval_schema(P5), LEVEL)
+    task = IntervalTask(len(P1.names), interval_schema(P5), LEVEL, ZCDP)
     whole = pa.Table.from_batches(task(iter([batch])))
     monkeypatch.setattr("das_spark.spark.intervals._DENSE", 2 * len(interval_schema(P5)))
     parts = list(task(iter([batch.slice(0, 1), batch.slice(1, 0), batch.slice(1)])))
@@ -166,7 +172,7 @@ def test_census_geounits_are_unions_of_the_leaves_of_a_spine_of_areas(spark, giv
 
 def verified(published, run, levels=LEVELS) -> dict[tuple[str, str], tuple[str, ...]]:
     """Rule and level of every check that fails -> what fails."""
-    rules = interval_rules(published, run.tables.geounits, SPINE, levels, LEVEL)
+    rules = interval_rules(published, run.tables.geounits, SPINE, levels, LEVEL, ZCDP)
     return {(check.name, check.geolevel): check.failing for check in judge(rules) if not check.passed}
 
 
@@ -188,7 +194,7 @@ def put(code: str, **values):
 
 
 def test_right_intervals_pass_and_everything_was_looked_at(published, run):
-    checks = judge(interval_rules(published, run.tables.geounits, SPINE, LEVELS, LEVEL))
+    checks = judge(interval_rules(published, run.tables.geounits, SPINE, LEVELS, LEVEL, ZCDP))
     assert all(check.passed for check in checks)
     columns = 2 * len(P1.names) + len(P5.names)
     expected = {(ENDS, level): rows * columns for level, rows in zip(LEVELS, (1, 2, 3), strict=True)}
@@ -198,12 +204,12 @@ def test_right_intervals_pass_and_everything_was_looked_at(published, run):
 
 
 def test_without_intervals_there_is_no_rule_and_one_level_is_no_sum(published, run):
-    assert interval_rules((), run.tables.geounits, SPINE, LEVELS, LEVEL) == []
+    assert interval_rules((), run.tables.geounits, SPINE, LEVELS, LEVEL, ZCDP) == []
     tracts = tuple(replace(each, frame=each.frame.where("level = 'Tract'")) for each in published)
-    rules = interval_rules(tracts, run.tables.geounits, SPINE, ("Tract",), LEVEL)
+    rules = interval_rules(tracts, run.tables.geounits, SPINE, ("Tract",), LEVEL, ZCDP)
     found = [(check.name, check.geolevel, check.passed) for check in judge(rules)]
     assert found == [(ENDS, "Tract", True), (SAME, "Tract", True)]
-    (rule,) = interval_rules(tracts[1:], run.tables.geounits, SPINE, ("Tract",), LEVEL)[:1]
+    (rule,) = interval_rules(tracts[1:], run.tables.geounits, SPINE, ("Tract",), LEVEL, ZCDP)[:1]
     assert [check.name for check in judge([rule])] == [ENDS]
 
 
@@ -213,7 +219,7 @@ def test_a_table_has_intervals_of_the_levels_alone_that_it_is_published_for(publ
         replace(each, frame=each.frame.where("level != 'Block'"), levels=upper) if each.table == P1 else each
         for each in published
     )
-    checks = judge(interval_rules(some, run.tables.geounits, SPINE, LEVELS, LEVEL))
+    checks = judge(interval_rules(some, run.tables.geounits, SPINE, LEVELS, LEVEL, ZCDP))
     assert all(check.passed for check in checks)
     assert {(check.name, check.geolevel): check.checked for check in checks if check.geolevel == "Block"} == {
         (ENDS, "Block"): 3 * len(P5.names),
@@ -222,9 +228,9 @@ def test_a_table_has_intervals_of_the_levels_alone_that_it_is_published_for(publ
     lost = changed(some, 0, lambda frame: frame.where(F.col("geocode") != TRACTS[0]))
     assert (ENDS, "Tract") in verified(lost, run)
     alone = tuple(each for each in some if each.table == P1)
-    assert {check.geolevel for check in judge(interval_rules(alone, run.tables.geounits, SPINE, LEVELS, LEVEL))} == set(
-        upper
-    )
+    assert {
+        check.geolevel for check in judge(interval_rules(alone, run.tables.geounits, SPINE, LEVELS, LEVEL, ZCDP))
+    } == set(upper)
 
 
 @pytest.mark.slow
@@ -241,7 +247,7 @@ def test_levels_that_do_not_follow_each_other_are_sums_too(published, run):
 )
 def test_an_end_that_was_moved_is_found(published, run, place, end, step):
     # Of a column whose interval begins far from 0, where ends are cut.
-    code = max(moments(), key=lambda code: moments()[code][0][2] - REACH * moments()[code][1][2] ** 0.5)
+    code = max(moments(), key=lambda code: moments()[code][0][2] - NORMAL * moments()[code][1][2] ** 0.5)
     name = f"{P1.names[2]}{end}"
     found = verified(changed(published, place, put(code, **{name: F.col(name) + step})), run)
     assert found == {(rule, level_of(code)): (code,) for rule in (ENDS, SAME)}
@@ -258,7 +264,7 @@ def test_formats_that_do_not_agree_are_found(published, run):
 
 @pytest.mark.slow
 def test_another_probability_is_found_everywhere(published, run):
-    rules = interval_rules(published, run.tables.geounits, SPINE, LEVELS, 0.95)
+    rules = interval_rules(published, run.tables.geounits, SPINE, LEVELS, 0.95, ZCDP)
     assert {(check.name, check.geolevel) for check in judge(rules) if not check.passed} == {
         (ENDS, level) for level in LEVELS
     }
@@ -335,8 +341,8 @@ def test_a_root_without_digits_is_the_parent_of_all(published, run):
     rooted = F.when(F.col("geocode") == COUNTY, ROOT_GEOCODE).otherwise(F.col("geocode"))
     there = tuple(replace(each, frame=each.frame.withColumn("geocode", rooted)) for each in published)
     geounits = run.tables.geounits.withColumn("geocode", rooted)
-    assert all(check.passed for check in judge(interval_rules(there, geounits, spine, LEVELS, LEVEL)))
+    assert all(check.passed for check in judge(interval_rules(there, geounits, spine, LEVELS, LEVEL, ZCDP)))
     more = put(TRACTS[0], P0050001=F.col("P0050001") + 0.001)
-    wrong = judge(interval_rules(changed(there, 2, more), geounits, spine, LEVELS, LEVEL))
+    wrong = judge(interval_rules(changed(there, 2, more), geounits, spine, LEVELS, LEVEL, ZCDP))
     failing = {(check.name, check.geolevel): check.failing for check in wrong if not check.passed}
     assert failing[SUMS, "County"] == (ROOT_GEOCODE,)
