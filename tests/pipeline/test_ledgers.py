@@ -19,7 +19,18 @@ from das_spark.config import InputSettings, LedgerSettings, SimulateSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import input_record
 from das_spark.pipeline.input_record import contents_of
-from das_spark.privacy import AttemptLine, Budget, DrawState, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
+from das_spark.privacy import (
+    AttemptLine,
+    Budget,
+    DrawState,
+    Framework,
+    Ledger,
+    LedgerEntry,
+    LevelBudget,
+    QueryShare,
+    chained_lines,
+)
+from das_spark.privacy import ledger as ledger_text
 from das_spark.store import LEDGER_SUFFIX, DatasetLedger, RunLayout, ledger_folder, left_behind, open_run
 from das_spark.store import ledger as ledger_file
 
@@ -352,6 +363,23 @@ def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
     file.write_text(file.read_text().replace("State", "state"))
     with pytest.raises(PrivacyGuardError, match="line 2: does not follow"):
         ledger_file.commit_entry(file, entry("c"))
+
+
+def test_every_line_of_a_ledger_is_parsed_once(tmp_path, monkeypatch):
+    file = DatasetLedger(tmp_path, "people").file
+    runs = [entry(f"run-{number}") for number in range(1000)]
+    file.write_bytes(chained_lines([*runs, *(entry(run.run_id, "State") for run in runs)], b""))
+    parsed = []
+    line = ledger_text._line
+    monkeypatch.setattr(ledger_text, "_line", lambda text: parsed.append(text) or line(text))
+    assert DatasetLedger(tmp_path, "people").read().entries == tuple(entry(run.run_id, "State") for run in runs)
+    for number in range(10):  # a run reads and writes its ledger some thirty times
+        ledger_file.commit_entry(file, entry("last", *("State", "County")[: number // 4]))
+        assert len(DatasetLedger(tmp_path, "people").read().entries) == 1001
+    assert len(parsed) == len(set(parsed)) == len(file.read_text().splitlines()) == 2003
+    file.write_text(file.read_text().replace('"State"', '"state"', 1))
+    with pytest.raises(PrivacyGuardError, match="line 2: does not follow"):
+        ledger_file.commit_entry(file, entry("another"))
 
 
 def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
