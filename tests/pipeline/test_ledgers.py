@@ -92,10 +92,27 @@ def test_files_that_change_while_they_are_read_are_named(tables):
         change()
         with pytest.raises(InputError, match=r"units\.csv: changed"):
             input_record.require_unchanged(given, files)
-    (tables / "a further delivery.csv").touch()
-    with pytest.raises(InputError, match=r"a further delivery\.csv: changed"):
+    (tables / "persons.parquet").touch()  # which the reader prefers
+    with pytest.raises(InputError, match=r"persons\.parquet: changed"):
         input_record.require_unchanged(given, files)
     assert not input_record.is_unchanged(given, files)
+
+
+@pytest.mark.parametrize(
+    "beside", ["runs/mine/restricted/log.jsonl", "notes.md", "persons.csv~", "persons.csv/_SUCCESS", "ri2018.pl.zip"]
+)
+@pytest.mark.parametrize(
+    ("reader", "record"),
+    [("tidy_records", "units.csv"), ("cef_2020", "units.txt"), ("pl94_summary", "riGeo2018.PL"), ("ipums_1940", "x.dat")],
+)
+def test_what_the_reader_does_not_read_is_no_input(tmp_path, reader, record, beside):
+    (tmp_path / record).write_text("a record")
+    given = settings(reader=reader, path=str(tmp_path))
+    before = input_record.fingerprint(given)
+    (tmp_path / beside).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / beside).write_text("a line")
+    assert input_record.fingerprint(given) == before
+    input_record.require_unchanged(given, before[1])
 
 
 def test_a_simulated_input_is_known_by_its_arguments():
@@ -136,9 +153,11 @@ def test_a_readme_beside_the_tables_makes_no_other_people(tables):
     ("reader", "records", "others"),
     [
         ("tidy_counts", ["persons.parquet/part-0", "units.csv.gz"], ["geography.csv", "notes.txt"]),
-        ("cef_2020", ["persons.txt.gz", "units/part-1"], ["geography.txt"]),
-        ("pl94_summary", ["rigeo2020.pl", "ri000012020.pl"], ["ri2020.zip"]),
-        ("ipums_1940", ["any.dat"], []),
+        ("tidy_records", ["households.csv", "living_quarters.csv"], ["geography.csv"]),
+        ("tidy_counts", ["housing_units.parquet"], ["geography.csv"]),
+        ("cef_2020", ["persons.txt.gz", "units.txt/part-1"], ["geography.txt"]),
+        ("pl94_summary", ["rigeo2020.pl", "ri000012020.PL"], ["ri2020.zip"]),
+        ("ipums_1940", ["any.dat"], ["README.md"]),
     ],
 )
 def test_of_a_folder_what_its_reader_reads_is_confidential(tmp_path, reader, records, others):
@@ -150,10 +169,10 @@ def test_of_a_folder_what_its_reader_reads_is_confidential(tmp_path, reader, rec
     assert found == set(records)
 
 
-def test_where_nothing_looks_like_records_everything_is_confidential(tmp_path):
+def test_a_folder_of_which_the_reader_reads_nothing_is_refused(tmp_path):
     (tmp_path / "strange.csv").write_text("x")
-    _, files = input_record.fingerprint(settings(path=str(tmp_path)))
-    assert [each["confidential"] for each in files] == [True]
+    with pytest.raises(InputError, match="holds nothing that the reader 'tidy_counts' reads"):
+        input_record.fingerprint(settings(path=str(tmp_path)))
 
 
 def test_a_named_dataset_is_one_ledger_whatever_files_it_is_read_from(tables, tmp_path):
