@@ -203,7 +203,9 @@ def _files(settings: InputSettings) -> dict[Path, bool]:
             continue
         names = data_files(place)
         if key == "path" and Path(place).is_dir():
-            known = {name: _holds_records(settings.reader, name.removeprefix(f"{place.rstrip('/')}/")) for name in names}
+            known = {
+                name: _holds_records(settings.reader, name.removeprefix(f"{place.rstrip('/')}/")) for name in names
+            }
         else:
             known = dict.fromkeys(names, key != "geography")
         read = {Path(name): records for name, records in known.items() if records is not None}

@@ -44,10 +44,10 @@ from das_spark.store.filesystem import (
     PosixFileSystem,
     disk_errors,
     inside,
-    is_disk_full,
     nearest,
     no_room,
     system_of,
+    want_of_room,
 )
 from das_spark.store.journal import Attempt, Journal, State, Step
 from das_spark.store.layout import (
@@ -163,7 +163,6 @@ __all__ = [
     "hold_run",
     "inside",
     "is_complete",
-    "is_disk_full",
     "is_held",
     "is_public_root",
     "ledger_folder",
@@ -205,6 +204,7 @@ __all__ = [
     "unfinished_beside",
     "update_ledger",
     "verification_staging",
+    "want_of_room",
     "write_durably",
     "write_texts",
 ]

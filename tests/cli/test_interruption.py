@@ -1,7 +1,8 @@
-"""Ctrl-C: one sentence with the command that goes on, and nothing else, whatever Spark is doing."""
+"""Ctrl-C, SIGTERM, SIGHUP: one sentence with the command that goes on, and nothing else, whatever Spark is doing."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shlex
@@ -15,12 +16,14 @@ from pathlib import Path
 import pytest
 
 from das_spark.cli import runs
-from das_spark.cli.interruption import LAUNCHER, Interrupted, resumable
+from das_spark.cli.interruption import LAUNCHER, Interrupted, resumable, resuming
 from das_spark.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = str(Path(sys.executable).with_name("das-spark"))
 SECONDS = 240
+#: Signals by which schedulers and closed terminals end a command -> its exit code.
+ENDING = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 #: Words of which any kind of end has one.
 OF_AN_END = ("interrupted", "Error", "ERROR", "Exception", "Traceback", "py4j", "Interrupt")
 #: What stands there of every run before anybody interrupts it.
@@ -30,9 +33,11 @@ AT_THE_START = ("test key makes the noise predictable", "Using incubator modules
 @pytest.fixture(autouse=True)
 def usual_signals() -> Iterator[None]:
     """What an interruption leaves of handlers and filters is undone."""
-    handler, filters = signal.getsignal(signal.SIGINT), list(logging.getLogger().filters)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
+    filters = list(logging.getLogger().filters)
     yield
-    signal.signal(signal.SIGINT, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     logging.getLogger().filters[:] = filters
 
 
@@ -60,7 +65,7 @@ class TestTheSentence:
 
     def test_what_was_started_by_a_script_goes_on_by_it(self, monkeypatch):
         monkeypatch.setenv(LAUNCHER, "./spark-submit.sh")
-        command = Interrupted("mine").command(["run", "conf/quickstart.toml"])
+        command = resuming(["run", "conf/quickstart.toml"], "mine")
         assert command == "./spark-submit.sh conf/quickstart.toml --run-id mine"
 
     def test_a_sweep_goes_on_by_the_same_command(self, monkeypatch, capsys):
@@ -75,6 +80,46 @@ class TestTheSentence:
         monkeypatch.setattr("das_spark.pipeline.verify_run", interrupt)
         assert main(["verify", "nowhere"]) == 130
         assert capsys.readouterr().err == "das-spark: interrupted\n"
+
+    @pytest.mark.parametrize(("number", "code"), ENDING.items())
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_a_signal_of_a_scheduler_or_a_terminal_is_one(self, monkeypatch, capsys, number, code, form):
+        ended = []
+
+        def work(*_: object, **__: object) -> None:
+            try:
+                os.kill(os.getpid(), number)
+                time.sleep(SECONDS)
+            finally:
+                os.kill(os.getpid(), signal.SIGHUP)  # a session that is closed sends both
+                ended.append("in order")
+
+        signal.signal(number, signal.SIG_DFL)
+        monkeypatch.setattr("das_spark.pipeline.run_stages", work)
+        assert main(["run", "quickstart", "--run-id", "mine", f"--log-format={form}"]) == code
+        (line,) = capsys.readouterr().err.splitlines()
+        command = f"das-spark run quickstart --run-id mine --log-format={form}"
+        if form == "text":
+            assert line == f"das-spark: interrupted by {number.name}; run mine goes on with: {command}"
+        else:
+            event = json.loads(line)
+            assert (event["exit_code"], event["hint"]) == (code, command)
+            assert event["message"] == f"interrupted by {number.name}; run mine goes on with"
+        assert ended == ["in order"]
+
+    @pytest.mark.parametrize(("number", "code"), ENDING.items())
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_a_signal_before_there_is_a_run_is_one(self, monkeypatch, capsys, number, code, form):
+        signal.signal(number, signal.SIG_DFL)
+        monkeypatch.setattr(runs, "load_run", lambda *_, **__: os.kill(os.getpid(), number))
+        assert main(["run", "quickstart", f"--log-format={form}"]) == code
+        assert f"interrupted by {number.name}" in capsys.readouterr().err
+
+    def test_whoever_ignores_a_closed_terminal_goes_on(self):
+        """As `nohup` has it."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        assert main(["--version"]) == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
     def test_what_fails_because_of_an_interruption_is_none_of_its_own(self):
         def torn_down() -> None:

@@ -103,7 +103,12 @@ def test_files_that_change_while_they_are_read_are_named(tables):
 )
 @pytest.mark.parametrize(
     ("reader", "record"),
-    [("tidy_records", "units.csv"), ("cef_2020", "units.txt"), ("pl94_summary", "riGeo2018.PL"), ("ipums_1940", "x.dat")],
+    [
+        ("tidy_records", "units.csv"),
+        ("cef_2020", "units.txt"),
+        ("pl94_summary", "riGeo2018.PL"),
+        ("ipums_1940", "x.dat"),
+    ],
 )
 def test_what_the_reader_does_not_read_is_no_input(tmp_path, reader, record, beside):
     (tmp_path / record).write_text("a record")
