@@ -223,7 +223,7 @@ class _Errors:
             return self._interrupted(error)
         if not isinstance(error, DasError) and (number := want_of_room(error)):
             error = no_room("the command stopped", number)
-        ours = error if isinstance(error, DasError) else _of_a_task(error) or _of_the_engine(error)
+        ours = _of_the_engine(error) or (error if isinstance(error, DasError) else _of_a_task(error))
         if ours is not None:
             return self._print(ours.message, ours.exit_code, ours.code, ours.hint, text=str(ours))
         if isinstance(error, _USAGE):

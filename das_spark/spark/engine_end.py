@@ -21,14 +21,14 @@ _BY_SIGNAL: Final = 128
 
 
 def engine_ended(error: BaseException, run_id: str = "") -> SessionError | None:
-    """Return the error that says that Spark's JVM has ended, and how; None where it has not, or was not asked.
+    """Return the error that says that Spark's JVM has ended, and how; None where it has not, or an error says so.
 
     Args:
         error: What came of asking it.
         run_id: Name of the run that was at work; empty for none.
     """
     gateway: Any = SparkContext._gateway
-    if gateway is None or not any(_is_no_answer(each) for each in _chain(error)):
+    if gateway is None or isinstance(error, SessionError) or not any(_is_no_answer(each) for each in _chain(error)):
         return None
     process = getattr(gateway, "proc", None)
     how = _lost(gateway) if process is None else _status(process)

@@ -170,8 +170,15 @@ def heed_interruptions() -> None:
 @pytest.mark.spark
 @pytest.mark.long
 class TestRealProcesses:
-    def interrupted(self, folder: Path, program: list[str], when: Callable[[Path], bool], after: float) -> str:
-        """Standard error of a run that is sent a Ctrl-C as a terminal does: to all its processes."""
+    def interrupted(
+        self,
+        folder: Path,
+        program: list[str],
+        when: Callable[[Path], bool],
+        after: float,
+        number: signal.Signals = signal.SIGINT,
+    ) -> str:
+        """Standard error of a run that is sent a signal as a terminal does: to all its processes."""
         command = [*program, "quickstart", "--run-id", "mine", "--test-key", "x", "--set", f"output.root={folder}/runs"]
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         with (folder / "said").open("w+") as said:
@@ -189,8 +196,8 @@ class TestRealProcesses:
                 assert run.poll() is None, (folder / "said").read_text()
                 time.sleep(0.05)
             time.sleep(after)
-            os.killpg(run.pid, signal.SIGINT)
-            assert run.wait(SECONDS) == 130
+            os.killpg(run.pid, number)
+            assert run.wait(SECONDS) == 128 + number
             require_all_ended(run.pid)
         return (folder / "said").read_text()
 
@@ -200,6 +207,16 @@ class TestRealProcesses:
         lines = [line for line in said.splitlines() if not any(words in line for words in AT_THE_START)]
         command = f"run quickstart --run-id mine --test-key x --set output.root={tmp_path}/runs"
         assert lines == [f"das-spark: interrupted; run mine goes on with: das-spark {command}"]
+
+    @pytest.mark.parametrize("number", ENDING)
+    def test_nor_where_the_jvm_is_ended_too(self, tmp_path, monkeypatch, number):
+        monkeypatch.setenv("DAS_SPARK_ENGINE", "spark")
+        said = self.interrupted(tmp_path, [PROGRAM, "run"], in_a_stage, 1.0, number)
+        lines = [line for line in said.splitlines() if not any(words in line for words in AT_THE_START)]
+        command = f"run quickstart --run-id mine --test-key x --set output.root={tmp_path}/runs"
+        assert lines == [f"das-spark: interrupted by {number.name}; run mine goes on with: das-spark {command}"]
+        (*_, last) = (tmp_path / "runs" / "mine" / "restricted" / "log.jsonl").read_text().splitlines()
+        assert json.loads(last)["signal"] == number.name
 
     def test_nor_by_way_of_spark_submit(self, tmp_path):
         script = str(ROOT / "spark-submit.sh")
