@@ -78,13 +78,13 @@ def test_what_a_locale_has_no_signs_for_is_replaced(tmp_path):
     assert "Einwohner: ?r?, F?royar, ??" in done.stdout
 
 
-def test_a_limit_of_the_size_of_files_is_named(tmp_path):
-    done = das_spark(
-        f"simulate --like quickstart --out {tmp_path}/people",
-        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (4096, 4096)),
-    )
+@pytest.mark.parametrize("command", ["simulate --like quickstart --out", "product new"])
+def test_a_limit_of_the_size_of_files_is_named(tmp_path, command):
+    place = tmp_path / "new.toml"
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (512, 512))
+    done = das_spark(f"{command} {place}", preexec_fn=limit)
     assert done.stderr == (
-        f"das-spark: error: [DAS500] {tmp_path}/people: no file of this process may grow so large (ulimit -f) Hint: "
+        f"das-spark: error: [DAS500] {place}: no file of this process may grow so large (ulimit -f) Hint: "
         "raise that limit; a run resumes where it stopped\n"
     )
     assert done.returncode == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from types import SimpleNamespace
@@ -10,16 +12,19 @@ from typing import Any
 
 import pytest
 from made_runs import SPARK
+from pyspark import SparkContext
 
 from das_spark.config import load_plan, plan_to_config
-from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
+from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError, SessionError
 from das_spark.pipeline import driver, estimate_from, run_stages, runner
 from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import LedgerEntry, RunKey
+from das_spark.process import Ended
 from das_spark.spark.executors import TIMEOUT
 from das_spark.store import OwnEntry, RunLayout, RunMarker, hold_run, is_held, lock, make_way, open_run, write_durably
+from das_spark.telemetry import Event, read_log
 
 ENTRY = SimpleNamespace(insecure=True)
 
@@ -131,6 +136,42 @@ def test_a_wrong_property_is_found_before_any_stage(dry_workshop, monkeypatch):
         driver_attempt(plan, layout, Progress(lambda _: None, "mine"), measured_by=ENTRY, spark=SPARK),
     ):
         pytest.fail("at work")
+
+
+def raised_over(cause: BaseException, error: Exception) -> None:
+    try:
+        raise cause
+    finally:
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "said"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), SessionError, {"code": "DAS610", "exit_code": 1}),
+        (Ended(signal.SIGTERM), ValueError, {"signal": "SIGTERM"}),
+        (KeyboardInterrupt(), ValueError, {"signal": "SIGINT"}),
+        (LookupError("x"), ValueError, {"error": "ValueError", "exit_code": 1}),
+    ],
+    ids=["the JVM ended", "SIGTERM", "Ctrl-C", "another error"],
+)
+def test_the_log_says_what_ended_the_driver_and_not_what_failed_over_it(dry_workshop, monkeypatch, cause, kind, said):
+    ended = subprocess.Popen(["sh", "-c", "kill -KILL $$"])
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=ended))
+    plan, layout = dry_workshop.plan(), dry_workshop.layout("mine")
+    with (
+        pytest.raises(kind) as caught,
+        driver_attempt(plan, layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x"), spark=SPARK),
+    ):
+        raised_over(cause, ValueError("torn down"))
+    if kind is SessionError:
+        assert "with --run-id mine again" in caught.value.hint
+    (line,) = (line for line in read_log(layout.restricted.log).lines if line["event"] in ENDS)
+    assert said.items() <= line.items()
+    assert line["event"] == (Event.RUN_INTERRUPTED if "signal" in said else Event.RUN_FAILED)
+
+
+ENDS = (Event.RUN_INTERRUPTED, Event.RUN_FAILED)
 
 
 def test_a_run_that_a_guard_refuses_is_nobodys_last_run(dry_workshop):

@@ -219,6 +219,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.long
 def test_a_jvm_that_is_killed_is_said_to_have_ended(workshop):
     command = [sys.executable, "-c", WITHOUT_MEMORY, "run", str(workshop.run_file()), "--test-key", "x"]
     done = subprocess.run(
