@@ -294,6 +294,12 @@ class SessionError(EnvironmentProblemError):
     exit_code = 1
 
 
+class EngineEndedError(SessionError):
+    """Spark's JVM has ended while it was at work: the same command goes on with what is finished."""
+
+    code = "DAS620"
+
+
 class PrivacyGuardError(DasError, RuntimeError):
     """A guard of the privacy guarantee refuses to go on."""
 

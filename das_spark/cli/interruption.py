@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from das_spark.errors import EngineEndedError
 from das_spark.process import interruption, take_signals
 
 #: What started the command, where that was not `das-spark` itself; its arguments have no name of a command.
@@ -63,7 +64,7 @@ def _is_not_of_the_bridge(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def resumable(run_id: str = "") -> Iterator[None]:
-    """Say of an interruption in a block how the work goes on.
+    """Say of an interruption in a block, or of the end of its engine, how the work goes on.
 
     Raises:
         Interrupted: Somebody interrupted the block.
@@ -73,6 +74,8 @@ def resumable(run_id: str = "") -> Iterator[None]:
     except BaseException as error:
         number = interruption(error)
         if number is None:
+            if run_id and isinstance(error, EngineEndedError):
+                error.hint += f" (--run-id {run_id})"
             raise
         hush()
         raise Interrupted(number, run_id) from error

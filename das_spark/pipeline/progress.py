@@ -176,8 +176,9 @@ def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: boo
         number = interruption(caught)
         if number is not None:
             progress.log(Event.RUN_INTERRUPTED, signal=number.name)
+        if number is not None or not isinstance(caught, Exception):
             raise
-        error = engine_ended(caught, layout.run_id) or caught
+        error = engine_ended(caught) or caught
         with suppress(OutputError):  # of the first error somebody must hear, also where the disk is full
             _log_failure(progress, error)
             _leave_page(layout, progress)
@@ -204,7 +205,7 @@ def log_application(progress: Progress, spark: SparkSession) -> None:
     progress.log(Event.SPARK_STARTED, master=master_of(spark), version=str(spark.version), cores=cores(spark))
 
 
-def _log_failure(progress: Progress, error: BaseException) -> None:
+def _log_failure(progress: Progress, error: Exception) -> None:
     """Messages of our own errors hold nothing confidential; of others, of Spark's say, that is not known."""
     if isinstance(error, PrivacyGuardError):
         progress.log(Event.GUARD_REFUSED, code=error.code, message=error.message, hint=error.hint or None)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
-from das_spark.errors import SessionError
+from das_spark.errors import EngineEndedError
 
 #: Seconds that a process may take to end after its last connection.
 _ENDING: Final = 5.0
@@ -20,24 +20,22 @@ _ENDING: Final = 5.0
 _BY_SIGNAL: Final = 128
 
 
-def engine_ended(error: BaseException, run_id: str = "") -> SessionError | None:
+def engine_ended(error: BaseException) -> EngineEndedError | None:
     """Return the error that says that Spark's JVM has ended, and how; None where it has not, or an error says so.
 
     Args:
         error: What came of asking it.
-        run_id: Name of the run that was at work; empty for none.
     """
     gateway: Any = SparkContext._gateway
-    if gateway is None or isinstance(error, SessionError) or not any(_is_no_answer(each) for each in _chain(error)):
+    if gateway is None or isinstance(error, EngineEndedError) or not any(_is_no_answer(each) for each in _chain(error)):
         return None
     process = getattr(gateway, "proc", None)
     how = _lost(gateway) if process is None else _status(process)
     if not how:
         return None
-    again = f"the same command with --run-id {run_id}" if run_id else "the same command"
-    return SessionError(
+    return EngineEndedError(
         f"Spark's JVM, which does the work, has ended{how}",
-        hint=f"see that the machine has memory left, and run {again} again: it goes on with what is finished",
+        hint="see that the machine has memory left, and run the same command again: it goes on with what is finished",
     )
 
 

@@ -18,6 +18,7 @@ import pytest
 from das_spark.cli import runs
 from das_spark.cli.interruption import LAUNCHER, Interrupted, resumable, resuming
 from das_spark.cli.main import main
+from das_spark.errors import EngineEndedError
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = str(Path(sys.executable).with_name("das-spark"))
@@ -130,6 +131,16 @@ class TestTheSentence:
 
         with pytest.raises(Interrupted), resumable("mine"):
             torn_down()
+
+    def test_the_run_that_goes_on_after_the_end_of_its_engine_is_named(self, monkeypatch, capsys):
+        def fail(*_: object, **__: object) -> None:
+            raise EngineEndedError("the JVM has ended", hint="run the same command again")
+
+        monkeypatch.setattr("das_spark.pipeline.run_stages", fail)
+        assert main(["run", "quickstart"]) == 1
+        begin, _, run_id = capsys.readouterr().err.partition(" (--run-id quickstart-2")
+        assert begin == "das-spark: error: [DAS620] the JVM has ended Hint: run the same command again"
+        assert run_id.endswith(")\n")
 
     def test_another_error_stays_what_it_is(self, monkeypatch, capsys):
         def fail(*_: object, **__: object) -> None:

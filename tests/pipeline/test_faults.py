@@ -233,16 +233,13 @@ def test_a_jvm_that_is_killed_is_said_to_have_ended(workshop):
     message = (
         "Spark's JVM, which does the work, has ended (by signal 9, SIGKILL: probably by the system, for want of memory)"
     )
-    hint = (
-        "see that the machine has memory left, and run the same command with --run-id mine again: it goes on with what "
-        "is finished"
-    )
-    assert done.stderr.splitlines()[-1] == f"das-spark: error: [DAS610] {message} Hint: {hint}"
+    hint = "see that the machine has memory left, and run the same command again: it goes on with what is finished"
+    assert done.stderr.splitlines()[-1] == f"das-spark: error: [DAS620] {message} Hint: {hint} (--run-id mine)"
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
     log = workshop.layout("mine").restricted.log.read_text().splitlines()
     (failed,) = (line for line in map(json.loads, log) if line["event"] == "run.failed")
-    assert (failed["code"], failed["message"], failed["hint"]) == ("DAS610", message, hint)
+    assert (failed["code"], failed["message"], failed["hint"]) == ("DAS620", message, hint)
 
 
 def kill_when(process: subprocess.Popen[bytes], seen: Callable[[], bool]) -> None:
