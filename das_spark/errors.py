@@ -1,6 +1,7 @@
 """The one tree of exceptions: every error has a code, an exit code and, where there is one, a hint.
 
-Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a privacy guard, 130 interrupted.
+Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a privacy guard; interrupted: 130 by
+Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 No message ever contains a confidential value: it names file, field, geounit and the fix.
 """
 
@@ -291,6 +292,12 @@ class SessionError(EnvironmentProblemError):
 
     code = "DAS610"
     exit_code = 1
+
+
+class EngineEndedError(SessionError):
+    """Spark's JVM has ended while it was at work: the same command goes on with what is finished."""
+
+    code = "DAS620"
 
 
 class PrivacyGuardError(DasError, RuntimeError):

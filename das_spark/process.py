@@ -1,13 +1,16 @@
-"""Guards of processes that hold keys or counts of people, and what makes their numbers the same on every machine."""
+"""Processes that hold keys or counts of people: their guards, the signals that end them, numbers alike everywhere."""
 
 from __future__ import annotations
 
 import os
 import re
 import resource
+import signal
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 #: Environment of the interpreters that we start: they import nothing from the working folder, where programs of others
@@ -65,3 +68,40 @@ def closed_umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask | OTHERS_WRITE
+
+
+#: Signals by which schedulers and closed terminals end a process.
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asks this process to end; whatever heeds Ctrl-C heeds it."""
+
+    def __init__(self, number: int) -> None:
+        """Name the signal by its number."""
+        super().__init__(number)
+        self.signal = signal.Signals(number)
+
+
+def take_signals() -> None:
+    """Let SIGTERM and SIGHUP interrupt this process as Ctrl-C does, where nobody ignores or handles them yet."""
+    if threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _end)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """Interrupt the process once: whoever closes a session may send both signals, and a last line is to come."""
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise Ended(number)
+
+
+def interruption(error: BaseException | None) -> signal.Signals | None:
+    """Return the signal that interrupted the process, if that is what an error is, or failed while it was handled."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return error.signal if isinstance(error, Ended) else signal.SIGINT
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,4 +1,4 @@
-"""Ctrl-C: one sentence that says how the work goes on, instead of what each library says while it is torn down."""
+"""Ctrl-C, SIGTERM, SIGHUP: one sentence that says how the work goes on, instead of what libraries say meanwhile."""
 
 from __future__ import annotations
 
@@ -10,32 +10,48 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from das_spark.errors import EngineEndedError
+from das_spark.process import interruption, take_signals
+
 #: What started the command, where that was not `das-spark` itself; its arguments have no name of a command.
 LAUNCHER: Final = "DAS_SPARK_LAUNCHER"
 _RUN_ID: Final = "--run-id"
+#: Added to the number of a signal it is the exit code of a command that the signal ended, as shells have it.
+BY_SIGNAL: Final = 128
 
 
 class Interrupted(Exception):
-    """Somebody interrupted what can go on where it stopped."""
+    """A signal interrupted the command.
 
-    def __init__(self, run_id: str = "") -> None:  # noqa: D107 - Args stand with the class.
-        super().__init__(run_id)
+    Args:
+        number: The signal.
+        run_id: Name of the run that was at work, "" where the command alone says what goes on; None: nothing does.
+    """
+
+    def __init__(self, number: signal.Signals, run_id: str | None = None) -> None:  # noqa: D107 - Args stand above.
+        super().__init__(number, run_id)
         self.run_id = run_id
-
-    def command(self, arguments: Sequence[str]) -> str:
-        """The command that goes on."""
-        launcher = os.environ.get(LAUNCHER)
-        again = ["das-spark", *arguments] if launcher is None else [launcher, *arguments[1:]]
-        named = any(each == _RUN_ID or each.startswith(f"{_RUN_ID}=") for each in arguments)
-        return shlex.join(again if named or not self.run_id else [*again, _RUN_ID, self.run_id])
+        self.exit_code = BY_SIGNAL + number
+        self.what = "interrupted" if number is signal.SIGINT else f"interrupted by {number.name}"
 
     def __str__(self) -> str:
         """What was interrupted, before the command that goes on."""
-        return f"interrupted; run {self.run_id} goes on with" if self.run_id else "interrupted; it goes on with"
+        if self.run_id is None:
+            return self.what
+        return f"{self.what}; {f'run {self.run_id}' if self.run_id else 'it'} goes on with"
+
+
+def resuming(arguments: Sequence[str], run_id: str) -> str:
+    """Return the command that goes on with a run, or with what the arguments name."""
+    launcher = os.environ.get(LAUNCHER)
+    again = ["das-spark", *arguments] if launcher is None else [launcher, *arguments[1:]]
+    named = any(each == _RUN_ID or each.startswith(f"{_RUN_ID}=") for each in arguments)
+    return shlex.join(again if named or not run_id else [*again, _RUN_ID, run_id])
 
 
 def take_interruptions() -> None:
     """Be interrupted by Ctrl-C also where the starting shell ignores it, and keep Spark's bridge from telling of it."""
+    take_signals()
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and LAUNCHER in os.environ:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Py4J writes a traceback through the root logger where a call is interrupted, and raises the same.
@@ -48,7 +64,7 @@ def _is_not_of_the_bridge(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def resumable(run_id: str = "") -> Iterator[None]:
-    """Say of an interruption in a block how the work goes on.
+    """Say of an interruption in a block, or of the end of its engine, how the work goes on.
 
     Raises:
         Interrupted: Somebody interrupted the block.
@@ -56,10 +72,13 @@ def resumable(run_id: str = "") -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not _is_interruption(error):
+        number = interruption(error)
+        if number is None:
+            if run_id and isinstance(error, EngineEndedError):
+                error.hint += f" (--run-id {run_id})"
             raise
         hush()
-        raise Interrupted(run_id) from error
+        raise Interrupted(number, run_id) from error
 
 
 def hush() -> None:
@@ -71,12 +90,3 @@ def hush() -> None:
         context = SparkContext._active_spark_context
         if context is not None:
             context.setLogLevel("OFF")
-
-
-def _is_interruption(error: BaseException | None) -> bool:
-    """Whether somebody interrupted, or what failed did so while an interruption was handled."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

@@ -147,9 +147,11 @@ def _line(each: AreaInterval) -> tuple[str, ...]:
 
 def _write(found: Iterator[AreaInterval], out: Path) -> int:
     """Write a CSV whole or not at all."""
+    from das_spark.store import disk_errors  # noqa: PLC0415 - `das-spark --help` needs no files
+
     part, count = out.with_name(f".{out.name}.part"), 0
     try:
-        with part.open("w", encoding="utf-8", newline="") as file:
+        with disk_errors(out), part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             for each in found:
                 if not count:

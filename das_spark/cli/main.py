@@ -1,6 +1,7 @@
 """The door of the command line: the commands, their exit codes, and how an error is reported.
 
-Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a privacy guard, 130 interrupted.
+Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a privacy guard; interrupted: 130 by
+Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from signal import SIGINT
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -23,10 +25,11 @@ from typer.core import TyperGroup
 
 from das_spark import __version__, errors
 from das_spark.cli import log_format
-from das_spark.cli.interruption import Interrupted, hush, take_interruptions
+from das_spark.cli.interruption import BY_SIGNAL, Interrupted, hush, resuming, take_interruptions
+from das_spark.cli.streams import standard_error, standard_output
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.names import visible
-from das_spark.process import guard_process
+from das_spark.process import guard_process, interruption
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -77,6 +80,8 @@ class _Commands(TyperGroup):
         """Run a command. One that `sys.exit` of some library ends was not carried out, whatever code it gives."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as error:  # Typer would make one code of every signal
+            raise Interrupted(interruption(error) or SIGINT) from error
         except SystemExit as end:
             if isinstance(end.code, int) and end.code % 256:  # an exit code has eight bits
                 raise
@@ -160,17 +165,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     guard_process()
     take_interruptions()
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with standard_error():
+        return _carried_out(list(sys.argv[1:] if argv is None else argv))
+
+
+def _carried_out(arguments: list[str]) -> int:
     debug = DEBUG in arguments
     arguments = [argument for argument in arguments if argument != DEBUG]
     errors_as = _Errors(log_format.wanted(arguments), debug, arguments)
     try:
-        # Where errors are events, those of the command line itself come here, too, instead of being printed.
-        code = app(args=arguments, prog_name="das-spark", standalone_mode=errors_as.are_text)
+        with standard_output():
+            # Where errors are events, those of the command line itself come here, too, instead of being printed.
+            code = app(args=arguments, prog_name="das-spark", standalone_mode=errors_as.are_text)
     except SystemExit as end:
         # The command line itself turns an interruption into this code, and says nothing.
         if end.code == INTERRUPTED:
-            return errors_as.report(KeyboardInterrupt())
+            return errors_as.report(end)
         return end.code if isinstance(end.code, int) else FAILED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is reported once
         return errors_as.report(error)
@@ -205,15 +215,15 @@ class _Errors:
     def report(self, error: BaseException) -> int:
         """Print it once, and give the exit code."""
         # Here, since most commands end without an error.
-        from das_spark.store import is_disk_full, no_room  # noqa: PLC0415
+        from das_spark.store import no_room, want_of_room  # noqa: PLC0415
 
         if self.debug:
             traceback.print_exc()
-        if is_disk_full(error) and not isinstance(error, DasError):
-            error = no_room("the command stopped")
-        if isinstance(error, Interrupted | KeyboardInterrupt):
+        if isinstance(error, Interrupted | SystemExit) or interruption(error) is not None:
             return self._interrupted(error)
-        ours = error if isinstance(error, DasError) else _of_a_task(error)
+        if not isinstance(error, DasError) and (number := want_of_room(error)):
+            error = no_room("the command stopped", number)
+        ours = _of_the_engine(error) or (error if isinstance(error, DasError) else _of_a_task(error))
         if ours is not None:
             return self._print(ours.message, ours.exit_code, ours.code, ours.hint, text=str(ours))
         if isinstance(error, _USAGE):
@@ -227,14 +237,14 @@ class _Errors:
 
     def _interrupted(self, error: BaseException) -> int:
         hush()
-        if not isinstance(error, Interrupted):
-            return self._print("interrupted", INTERRUPTED)
-        command = error.command(self.arguments)
-        return self._print(str(error), INTERRUPTED, hint=command, text=f"{error}: {command}")
+        known = error if isinstance(error, Interrupted) else Interrupted(interruption(error) or SIGINT)
+        command = "" if known.run_id is None else resuming(self.arguments, known.run_id)
+        text = f"{known}: {command}" if command else str(known)
+        return self._print(str(known), known.exit_code, hint=command, text=text)
 
     def _print(self, message: str, exit_code: int, code: str | None = None, hint: str = "", *, text: str = "") -> int:
         if self.are_text:
-            is_error = "" if exit_code == INTERRUPTED else _red("error: ")
+            is_error = "" if exit_code > BY_SIGNAL else _red("error: ")
             typer.echo(f"das-spark: {is_error}{visible(text or message, keep=_LINES)}", err=True)
         else:
             from das_spark.telemetry import Event  # noqa: PLC0415
@@ -259,6 +269,15 @@ def _of_a_task(error: BaseException) -> DasError | None:
         return None
     raised: DasError = kind(found[2], hint=found[3] or "")
     return raised
+
+
+def _of_the_engine(error: BaseException) -> DasError | None:
+    """The error that says how the engine has ended, where there was one and it has."""
+    if "py4j" not in sys.modules:
+        return None
+    from das_spark.spark.engine_end import engine_ended  # noqa: PLC0415 - most commands start no engine
+
+    return engine_ended(error)
 
 
 def _without_values(error: BaseException) -> str:

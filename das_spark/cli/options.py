@@ -146,13 +146,14 @@ def write_new(path: Path, text: str) -> None:
     Raises:
         OutputError: It exists, or cannot be written.
     """
+    from das_spark.store import create_exclusively  # noqa: PLC0415 - `das-spark --help` needs no files
+
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise _is_there(path) from error
-    except OSError as error:
+        is_new = create_exclusively(path, text)
+    except FileNotFoundError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from error
+    if not is_new:
+        raise _is_there(path)
 
 
 def print_found(to_json: Callable[[], str], present: Callable[[], Report], written: str = "", *, as_json: bool) -> None:

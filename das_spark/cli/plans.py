@@ -413,13 +413,20 @@ def check(
     # Wrong keys are said before Spark's packages are imported.
     from das_spark.pipeline.homes import layout_of  # noqa: PLC0415
     from das_spark.pipeline.preflight import try_stages  # noqa: PLC0415
+    from das_spark.pipeline.space import roots_in_input  # noqa: PLC0415
 
+    warnings: dict[str, None] = {}  # parts of a run share folders
     for each in plans_in(loaded):
-        try_stages(each, layout_of(each.output, _NEW_RUN), stages_of(each), files=not without_files)
+        layout = layout_of(each.output, _NEW_RUN)
+        try_stages(each, layout, stages_of(each), files=not without_files)
+        warnings |= dict.fromkeys(roots_in_input(each, layout))
     if as_json:
-        print_json({"run_file": conf, "problems": [], "runs": [_checked(each) for each in plans_in(loaded)]})
+        runs = [_checked(each) for each in plans_in(loaded)]
+        print_json({"run_file": conf, "problems": [], "warnings": list(warnings), "runs": runs})
         return
     typer.echo(f"{conf}: no problem found")
+    for warning in warnings:
+        typer.echo(f"warning: {warning}")
     for each in plans_in(loaded):
         spent = f"{each.budget.framework.symbol} {each.budget.total}"
         typer.echo(f"run {each.name}, product {each.product.name}, reader {each.input.reader}, {spent}")

@@ -25,6 +25,7 @@ from das_spark.config.draft import Draft, acknowledgement_sentences, draft_run_f
 from das_spark.config.expected import ExpectedErrors, errors_of_tables, expected_errors, widths_of_intervals
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import (
+    FILE_KEYS,
     GEOUNITS_OF_UNITS,
     READER_NEEDS,
     geounit_sentences,
@@ -97,6 +98,7 @@ __all__ = [
     "BANNER",
     "CENSUS",
     "COUNTED_ELSEWHERE",
+    "FILE_KEYS",
     "FOLDER",
     "GEOUNITS_OF_UNITS",
     "OF_A_LEVEL",

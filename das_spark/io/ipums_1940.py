@@ -7,7 +7,7 @@ are assigned to its units one by one, adults first, so that each has someone and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 
 _SERIAL = Field("SERIAL", 7, 15, all_digits(8))
+
+PARTS: Final = ("*.dat", "*.dat.gz", "*.txt", "*.txt.gz", "part-*")
+"""Names of data files in a folder, where a README may stand beside them."""
+
 GEOCODE_PARTS = ("STATEFIP, COUNTY", "ENUMDIST")
 """State, county and enumeration district of a household line: together its geocode of ten digits."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -13,6 +13,7 @@ from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
 from das_spark.pipeline.homes import layout_of
+from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import context_of, entries_of_one_task, fitted, require_safe_session, session
@@ -23,9 +24,10 @@ from das_spark.store import (
     commits_of,
     created_at,
     hold_run,
+    latest_link,
     ledger_folder,
+    make_way,
     open_run,
-    point_latest,
     require_kept,
     set_times,
 )
@@ -33,7 +35,7 @@ from das_spark.store import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config import RunPlan
+    from das_spark.config import RunPlan, Stage
     from das_spark.privacy import LedgerEntry, RunKey
     from das_spark.store import PublicLayout, RestrictedLayout
 
@@ -101,8 +103,7 @@ def driver_attempt(
             journal = Journal.of(layout)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)
-        if layout.folder.is_dir() and layout.home is None:  # not where the roots lie elsewhere
-            point_latest(layout)  # a run that a guard has refused is not the latest
+        latest_link(layout)  # a name that is taken is found before anything is measured
         try:
             with fitted(started, entries=plan.product.schema.size, small=_is_tiny(plan, files)):
                 yield context
@@ -110,6 +111,15 @@ def driver_attempt(
             with suppress(OutputError):  # the error that ends the run is the one to tell; the next driver clears it
                 clear_staging(layout)
             set_times(layout.public.path, datetime.fromisoformat(began))
+
+
+def look_ahead(
+    plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], progress: Callable[[str], None] = lambda line: None
+) -> None:
+    """Refuse, before anything is begun, a run whose id is taken, or of which a stage will lack something."""
+    if make_way(layout, plan.config_hash, plan_to_config(plan)):
+        progress(f"run {layout.run_id}: an earlier one of another configuration, which was never charged, is removed")
+    try_stages(plan, layout, stages)
 
 
 def _session_of_tables(plan: RunPlan, layout: RunLayout, spark: SparkSession | None, *, insecure: bool) -> SparkSession:

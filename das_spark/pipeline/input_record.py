@@ -8,14 +8,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from das_spark.config import FILE_KEYS
 from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.io.cef import ENDINGS
+from das_spark.io.input_files import CSV, data_files
+from das_spark.io.ipums_1940 import PARTS
 from das_spark.spark.catalog import table_digest
 from das_spark.spark.ingest import leaf_facts
 from das_spark.spark.problems import BadInputError
-from das_spark.store import LEDGER_SUFFIX, OwnEntry, disk_errors, finished, require_held, write_durably
+from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -127,10 +132,7 @@ def fingerprint(settings: InputSettings, session: Session | None = None) -> tupl
     if settings.is_simulated:
         whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
         return whole.hexdigest(), []
-    found = dict(sorted(_files(settings).items()))
-    # Where nothing looks like what the reader reads, all of it may be.
-    known = any(found.values()) or any(key != "geography" for key in settings.tables)
-    files = [_examined(path) | {"confidential": records or not known} for path, records in found.items()]
+    files = [_examined(path) | {"confidential": records} for path, records in sorted(_files(settings).items())]
     files += _examined_tables(settings, session)
     for content in sorted(str(each["sha256"]) for each in files):
         whole.update(content.encode())
@@ -193,32 +195,43 @@ def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[
 
 
 def _files(settings: InputSettings) -> dict[Path, bool]:
-    """Every file of the input, and whether it holds records: of a folder, what its reader reads of people and units."""
+    """Every file that the reader reads, and whether it holds records; what else lies in a folder is no input."""
     found: dict[Path, bool] = {}
-    for key in ("path", "persons", "units", "geography"):
-        name = getattr(settings, key)
-        if name is None or key in settings.tables:
+    for key in FILE_KEYS:
+        place = getattr(settings, key)
+        if place is None or key in settings.tables:
             continue
-        place = Path(name)
-        if place.is_dir():
-            inside = [each for each in place.rglob("*") if each.is_file() and not each.name.endswith(LEDGER_SUFFIX)]
-        elif place.is_file():
-            inside = [place]
+        names = data_files(place)
+        if key == "path" and Path(place).is_dir():
+            known = {
+                name: _holds_records(settings.reader, name.removeprefix(f"{place.rstrip('/')}/")) for name in names
+            }
         else:
-            raise InputError(f"{place}: no such file or folder", hint="check [input] in the run file")
-        for each in inside:
-            records = key != "geography" and (key != "path" or each == place or _is_read(settings.reader, place, each))
-            found[each] = found.get(each, False) or records
+            known = dict.fromkeys(names, key != "geography")
+        read = {Path(name): records for name, records in known.items() if records is not None}
+        if not read:
+            what = f"holds nothing that the reader '{settings.reader}' reads" if names else "no such file or folder"
+            raise InputError(f"{place}: {what}", hint="check [input] in the run file")
+        found |= {each: found.get(each, False) or records for each, records in read.items()}
     return found
 
 
-def _is_read(reader: str, folder: Path, file: Path) -> bool:
-    """Whether a file of `input.path` holds what a reader takes for people or units, by its name."""
+#: Names of tables that readers look for in the folder `input.path`, and whether they hold records.
+_TABLES: Final = {
+    **dict.fromkeys(("persons", "households", "housing_units", "living_quarters", "units"), True),
+    "geography": False,
+}
+
+
+def _holds_records(reader: str, name: str) -> bool | None:
+    """Say whether a file of `input.path`, named by its path below the folder, holds records; None: it is not read."""
     if reader == "pl94_summary":
-        return file.suffix == ".pl"
-    if reader in ("tidy_counts", "tidy_records", "published_tables", "cef_2020"):
-        return file.relative_to(folder).parts[0].partition(".")[0] in ("persons", "units")
-    return True
+        return name.lower().endswith(".pl") or None
+    if reader == "ipums_1940":
+        return ("/" not in name and any(fnmatch(name, part) for part in PARTS)) or None
+    table, dot, ending = name.partition("/")[0].partition(".")
+    endings = ENDINGS if reader == "cef_2020" else (".parquet", *CSV)
+    return _TABLES.get(table) if dot + ending in endings else None
 
 
 def _examined(path: Path) -> dict[str, object]:

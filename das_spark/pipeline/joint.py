@@ -21,8 +21,8 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.pipeline.context import RunOptions
+from das_spark.pipeline.driver import look_ahead
 from das_spark.pipeline.homes import layout_of
-from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
 from das_spark.pipeline.statement import releases_held_to
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
@@ -107,7 +107,7 @@ def run_parts(
     places = {record: layout_of(part.output, ids[record]) for record, part in plan.parts.items()}
     for record in last:
         with at_home(places[record]):
-            try_stages(plan.parts[record], places[record], stages_of(plan.parts[record]))
+            look_ahead(plan.parts[record], places[record], stages_of(plan.parts[record]), progress)
     with disk_errors(layout.path):
         make_folder(layout.path)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")

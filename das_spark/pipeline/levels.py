@@ -41,6 +41,7 @@ from das_spark.store import (
     disk_errors,
     finished,
     make_folder,
+    point_latest,
     replace_folder,
     require_held,
     write_durably,
@@ -147,6 +148,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         journal.promote(geolevel, decision.number)
         deliver(context.layout)
         log(Event.LEVEL_PROMOTED, **place)
+        point_latest(context.layout)
 
 
 def _require_whole_input(context: RunContext, geolevel: str) -> None:

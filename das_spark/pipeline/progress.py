@@ -13,7 +13,9 @@ from das_spark import __version__
 from das_spark.config import parse_address
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.run_record import write_page
+from das_spark.process import interruption
 from das_spark.spark.engine import cores
+from das_spark.spark.engine_end import engine_ended
 from das_spark.spark.executors import ExecutorWait
 from das_spark.spark.session import application_of, context_of, master_of
 from das_spark.spark.stage_metrics import RunningStage, StageMeter, running_stage
@@ -170,14 +172,19 @@ def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: boo
     )
     try:
         yield
-    except KeyboardInterrupt:
-        progress.log(Event.RUN_INTERRUPTED)
-        raise
-    except Exception as error:
+    except BaseException as caught:
+        number = interruption(caught)
+        if number is not None:
+            progress.log(Event.RUN_INTERRUPTED, signal=number.name)
+        if number is not None or not isinstance(caught, Exception):
+            raise
+        error = engine_ended(caught) or caught
         with suppress(OutputError):  # of the first error somebody must hear, also where the disk is full
             _log_failure(progress, error)
             _leave_page(layout, progress)
-        raise
+        if error is caught:
+            raise
+        raise error from caught
     if log.last is not Event.RUN_FINISHED:
         progress.log(Event.RUN_LEFT)
     _leave_page(layout, progress)

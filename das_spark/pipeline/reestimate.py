@@ -14,18 +14,17 @@ from das_spark.config import Stage, StageKind, stages_from_measurements, steps_o
 from das_spark.core import Work, run_levels
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.noisy_files import RECORD
-from das_spark.pipeline.driver import driver_attempt
+from das_spark.pipeline.driver import driver_attempt, look_ahead
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.noisy_sources import open_external, open_measurements
-from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.published import load_published
 from das_spark.pipeline.runner import publish_results, usual_run_id
 from das_spark.pipeline.sources import imported_tables, open_run_source
 from das_spark.pipeline.spines import load_spine
 from das_spark.spark.session import session
-from das_spark.store import at_home, discard, finished, require_held
+from das_spark.store import at_home, discard, finished, point_latest, require_held
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +91,7 @@ def estimate_from(
     name = run_id or usual_run_id(f"{plan.name}-estimate")
     layout = layout_of(plan.output, name)
     with at_home(layout):
-        try_stages(plan, layout, stages_from_measurements(plan))
+        look_ahead(plan, layout, stages_from_measurements(plan), progress)
         started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
         levels = [layout.public.level(table, level) for table in imported_tables(plan) for level in plan.spine.names]
         imported = all(finished(level) for level in levels)
@@ -103,6 +102,7 @@ def estimate_from(
             if not imported:
                 with stage_scope(context, Stage(StageKind.IMPORT)):
                     _import_tables(context, source)
+                point_latest(layout)
             if context.has_shares:
                 load_spine(context)
             load_published(context)

@@ -24,12 +24,11 @@ from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.context import RunOptions
-from das_spark.pipeline.driver import driver_attempt
+from das_spark.pipeline.driver import driver_attempt, look_ahead
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.ingest import ingest, run_leaves
 from das_spark.pipeline.intervals import publish_intervals
 from das_spark.pipeline.levels import RunExecutor, stage_scope
-from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
 from das_spark.pipeline.published import part_that_publishes, take_published
@@ -111,7 +110,7 @@ def opened_run(
     with at_home(layout):
         if not chosen.tried:
             # All stages, also where this call ends before the last: another call goes on with what this one spends.
-            try_stages(plan, layout, stages_of(plan))
+            look_ahead(plan, layout, stages_of(plan), progress)
         forbid_core_files()  # whoever called: from here on there is a key in this process
         key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
         chosen = replace(chosen, created=began)

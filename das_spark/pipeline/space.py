@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from das_spark.config import lazy_levels, level_plan, needs_of
+from das_spark.config import FILE_KEYS, lazy_levels, level_plan, needs_of
 from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
 from das_spark.estimation import Gaussian, UnionPart
@@ -156,6 +156,19 @@ def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Path]:
     root = "output.root" if plan.output.work is None else "output.work"
     folders = {"output.public": layout.public.path.parent, "output.restricted": layout.restricted.path.parent}
     return {root: layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
+
+
+def roots_in_input(plan: RunPlan, layout: RunLayout) -> tuple[str, ...]:
+    """Name the folders of the output that lie in a folder of the input, a sentence each."""
+    named = {key: getattr(plan.input, key) for key in FILE_KEYS if key not in plan.input.tables}
+    inputs = {key: Path(place).resolve() for key, place in named.items() if place is not None and Path(place).is_dir()}
+    return tuple(
+        f"{root} ({folder}) lies in input.{key} ({place}): what a run writes there may be taken for input; name a "
+        f"folder outside of it"
+        for root, folder in roots_of(plan, layout).items()
+        for key, place in inputs.items()
+        if folder.resolve().is_relative_to(place)
+    )
 
 
 def _text_record(plan: RunPlan) -> int:

@@ -27,9 +27,9 @@ from das_spark.evaluation import (
 from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.charge import is_charged, spending_against_caps
 from das_spark.pipeline.context import RunOptions
+from das_spark.pipeline.driver import look_ahead
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
-from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
@@ -137,7 +137,7 @@ def carry_out(
     # The runs of one point have one plan: one of them that is not charged yet stands for all.
     left = {run.point: (run.plan, where) for run, where in zip(plan, layouts, strict=True) if not is_charged(where)}
     for each, where in left.values():
-        try_stages(each, where, stages_of(each))
+        look_ahead(each, where, stages_of(each), progress)
 
     def of_tables() -> SparkSession:
         started = session()

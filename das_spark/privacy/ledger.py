@@ -23,7 +23,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Final
 
 from das_spark.errors import BudgetError, PrivacyGuardError
@@ -391,6 +390,7 @@ class Ledger:
         entries: The latest state of every run; no run twice.
         attempts: The latest state of every attempt.
         digests: SHA-256 of the text that was read, up to the end of every line. RESTRICTED.
+        sealed: Whether the last line that was read has a digest, so that every later line must have one.
 
     Raises:
         PrivacyGuardError: If a run stands twice.
@@ -399,6 +399,7 @@ class Ledger:
     entries: tuple[LedgerEntry, ...] = ()
     attempts: tuple[AttemptLine, ...] = ()
     digests: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    sealed: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """A run is charged once."""
@@ -434,7 +435,7 @@ class Ledger:
         """
         fold = _Fold.of(self)
         fold.add(line)
-        return fold.ledger(self.digests)
+        return fold.ledger(self.digests, sealed=self.sealed)
 
     def news_in(self, lines: Iterable[LedgerEntry | AttemptLine]) -> tuple[LedgerEntry | AttemptLine, ...]:
         """Select the lines that change the ledger if they are added in their order.
@@ -588,21 +589,27 @@ class Ledger:
         return said
 
     @classmethod
-    def from_json_lines(cls, text: str) -> Ledger:
+    def from_json_lines(cls, text: str, known: Ledger | None = None) -> Ledger:
         """Read a ledger and verify its chain; later lines of a run or an attempt replace earlier ones.
 
         Args:
             text: One entry or attempt a line; empty lines do not count.
+            known: The same ledger as it was read before. Where the text begins with the bytes that were read then, only
+                the lines after them are parsed.
 
         Raises:
             PrivacyGuardError: If a line cannot be read, naming its number, contradicts an earlier one, or does not
                 follow the text before it.
         """
-        fold, before, sealed, digests = _Fold({}, {}), hashlib.sha256(), False, []
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()  # the end of the last line
-        for number, line in enumerate(lines, start=1):
+        fold, before, sealed, digests = _Fold({}, {}), hashlib.sha256(), False, list[str]()
+        if known is not None and known.digests:
+            begins = hashlib.sha256("".join(f"{line}\n" for line in lines[: len(known.digests)]).encode())
+            if begins.hexdigest() == known.digests[-1]:
+                fold, before, sealed, digests = _Fold.of(known), begins, known.sealed, [*known.digests]
+        for number, line in enumerate(lines[len(digests) :], start=len(digests) + 1):
             if line.strip():
                 try:
                     content, digest = _line(line)
@@ -616,7 +623,7 @@ class Ledger:
                 sealed = digest is not None
             before.update(line.encode() + b"\n")
             digests.append(before.hexdigest())
-        return fold.ledger(tuple(digests))
+        return fold.ledger(tuple(digests), sealed=sealed)
 
 
 def replaced_records(entries: Sequence[LedgerEntry], relation: NeighborRelation) -> str:
@@ -645,8 +652,8 @@ class _Fold:
     def of(cls, ledger: Ledger) -> _Fold:
         return cls({entry.run_id: entry for entry in ledger.entries}, {line.key: line for line in ledger.attempts})
 
-    def ledger(self, digests: tuple[str, ...]) -> Ledger:
-        return Ledger(tuple(self.entries.values()), tuple(self.attempts.values()), digests)
+    def ledger(self, digests: tuple[str, ...], *, sealed: bool) -> Ledger:
+        return Ledger(tuple(self.entries.values()), tuple(self.attempts.values()), digests, sealed)
 
     def add(self, line: LedgerEntry | AttemptLine) -> LedgerEntry | AttemptLine | None:
         """Add a line, and return what it replaces; a line that contradicts an earlier one is refused."""
@@ -702,7 +709,6 @@ def _require_chained(digest: str | None, before: str, *, sealed: bool) -> None:
         )
 
 
-@lru_cache(maxsize=1 << 14)  # a run reads its ledger some thirty times, and a dataset may have hundreds of runs
 def _line(text: str) -> tuple[LedgerEntry | AttemptLine, str | None]:
     """The content of a line, and the digest that it has of the text before it."""
     try:

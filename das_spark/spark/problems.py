@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError, OutputError
 from das_spark.io.input_files import is_catalog_table
 from das_spark.spark.input_rows import POSITION
-from das_spark.store import is_disk_full, no_room
+from das_spark.store import no_room, want_of_room
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -111,8 +111,8 @@ def reading(file: str) -> Iterator[None]:
 
 
 def _unreadable(file: str, error: Exception, condition: str) -> InputError | OutputError:
-    if is_disk_full(error):
-        return no_room(f"{file} cannot be read")
+    if number := want_of_room(error):
+        return no_room(f"{file} cannot be read", number)
     if condition.startswith("PATH_NOT_FOUND"):
         return InputError(f"{file}: no such file or folder", hint="check input.path, input.persons and input.units")
     reason = f" ({condition})" if condition else ""

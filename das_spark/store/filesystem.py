@@ -36,8 +36,8 @@ from das_spark.errors import OutputError
 from das_spark.process import OTHERS_WRITE
 
 _NO_NAMES: Final = ("", ".", "..")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FULL_WORDS = ("No space left on device", "Disk quota exceeded")
+#: Errors of a file that cannot grow.
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: A disk with less than so many bytes is full: what was half written has been removed when that is asked.
 _LITTLE = 16 << 20
 _OPEN_FOLDER: Final = 0o777 & ~OTHERS_WRITE
@@ -536,55 +536,52 @@ def _copy(source: str, target: str) -> None:
     os.replace(temporary, target)
 
 
-def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or what caused it (also in the JVM), is a disk without room.
+def want_of_room(error: BaseException) -> int:
+    """Return the number of the system's error where a file could not grow, such as ENOSPC; 0 for any other error.
 
     Args:
-        error: Looked at with all that it was raised from, or was raised while it was handled.
+        error: Looked at with all that it was raised from, or was raised while it was handled. The JVM and Arrow say the
+            same in the words of the system.
     """
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in _FULL:
-            return True
-        if any(words in str(seen) for words in _FULL_WORDS):
-            return True
+        for number in _NO_ROOM:
+            if (isinstance(seen, OSError) and seen.errno == number) or os.strerror(number) in str(seen):
+                return number
         seen = seen.__cause__ or seen.__context__
-    return False
+    return 0
 
 
-def no_room(what: str) -> OutputError:
-    """The error of a disk that filled while nothing of the results was written: what fills then are scratch files.
+def no_room(what: str, number: int, *, where_known: bool = False) -> OutputError:
+    """Return the error of a file that could not grow.
 
     Args:
-        what: What could not be done.
-
-    Returns:
-        To be raised.
+        what: What could not be done, or written.
+        number: Result of `want_of_room`, not 0.
+        where_known: Whether it is known that no scratch file of Spark was meant.
     """
-    return OutputError(
-        f"{what}: no space left on a disk that holds scratch files of Spark (spark.local.dir)",
-        hint="make room there, or set it to another disk; a run resumes where it stopped",
-    )
+    if number == errno.EFBIG:
+        said, fix = "no file of this process may grow so large (ulimit -f)", "raise that limit"
+    else:
+        other = "" if where_known else ", or on one that holds scratch files of Spark (spark.local.dir)"
+        said, fix = f"no space left on the disk{other}", "make room, or set output.root to another disk"
+    return OutputError(f"{what}: {said}", hint=f"{fix}; a run resumes where it stopped")
 
 
 @contextmanager
 def disk_errors(place: Address) -> Iterator[None]:
-    """Turn the many faces of a full disk, Spark's among them, into one error that says what to do.
+    """Turn the many faces of a file that cannot grow, Spark's among them, into one error that says what to do.
 
     Raises:
-        OutputError: The disk is full, or the place cannot be written.
+        OutputError: The disk is full, a limit is reached, or the place cannot be written.
     """
     try:
         yield
     except OutputError:
         raise
     except Exception as error:
-        if is_disk_full(error):
-            other = "" if _has_little_room(place) else ", or on one that holds scratch files of Spark (spark.local.dir)"
-            raise OutputError(
-                f"{place}: no space left on the disk{other}",
-                hint="make room, or set output.root to another disk; the run resumes where it stopped",
-            ) from error
+        if number := want_of_room(error):
+            raise no_room(str(place), number, where_known=_has_little_room(place)) from error
         if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
             raise OutputError(
                 f"{place}: cannot be written ({type(error).__name__})", hint="choose another output folder"

@@ -66,11 +66,11 @@ def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -
         fcntl.flock(opened, fcntl.LOCK_EX)
         content = opened.readall()
         whole = _without_torn_end(content)
-        ledger = _parsed(whole)
+        ledger = _parsed(whole, file)
         end = b"" if whole.endswith(b"\n") or not whole else b"\n"  # a whole entry, but for its end
         added = chained_lines(ledger.news_in(change(ledger)), whole + end)
         if added:
-            ledger = _parsed(whole + end + added)
+            ledger = _parsed(whole + end + added, file)
         if whole != content:
             opened.truncate(len(whole))
             mended(file)
@@ -91,7 +91,7 @@ def read_ledger(file: Path) -> Ledger:
     Raises:
         PrivacyGuardError: If it cannot be understood.
     """
-    return _parsed(_without_torn_end(file.read_bytes()))
+    return _parsed(_without_torn_end(file.read_bytes()), file)
 
 
 def _without_torn_end(content: bytes) -> bytes:
@@ -104,7 +104,11 @@ def _without_torn_end(content: bytes) -> bytes:
     return content
 
 
-def _parsed(content: bytes) -> Ledger:
+#: File -> the ledger as this process parsed it last: of a file that begins with the same bytes, the rest is parsed.
+_PARSED: Final[dict[Path, Ledger]] = {}
+
+
+def _parsed(content: bytes, file: Path) -> Ledger:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -112,7 +116,9 @@ def _parsed(content: bytes) -> Ledger:
         raise PrivacyGuardError(
             f"privacy ledger, line {number}: is no text", hint="restore the ledger from its copy"
         ) from error
-    return Ledger.from_json_lines(text)
+    ledger = Ledger.from_json_lines(text, _PARSED.get(file))
+    _PARSED[file] = ledger
+    return ledger
 
 
 def _open(file: Path) -> int:

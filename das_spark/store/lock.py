@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from das_spark.errors import OutputError
-from das_spark.store.commit import close_to_others, discard
+from das_spark.store.commit import close_to_others, discard, names_in
 from das_spark.store.delivery import require_at_home
 from das_spark.store.digests import Commits, hold_commits, release_commits
 from das_spark.store.filesystem import Address, Place, system_of
-from das_spark.store.layout import STAGING
-from das_spark.store.ledger import require_covered
+from das_spark.store.layout import MARKER, STAGING
+from das_spark.store.ledger import OwnEntry, require_covered
+from das_spark.store.runs import RunMarker
 
 if TYPE_CHECKING:
     from das_spark.store.layout import PublicLayout, RestrictedLayout, RunLayout
@@ -87,6 +88,46 @@ def _commits(layout: RunLayout[Place]) -> Commits:
         guard=partial(require_held, layout),
         gate=partial(require_covered, layout),
     )
+
+
+def make_way(layout: RunLayout[Place], config_hash: str, config: Mapping[str, Any]) -> bool:
+    """Find out whether a run may have its id, and remove a run of another configuration that has come to nothing.
+
+    A run has come to nothing where it has no entry in the ledger and nothing public: it was refused, or failed, before
+    it was charged.
+
+    Args:
+        layout: Where the run will lie.
+        config_hash: Hash of its resolved configuration.
+        config: The resolved configuration, from which is told what differs.
+
+    Returns:
+        Whether such a run was removed.
+
+    Raises:
+        OutputError: The id belongs to another run, which has come to something, or has a driver at work.
+    """
+    own, word = RunMarker(layout.run_id, config_hash, config=config), secrets.token_hex(8)
+    if not _has_come_to_nothing(layout, own):
+        for root in (layout.restricted.path, layout.public.path):
+            own.marks(root)
+        return False
+    with _held(layout, word):
+        # Whoever was quicker has made a new lock file with his own roots.
+        void = layout.restricted.lock.read_text(encoding="utf-8") == word and _has_come_to_nothing(layout, own)
+        if void:
+            discard(layout.public.path)
+            discard(layout.restricted.path)
+    return void
+
+
+def _has_come_to_nothing(layout: RunLayout[Place], own: RunMarker) -> bool:
+    """Return whether an id is that of another configuration's run without an entry and without public tables."""
+    found = RunMarker.find(layout.restricted.path)
+    if layout.home is not None or found is None or found.run_id != own.run_id or own.is_of_run(found):
+        return False
+    public = names_in(layout.public.path) - {MARKER, STAGING}
+    return not public and OwnEntry.find(layout.restricted) is None
 
 
 @contextmanager

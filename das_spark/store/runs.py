@@ -310,18 +310,32 @@ def require_kept(layout: RunLayout[Place]) -> None:
         )
 
 
-def point_latest(layout: RunLayout[Place]) -> None:
-    """Let `<root>/latest` be a link to the run; replaced in one step.
+def latest_link(layout: RunLayout[Place]) -> Path | None:
+    """Return `<root>/latest`, which leads to the last run that measured; None where no link can lead to a run.
 
     Raises:
         OutputError: There is a real file or folder of that name.
     """
     if not isinstance(layout.root, Path):  # links are for the disks of this machine
-        return
+        return None
+    if layout.home is not None or not layout.folder.is_dir():  # the roots lie elsewhere
+        return None
     link = layout.root / LATEST
     if link.exists() and not link.is_symlink():
         raise OutputError(f"{link} is not a link", hint="move it away: that name is kept for the link to the last run")
-    fresh = layout.root / f".{LATEST}.{os.getpid()}"
+    return link
+
+
+def point_latest(layout: RunLayout[Place]) -> None:
+    """Let `<root>/latest` be a link to the run, where one can be; replaced in one step.
+
+    Raises:
+        OutputError: As `latest_link`.
+    """
+    link = latest_link(layout)
+    if link is None:
+        return
+    fresh = link.with_name(f".{LATEST}.{os.getpid()}")
     with disk_errors(link):
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(layout.run_id)

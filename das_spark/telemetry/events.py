@@ -196,7 +196,12 @@ class Event(StrEnum):
         "the run stopped with an error; it can be resumed when the cause is mended",
         {"code": str, "exit_code": int, "error": str, "message": str, "hint": str},
     )
-    RUN_INTERRUPTED = ("run.interrupted", WARNING, "somebody interrupted the driver; the run can be resumed", _NOTHING)
+    RUN_INTERRUPTED = (
+        "run.interrupted",
+        WARNING,
+        "a signal interrupted the driver (Ctrl-C is SIGINT); the run can be resumed",
+        {"signal": str},
+    )
     PAGE_FAILED = ("page.failed", WARNING, "the page of the run could not be written", {"error": str})
     COMMAND_SAID = ("command.said", INFO, "a line of progress that is about no stage", {"text": str})
     COMMAND_WARNED = ("command.warned", WARNING, "what whoever runs the command must know", {"text": str})

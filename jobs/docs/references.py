@@ -49,7 +49,7 @@ they are exceptions of [`das_spark.errors`](python/errors.md), all of which are 
 | 1 | the run failed |
 | 2 | usage or configuration |
 | 3 | refused by a guard of the privacy guarantee |
-| 130 | interrupted (Ctrl-C) |
+| 129, 130, 143 | interrupted by SIGHUP (a closed terminal), Ctrl-C, SIGTERM (a scheduler) |
 
 | code | error | exit code | meaning |
 |---|---|---|---|

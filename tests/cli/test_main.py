@@ -109,7 +109,7 @@ def test_a_disk_that_fills_anywhere_is_named(monkeypatch, capsys):
     fail_with(monkeypatch, RuntimeError("Job aborted\njava.io.IOException: No space left on device\n\tat java.io"))
     assert main([]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("das-spark: error: [DAS500] the command stopped: no space left on a disk that holds scratch")
+    assert said.startswith("das-spark: error: [DAS500] the command stopped: no space left on the disk, or on one that")
     assert len(said.splitlines()) == 1
 
 

@@ -241,4 +241,17 @@ def test_check_passes_on_the_quickstart(capsys):
 
 def test_check_can_leave_the_files_out(capsys):
     assert main(["check", str(CONF / "e2e_1940.toml"), "--without-files"]) == 0
-    assert "reader ipums_1940, epsilon 1/4" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "reader ipums_1940, epsilon 1/4" in said
+    assert "warning" not in said
+
+
+def test_check_warns_of_an_output_inside_the_input(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["check", str(CONF / "e2e_1940.toml"), "--without-files", "--set", "input.path=.", "--json"]
+    assert main(arguments) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    inside = tmp_path.resolve()
+    assert warning.startswith(f"output.root ({inside}/runs) lies in input.path ({inside})")
+    assert main([*arguments, "--set", f"output.root={tmp_path.parent}/runs"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []

@@ -120,6 +120,7 @@ class TestConfiguration:
     def test_the_output_folder_of_another_run(self, dry_workshop, capsys):
         path = dry_workshop.run_file()
         open_run(dry_workshop.layout("taken"), "another configuration")
+        dry_workshop.layout("taken").public.table("geounits").mkdir()
         said(capsys, ["run", str(path), "--run-id", "taken"], FAILED, "taken", "belongs to another run")
 
     def test_an_output_folder_that_is_no_run(self, dry_workshop, capsys):

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from made_runs import SPARK
+from pyspark import SparkContext
 
-from das_spark.config import load_plan
-from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
+from das_spark.config import load_plan, plan_to_config
+from das_spark.errors import EngineEndedError, EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import driver, estimate_from, run_stages, runner
 from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.progress import Progress
-from das_spark.privacy import RunKey
+from das_spark.privacy import LedgerEntry, RunKey
+from das_spark.process import Ended
 from das_spark.spark.executors import TIMEOUT
-from das_spark.store import RunLayout, hold_run, is_held, open_run, write_durably
+from das_spark.store import OwnEntry, RunLayout, RunMarker, hold_run, is_held, lock, make_way, open_run, write_durably
+from das_spark.telemetry import Event, read_log
 
 ENTRY = SimpleNamespace(insecure=True)
 
@@ -119,7 +124,8 @@ def test_what_the_ledger_forbids_is_found_before_spark_is_started_and_is_not_the
     if broken == "input":
         (dry_workshop.folder / "away").rename(dry_workshop.census)
     with driver_attempt(dry_workshop.plan(), layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x")):
-        assert (dry_workshop.root / "latest").is_symlink(), "mended, the run of this name goes on"
+        assert layout.public.marker.is_file(), "mended, the run of this name goes on"
+    assert not (dry_workshop.root / "latest").is_symlink(), "it has not measured"
 
 
 def test_a_wrong_property_is_found_before_any_stage(dry_workshop, monkeypatch):
@@ -132,6 +138,40 @@ def test_a_wrong_property_is_found_before_any_stage(dry_workshop, monkeypatch):
         pytest.fail("at work")
 
 
+ENDS = (Event.RUN_INTERRUPTED, Event.RUN_FAILED)
+
+
+def raised_over(cause: BaseException, error: Exception) -> None:
+    try:
+        raise cause
+    finally:
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "said"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), EngineEndedError, {"code": "DAS620", "exit_code": 1}),
+        (Ended(signal.SIGTERM), ValueError, {"signal": "SIGTERM"}),
+        (KeyboardInterrupt(), ValueError, {"signal": "SIGINT"}),
+        (LookupError("x"), ValueError, {"error": "ValueError", "exit_code": 1}),
+    ],
+    ids=["the JVM ended", "SIGTERM", "Ctrl-C", "another error"],
+)
+def test_the_log_says_what_ended_the_driver_and_not_what_failed_over_it(dry_workshop, monkeypatch, cause, kind, said):
+    ended = subprocess.Popen(["sh", "-c", "kill -KILL $$"])
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=ended))
+    plan, layout = dry_workshop.plan(), dry_workshop.layout("mine")
+    with (
+        pytest.raises(kind),
+        driver_attempt(plan, layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x"), spark=SPARK),
+    ):
+        raised_over(cause, ValueError("torn down"))
+    (line,) = (line for line in read_log(layout.restricted.log).lines if line["event"] in ENDS)
+    assert said.items() <= line.items()
+    assert line["event"] == (Event.RUN_INTERRUPTED if "signal" in said else Event.RUN_FAILED)
+
+
 def test_a_run_that_a_guard_refuses_is_nobodys_last_run(dry_workshop):
     plan, layout, progress = dry_workshop.plan(), dry_workshop.layout("mine"), Progress(lambda _: None, "mine")
     with (
@@ -140,5 +180,71 @@ def test_a_run_that_a_guard_refuses_is_nobodys_last_run(dry_workshop):
     ):
         pytest.fail("at work")
     assert not (dry_workshop.root / "latest").is_symlink()
-    with driver_attempt(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK):
-        assert (dry_workshop.root / "latest").resolve() == layout.folder.resolve()
+    (dry_workshop.root / "latest").mkdir()
+    with (
+        pytest.raises(OutputError, match="latest is not a link"),
+        driver_attempt(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK),
+    ):
+        pytest.fail("a name that is taken is found when the run has measured")
+
+
+def enter(workshop: Any, _: ExitStack) -> None:
+    entry = LedgerEntry("mine#1", "2030-01-01T00:00:00+00:00", "p", "person", workshop.plan().budget, insecure=True)
+    OwnEntry(entry, entered=False).save(workshop.layout("mine").restricted)
+
+
+def publish(workshop: Any, _: ExitStack) -> None:
+    workshop.layout("mine").public.table("geounits").mkdir()
+
+
+def hold(workshop: Any, stack: ExitStack) -> None:
+    stack.enter_context(hold_run(workshop.layout("mine")))
+
+
+@pytest.mark.parametrize("take", [enter, publish, hold])
+@pytest.mark.parametrize("begin", [run_of, estimate_of])
+def test_a_run_whose_id_is_taken_is_refused_before_anything_is_tried(dry_workshop, monkeypatch, begin, take):
+    layout = dry_workshop.layout("mine")
+    open_run(layout, "of others")
+    monkeypatch.setattr(driver, "try_stages", lambda *_: pytest.fail("tried for a minute"))
+    monkeypatch.setattr(driver, "open_run", lambda *_, **__: pytest.fail("opened"))
+    with ExitStack() as stack:
+        take(dry_workshop, stack)
+        before = sorted(layout.folder.rglob("*"))
+        with pytest.raises(OutputError, match=r"belongs to another run|another driver is at work"):
+            begin(dry_workshop)
+    assert sorted(layout.folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("begin", [run_of, estimate_of])
+def test_an_id_whose_run_came_to_nothing_is_free(dry_workshop, monkeypatch, begin):
+    """The first run has read its input, and failed before it was entered in the ledger."""
+    layout, tried = dry_workshop.layout("mine"), []
+    open_run(layout, "of others")
+    (layout.restricted.path / "leaves").mkdir()
+    layout.restricted.log.write_text("{}\n")
+    monkeypatch.setattr(driver, "try_stages", lambda *_: tried.append(layout.restricted.path.exists()))
+    monkeypatch.setattr(runner, "carry_out", lambda *_: None)
+    with suppress(pytest.fail.Exception):  # what writes tables of another run fails the test
+        begin(dry_workshop)
+    assert tried == [False]
+    assert RunMarker.find(layout.restricted.path).config_hash == dry_workshop.plan().config_hash
+    assert not (layout.restricted.path / "leaves").exists()
+    assert dry_workshop.ledger() == []
+
+
+def test_of_two_who_take_an_id_at_once_one_begins(dry_workshop, monkeypatch):
+    """The other one waited for a lock file that is gone with its run."""
+    layout, config = dry_workshop.layout("mine"), plan_to_config(dry_workshop.plan())
+    open_run(layout, "of others")
+    discarded = []
+
+    @contextmanager
+    def held_late(layout: RunLayout, word: str) -> Iterator[None]:
+        layout.restricted.lock.write_text("of whoever was quicker")
+        yield
+
+    monkeypatch.setattr(lock, "_held", held_late)
+    monkeypatch.setattr(lock, "discard", discarded.append)
+    assert not make_way(layout, dry_workshop.plan().config_hash, config)
+    assert discarded == []

@@ -203,6 +203,45 @@ def driver(workshop: Any, run_id: str, *options: str) -> subprocess.Popen[bytes]
         )
 
 
+#: A command whose JVM is killed where it would read the input, as the system does that needs memory.
+WITHOUT_MEMORY = """
+import os, signal, sys
+from pyspark import SparkContext
+from das_spark.cli.main import main
+from das_spark.pipeline import runner
+
+def read_input(context, until):
+    os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+    context.spark.range(3).count()
+
+runner.read_input = read_input
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.long
+def test_a_jvm_that_is_killed_is_said_to_have_ended(workshop):
+    command = [sys.executable, "-c", WITHOUT_MEMORY, "run", str(workshop.run_file()), "--test-key", "x"]
+    done = subprocess.run(
+        [*command, "--run-id", "mine"],
+        env={**environment(workshop.folder), "DAS_SPARK_ENGINE": "spark"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    message = (
+        "Spark's JVM, which does the work, has ended (by signal 9, SIGKILL: probably by the system, for want of memory)"
+    )
+    hint = "see that the machine has memory left, and run the same command again: it goes on with what is finished"
+    assert done.stderr.splitlines()[-1] == f"das-spark: error: [DAS620] {message} Hint: {hint} (--run-id mine)"
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+    log = workshop.layout("mine").restricted.log.read_text().splitlines()
+    (failed,) = (line for line in map(json.loads, log) if line["event"] == "run.failed")
+    assert (failed["code"], failed["message"], failed["hint"]) == ("DAS620", message, hint)
+
+
 def kill_when(process: subprocess.Popen[bytes], seen: Callable[[], bool]) -> None:
     """SIGKILL to driver, JVM and workers as soon as something is seen: the power cut."""
     limit = time.monotonic() + PATIENCE

@@ -19,7 +19,18 @@ from das_spark.config import InputSettings, LedgerSettings, SimulateSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import input_record
 from das_spark.pipeline.input_record import contents_of
-from das_spark.privacy import AttemptLine, Budget, DrawState, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
+from das_spark.privacy import (
+    AttemptLine,
+    Budget,
+    DrawState,
+    Framework,
+    Ledger,
+    LedgerEntry,
+    LevelBudget,
+    QueryShare,
+    chained_lines,
+)
+from das_spark.privacy import ledger as ledger_text
 from das_spark.store import LEDGER_SUFFIX, DatasetLedger, RunLayout, ledger_folder, left_behind, open_run
 from das_spark.store import ledger as ledger_file
 
@@ -81,10 +92,32 @@ def test_files_that_change_while_they_are_read_are_named(tables):
         change()
         with pytest.raises(InputError, match=r"units\.csv: changed"):
             input_record.require_unchanged(given, files)
-    (tables / "a further delivery.csv").touch()
-    with pytest.raises(InputError, match=r"a further delivery\.csv: changed"):
+    (tables / "persons.parquet").touch()  # which the reader prefers
+    with pytest.raises(InputError, match=r"persons\.parquet: changed"):
         input_record.require_unchanged(given, files)
     assert not input_record.is_unchanged(given, files)
+
+
+@pytest.mark.parametrize(
+    "beside", ["runs/mine/restricted/log.jsonl", "notes.md", "persons.csv~", "persons.csv/_SUCCESS", "ri2018.pl.zip"]
+)
+@pytest.mark.parametrize(
+    ("reader", "record"),
+    [
+        ("tidy_records", "units.csv"),
+        ("cef_2020", "units.txt"),
+        ("pl94_summary", "riGeo2018.PL"),
+        ("ipums_1940", "x.dat"),
+    ],
+)
+def test_what_the_reader_does_not_read_is_no_input(tmp_path, reader, record, beside):
+    (tmp_path / record).write_text("a record")
+    given = settings(reader=reader, path=str(tmp_path))
+    before = input_record.fingerprint(given)
+    (tmp_path / beside).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / beside).write_text("a line")
+    assert input_record.fingerprint(given) == before
+    input_record.require_unchanged(given, before[1])
 
 
 def test_a_simulated_input_is_known_by_its_arguments():
@@ -125,9 +158,11 @@ def test_a_readme_beside_the_tables_makes_no_other_people(tables):
     ("reader", "records", "others"),
     [
         ("tidy_counts", ["persons.parquet/part-0", "units.csv.gz"], ["geography.csv", "notes.txt"]),
-        ("cef_2020", ["persons.txt.gz", "units/part-1"], ["geography.txt"]),
-        ("pl94_summary", ["rigeo2020.pl", "ri000012020.pl"], ["ri2020.zip"]),
-        ("ipums_1940", ["any.dat"], []),
+        ("tidy_records", ["households.csv", "living_quarters.csv"], ["geography.csv"]),
+        ("tidy_counts", ["housing_units.parquet"], ["geography.csv"]),
+        ("cef_2020", ["persons.txt.gz", "units.txt/part-1"], ["geography.txt"]),
+        ("pl94_summary", ["rigeo2020.pl", "ri000012020.PL"], ["ri2020.zip"]),
+        ("ipums_1940", ["any.dat"], ["README.md"]),
     ],
 )
 def test_of_a_folder_what_its_reader_reads_is_confidential(tmp_path, reader, records, others):
@@ -139,10 +174,10 @@ def test_of_a_folder_what_its_reader_reads_is_confidential(tmp_path, reader, rec
     assert found == set(records)
 
 
-def test_where_nothing_looks_like_records_everything_is_confidential(tmp_path):
+def test_a_folder_of_which_the_reader_reads_nothing_is_refused(tmp_path):
     (tmp_path / "strange.csv").write_text("x")
-    _, files = input_record.fingerprint(settings(path=str(tmp_path)))
-    assert [each["confidential"] for each in files] == [True]
+    with pytest.raises(InputError, match="holds nothing that the reader 'tidy_counts' reads"):
+        input_record.fingerprint(settings(path=str(tmp_path)))
 
 
 def test_a_named_dataset_is_one_ledger_whatever_files_it_is_read_from(tables, tmp_path):
@@ -352,6 +387,23 @@ def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
     file.write_text(file.read_text().replace("State", "state"))
     with pytest.raises(PrivacyGuardError, match="line 2: does not follow"):
         ledger_file.commit_entry(file, entry("c"))
+
+
+def test_every_line_of_a_ledger_is_parsed_once(tmp_path, monkeypatch):
+    file = DatasetLedger(tmp_path, "people").file
+    runs = [entry(f"run-{number}") for number in range(1000)]
+    file.write_bytes(chained_lines([*runs, *(entry(run.run_id, "State") for run in runs)], b""))
+    parsed = []
+    line = ledger_text._line
+    monkeypatch.setattr(ledger_text, "_line", lambda text: parsed.append(text) or line(text))
+    assert DatasetLedger(tmp_path, "people").read().entries == tuple(entry(run.run_id, "State") for run in runs)
+    for number in range(10):  # a run reads and writes its ledger some thirty times
+        ledger_file.commit_entry(file, entry("last", *("State", "County")[: number // 4]))
+        assert len(DatasetLedger(tmp_path, "people").read().entries) == 1001
+    assert len(parsed) == len(set(parsed)) == len(file.read_text().splitlines()) == 2003
+    file.write_text(file.read_text().replace('"State"', '"state"', 1))
+    with pytest.raises(PrivacyGuardError, match="line 2: does not follow"):
+        ledger_file.commit_entry(file, entry("another"))
 
 
 def test_a_run_is_entered_once_and_its_progress_added(tmp_path):

@@ -184,6 +184,7 @@ def test_from_python_as_from_the_command_line(measured, tmp_path, spark, monkeyp
     context, entry, ledger = das_spark.estimate(
         from_measurements=tmp_path / "nmf", settings=settings, run_id="python", spark=spark
     )
+    assert (tmp_path / "runs" / "latest").resolve() == context.layout.folder.resolve()
     assert context.key is None
     assert entry.insecure
     assert ledger is None

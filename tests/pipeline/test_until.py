@@ -136,6 +136,7 @@ def test_a_run_that_stops_before_it_measures_has_spent_nothing(workshop):
     (entry,) = ledger.entries
     assert (entry.state, entry.total, ledger.attempts) == (EntryState.INVARIANTS, 0, ())
     assert entry.invariants.total_at == "State"
+    assert not (workshop.root / "latest").exists()
 
 
 def test_invariants_stand_in_the_ledger_before_they_are_public(workshop, calm, monkeypatch):
@@ -160,11 +161,14 @@ def test_invariants_stand_in_the_ledger_before_they_are_public(workshop, calm, m
 def test_a_measured_level_is_charged_and_the_next_one_is_not_begun(workshop, calm, tools, monkeypatch):
     workshop.ingested("steps", calm)
     go(workshop, "measure State")
+    assert (workshop.root / "latest").resolve() == workshop.layout("steps").folder.resolve()
+    (workshop.root / "latest").unlink()
     (entry,) = {json.loads(line)["run_id"] for line in workshop.ledger()}
     assert json.loads(workshop.ledger()[-1])["completed_levels"] == ["State"]
     assert not workshop.layout("steps").public.table("estimates").exists()
     monkeypatch.setattr(Journal, "open", lambda *_: pytest.fail("drawn again"))
     go(workshop, "estimate State")
+    assert not (workshop.root / "latest").exists(), "it has not measured again"
     assert {json.loads(line)["run_id"] for line in workshop.ledger()} == {entry}
 
 

@@ -224,6 +224,30 @@ def test_empty_lines_say_nothing() -> None:
     assert Ledger.from_json_lines("\n" + entry("a").to_json() + "\n\n") == Ledger((entry("a"),))
 
 
+def read(text: str, known: Ledger | None = None) -> object:
+    """What is read of a text: entries, attempts and digests, or the refusal."""
+    try:
+        ledger = Ledger.from_json_lines(text, known)
+    except PrivacyGuardError as error:
+        return str(error)
+    return ledger.entries, ledger.attempts, ledger.digests, ledger.sealed
+
+
+@given(st.integers(0, 8), st.integers(0, 4), st.integers(0, 7), st.data())
+def test_what_was_read_before_changes_no_reading(cut: int, earlier: int, odd: int, data: st.DataObject) -> None:
+    runs = [replace(entry(f"r{number}"), state=EntryState.INVARIANTS) for number in range(3)]
+    opened = [replace(attempt(), entry=run.run_id, state=DrawState.OPENED) for run in runs]
+    lines = [*runs, *(entry(run.run_id) for run in runs), *opened][:8]
+    old = unchained(*lines[:earlier])
+    text = old + chained_lines(lines[earlier:], old.encode()).decode()
+    whole = text.splitlines(keepends=True)
+    known = Ledger.from_json_lines("".join(whole[:cut]).removesuffix(data.draw(st.sampled_from(["", "\n"]))))
+    assert read(text, known) == read(text)
+    changed = "".join([*whole[:odd], whole[odd].replace("r1", "r2"), *whole[odd + 1 :]])
+    assert read(changed, known) == read(changed)
+    assert read("".join(whole[:odd]), known) == read("".join(whole[:odd]))
+
+
 def attempt(**change: object) -> AttemptLine:
     return replace(AttemptLine("r1", "State", 1, "f" * 32, DrawState.OPENED, "here"), **change)
 

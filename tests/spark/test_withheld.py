@@ -12,7 +12,7 @@ import pytest
 
 import das_spark
 from das_spark.errors import DasError, EstimationError, TaskError, error_text_withheld, without_values
-from das_spark.store import is_disk_full
+from das_spark.store import want_of_room
 
 PACKAGE = Path(das_spark.__file__).parent
 #: What gives rows to Python workers; all but the first are used nowhere.
@@ -111,7 +111,7 @@ def test_a_task_travels_to_its_workers():
 def test_a_full_disk_is_still_known_as_one():
     with pytest.raises(DasError) as caught, error_text_withheld():
         raise OSError(errno.ENOSPC, "cannot append 31337 rows")
-    assert is_disk_full(RuntimeError(str(caught.value)))
+    assert want_of_room(RuntimeError(str(caught.value)))
     assert "31337" not in str(caught.value)
 
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from das_spark.errors import InputError, OutputError
 from das_spark.spark.problems import reading
-from das_spark.store import disk_errors, is_disk_full
+from das_spark.store import disk_errors, want_of_room
 from das_spark.store import filesystem as full_disk
 
 
@@ -37,10 +37,17 @@ def test_a_full_disk_is_recognised_behind_an_error_of_the_jvm(tmp_path, monkeypa
     assert ("spark.local.dir" in caught.value.message) == named
 
 
+def test_a_file_that_may_not_grow_is_no_full_disk(tmp_path):
+    words = r"x: no file of this process may grow so large \(ulimit -f\) Hint"
+    with pytest.raises(OutputError, match=words) as caught, disk_errors(tmp_path / "x"):
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    assert caught.value.hint.startswith("raise that limit")
+
+
 def test_other_errors_pass_unchanged(tmp_path):
     with pytest.raises(ValueError, match="something else"), disk_errors(tmp_path):
         raise ValueError("something else")
-    assert not is_disk_full(ValueError("x"))
+    assert not want_of_room(ValueError("x"))
 
 
 @pytest.mark.parametrize(

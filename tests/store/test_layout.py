@@ -255,7 +255,8 @@ def test_a_public_marker_says_whose_it_is_and_nothing_else(layout):
 
 
 def test_latest_never_replaces_a_real_folder(tmp_path, layout):
-    (tmp_path / "runs" / "latest").mkdir(parents=True)
+    open_run(layout, "hash")
+    (tmp_path / "runs" / "latest").mkdir()
     with pytest.raises(OutputError, match="not a link"):
         point_latest(layout)
 

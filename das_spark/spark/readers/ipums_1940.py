@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.io.input_files import look_at_lines, require_path, required
-from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PERSON
+from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PARTS, PERSON
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-_PARTS = ("*.dat", "*.dat.gz", "*.txt", "*.txt.gz", "part-*")
-"""Names of data files in a folder, where a README may stand beside them."""
-
 _GEOCODE_LENGTH = 10
 _GEOCODE_PARTS = " (state 2, county 4, enumeration district 4)"
 
@@ -57,7 +54,7 @@ class Ipums1940:
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         form = f"a record: H and {HOUSEHOLD.length} characters in all, or P and {PERSON.length}"
-        look_at_lines(self._file(settings, Target.of(self.name, product, spine)), _PARTS, _is_record, form)
+        look_at_lines(self._file(settings, Target.of(self.name, product, spine)), PARTS, _is_record, form)
 
     def _file(self, settings: InputSettings, target: Target) -> str:
         target.require_codes(self.name, HOUSEHOLD.codes | PERSON.codes, target.recodes.attributes.values())
@@ -75,7 +72,7 @@ class Ipums1940:
         target = Target.of(self.name, product, spine)
         file = self._file(settings, target)
         with reading(file):
-            lines = lines_of(spark, file, _PARTS)
+            lines = lines_of(spark, file, PARTS)
             checks = _checks(file)
             # Most lines match one expression, and need no other look.
             good = (_is(HOUSEHOLD) & is_right(HOUSEHOLD)) | (_is(PERSON) & is_right(PERSON))
