@@ -62,6 +62,7 @@ def suggest_budget(  # noqa: PLR0913, PLR0917 - options of a command are paramet
     alone. Says which total all targets need, by this division and by those of the product.
 
     Example: das-spark suggest-budget conf/england_and_wales_like.toml --target "total@Output_Area:sd<=5"
+    --geounits Local_Authority=10 --geounits MSOA=200 --geounits LSOA=1000 --geounits Output_Area=5000
     """
     plan = load_plan(conf, overlay or (), settings or (), files=False)
     counts = known_geounits(plan, geounits or ()).counts

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Fields of tidy tables besides the attributes of the product; `block`, the 15 digits of a census block, stands for the
 #: geocode of 16 in tables that have none.
-FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
+FIELDS = ("geocode", "block", "count", "unit", "unit_class", "units", "vacant")
 UNITS_FROM_PEOPLE = "units_from_people"
 PUBLISHED = "published"
 DATASET = "dataset"
@@ -83,7 +83,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
         "tidy_counts": _tidy(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
-        OF_RECORDS: _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path"), IDENTITY),
+        OF_RECORDS: _tidy("one row a person or household, and one a unit; Parquet or CSV", ("units", "path"), IDENTITY),
         PUBLISHED_TABLES: ReaderNeeds(
             "published counts, one row a geounit and one column a count; Parquet or CSV",
             ("path", "persons"),
@@ -112,6 +112,8 @@ def check_input(
         if files:
             _check_files(section, product, needs, problems, units_invariant=units_invariant)
     if product is not None:
+        if units_invariant:
+            _check_households(product, problems)
         attributes = [attribute.name for attribute in product.schema.attributes]
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]
         if section.reader == PUBLISHED_TABLES:
@@ -231,6 +233,17 @@ def _check_tables(section: InputSettings, problems: Problems) -> None:
             f"input.{key}",
             f"the reader '{section.reader}' reads files; {', '.join(_OF_TABLES)} read tables of a catalog",
         )
+
+
+def _check_households(product: Product, problems: Problems) -> None:
+    """Require no more households than housing units, since those that no household lives in are listed as vacant."""
+    if product.record != "household" or product.published is not None:
+        return
+    bounds = product.unit_bounds
+    single = bool(product.class_query) and product.schema.query(product.class_query).rows == 1
+    if not single or bounds is None or bounds.most != (1,):
+        sentence = f"product '{product.name}' must hold households to the housing units, which are declared invariant"
+        problems.add("run.product", f'{sentence}: class_query = "total", and unit_bounds with most = [1]')
 
 
 def _check_units_from_people(

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from das_spark.config.load import PRODUCT_FILE, PYTHON_FILE, read_toml
-from das_spark.errors import ConfigurationError, DasError, did_you_mean, shortened
+from das_spark.config.published import held_counts
+from das_spark.errors import ConfigurationError, DasError, Problems, did_you_mean, shortened
 from das_spark.limits import check_sizes
 from das_spark.products import PRODUCTS, Product, product_data, product_from
 
@@ -47,21 +48,47 @@ def find_product(named: str) -> Product:
     raise ConfigurationError(f"unknown product '{named}'", hint=hint)
 
 
-def read_product(path: Path) -> Product:
-    """Read a product from a TOML file.
+def read_product(path: Path, held: tuple[Path, ...] = ()) -> Product:
+    """Read a product from a TOML file, with the attributes of the product whose counts it is held to.
 
     Args:
         path: The file.
+        held: The files of products that are held to its counts.
 
     Raises:
         ConfigurationError: With all that is wrong, each with the path of its key.
     """
     try:
-        return product_from(read_toml(path), str(path))
+        data = read_toml(path)
     except FileNotFoundError as error:
         raise ConfigurationError(f"{path}: no such product file") from error
     except IsADirectoryError as error:
         raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from error
+    published = data.get("published")
+    if isinstance(published, Mapping) and "attributes" not in published:
+        problems = Problems(str(path))
+        with problems.at("published.product"):
+            data = {**data, "published": {**published, **_attributes_of(published.get("product"), path, held)}}
+        problems.raise_if_any()
+    return product_from(data, str(path))
+
+
+def _attributes_of(named: object, path: Path, held: tuple[Path, ...]) -> dict[str, Any]:
+    """Name a product that a product file names, with its attributes; nothing where das_spark knows it."""
+    if not isinstance(named, str) or named in PRODUCTS:
+        return {}
+    other = _seen_from(path, named, (*held, path.resolve()))
+    return {"product": other.name, "attributes": product_data(other)["attributes"]}
+
+
+def _seen_from(path: Path, named: str, held: tuple[Path, ...]) -> Product:
+    """Find the product that a product file names: by a name, or by a file as seen from there."""
+    if not named.endswith(PRODUCT_FILE):
+        return find_product(str(path.parent / named) if PYTHON_FILE in named else named)
+    file = path.parent / named
+    if file.resolve() in held:
+        raise ConfigurationError(f"the counts of {file} would be held to themselves")
+    return read_product(file, held)
 
 
 def _from_python(named: str) -> Product:
@@ -109,6 +136,7 @@ def _own(product: Product, where: str) -> Product:
             f"{where}: a product that comes with das_spark is called {product.name!r}, too", hint="give it another name"
         )
     check_sizes(product_data(product), where)
+    held_counts(product)
     return product
 
 

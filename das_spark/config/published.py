@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from das_spark.core import HeldCounts
 from das_spark.errors import ConfigurationError
+from das_spark.histogram import Schema
 from das_spark.products import PRODUCTS, Product
 
 
@@ -28,9 +29,16 @@ def held_counts(product: Product) -> HeldCounts | None:
     if published is None:
         return None
     where = f"product {product.name!r}, published {published.name!r}"
-    if published.product not in PRODUCTS:
-        raise ConfigurationError(f"{where}: there is no product {published.product!r}")
-    query, of = product.schema.query(published.query), PRODUCTS[published.product].schema.query(published.of)
+    if published.attributes:
+        theirs = Schema(published.product, published.attributes)
+    elif published.product in PRODUCTS:
+        theirs = PRODUCTS[published.product].schema
+    else:
+        raise ConfigurationError(
+            f"{where}: there is no product {published.product!r}",
+            hint=f"name its file, such as {published.product}.toml, as seen from this one",
+        )
+    query, of = product.schema.query(published.query), theirs.query(published.of)
     if query.rows != of.rows:
         raise ConfigurationError(
             f"{where}: {published.query!r} has {query.rows} answers, and {published.of!r} of {published.product} has "

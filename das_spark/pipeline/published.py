@@ -126,6 +126,12 @@ def open_published_run(plan: RunPlan, folder: str | Path) -> PublishedRun:
             f"held to counts of {expected.product}",
             hint=fix,
         )
+    if expected.attributes and theirs.product.schema.attributes != expected.attributes:
+        raise ConfigurationError(
+            f"{where}: {expected.product} of run {manifest.run_id} has other attributes than those that product "
+            f"{plan.product.name!r} is held to",
+            hint="name the product file of that run in [published]",
+        )
     mine, other = (each.product.census(each.spine).leaf for each in (plan, theirs))
     if (mine.name, mine.length) != (other.name, other.length):
         raise ConfigurationError(

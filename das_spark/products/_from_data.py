@@ -27,6 +27,7 @@ from functools import partial
 from math import prod
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from das_spark.constraints import UnitBounds
 from das_spark.errors import ConfigurationError, Problems, did_you_mean, shortened
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel
@@ -44,6 +45,7 @@ TABLE_SETS: Final[Mapping[str, Callable[[Schema], tuple[Table, ...]]]] = types.M
     {"redistricting": redistricting_tables, "housing": housing_tables}
 )
 _PASSES: Final = Mapping[str, tuple[OuterPass, ...]]
+_CLASSES: Final = ("Unit",)
 _WRONG: Final = object()
 """In place of a value that could not be made; what it is a part of is not made either."""
 
@@ -121,19 +123,25 @@ class _Decoding:
         leaf, own = (each if isinstance(each, int) else 0 for each in (last.get("length"), last.get("code")))
         leaf = leaf or 1  # that of a root is "0"
         own = own or leaf
+        record, classes = data.get("record", "person"), data.get("unit_classes", _CLASSES)
+        number = len(classes) if isinstance(classes, Sequence) else 1
+        lists = record == "household" or (record == "unit" and number > 1)
         columns = [MicrodataColumn("GEOCODE", f"geocode[{leaf - own}:{leaf}]", f"CHAR{own}")]
-        for attribute in schema.attributes:
-            codes = [str(level) for level in range(attribute.size)]
-            kind = f"INT{len(codes[-1])}"
-            columns.append(MicrodataColumn(attribute.name.upper(), f"recode:{attribute.name}:{','.join(codes)}", kind))
-        person = data.get("record", "person") == "person"
+        if lists:
+            columns.append(_numbers("UNIT_CLASS", "unit_class", number + 1))
+        columns += [_numbers(each.name.upper(), each.name, each.size + lists) for each in schema.attributes]
+        person = record == "person"
         layout = MicrodataLayout(schema.name, tuple(columns) if person else (), () if person else tuple(columns))
+        # No more households than housing units, vacant ones among them, unless another product tells their number.
+        households = record == "household" and "class_query" not in data
+        bounded = households and "published" not in data
         return {
             "default_levels": names,
-            "unit_classes": ("Unit",),
-            "class_query": "",
+            "unit_classes": _CLASSES,
+            "class_query": "total" if bounded else "",
             "strata": DETAILED,
-            "unit_bounds": None,
+            "unit_bounds": UnitBounds((0,), (1,), cap_when_total_known=True) if bounded else None,
+            "vacant_counted": households,
             "structural_zeros": (),
             "microdata": layout,
             "total_at": NO_TOTAL,
@@ -332,6 +340,12 @@ class _Decoding:
             return value
         self.problems.add(where, f"expected a {'table' if kind is Mapping else 'list'}")
         return _WRONG
+
+
+def _numbers(name: str, attribute: str, levels: int) -> MicrodataColumn:
+    """Make a column of the numbers of levels, of which the last may stand for what is listed."""
+    codes = [str(level) for level in range(levels)]
+    return MicrodataColumn(name, f"recode:{attribute}:{','.join(codes)}", f"INT{len(codes[-1])}")
 
 
 def _with_lengths(levels: Any) -> Any:  # noqa: ANN401 - what a file holds

@@ -45,7 +45,7 @@ from das_spark.constraints import StructuralZero, UnitBounds
 from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel, Spine, SpineSettings
-from das_spark.histogram import Schema
+from das_spark.histogram import Attribute, Schema
 from das_spark.names import LONGEST_NAME, check_heading, check_name, check_text, is_formula
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.products._file_recodes import FileRecodes
@@ -290,6 +290,8 @@ class PublishedCounts:
         divided: Query of that product with one answer, a part of the last answer of `of`: as many of the records that
             the last answer of `query` counts, the last ones of every leaf, have a code of their own in the microdata;
             empty where none have.
+        attributes: Attributes of that product, where das_spark does not know it by its name; a product file that names
+            another file has them from there.
 
     Raises:
         ConfigurationError: The name is not one line of text, or the product has none that a file can have.
@@ -302,6 +304,7 @@ class PublishedCounts:
     vacancies: str = ""
     kinds: int = 1
     divided: str = ""
+    attributes: tuple[Attribute, ...] = ()
 
     def __post_init__(self) -> None:
         """Check name and product."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from das_spark.spark.balanced import balanced
 from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import slices
 from das_spark.store import level_folder
@@ -58,7 +58,7 @@ def _starts(codes: Sequence[str], sizes: np.ndarray) -> tuple[str, ...]:
 
 def file_number(starts: Sequence[str], geocode: Column) -> Column:
     """In which file of its level a geounit stands, from 0."""
-    return reduce(add, [(geocode >= start).cast("int") for start in starts], F.lit(0))
+    return balanced(add, [F.lit(0), *((geocode >= start).cast("int") for start in starts)])
 
 
 def level_files(starts: FileStarts, level: Column, geocode: Column) -> Column:

@@ -5,7 +5,6 @@ Nothing here is as long as the schema has cells: what counts a cell follows from
 
 from __future__ import annotations
 
-from functools import reduce
 from itertools import groupby
 from math import prod
 from operator import and_
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pyspark.sql import functions as F
+
+from das_spark.spark.balanced import balanced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ def level_of(cell: Column, shape: Sequence[int], axis: int) -> Column:
 def selected(cell: Column, selection: Selection, schema: Schema) -> Column:
     """Whether a cell has levels that a selection names."""
     axes = [(schema.axis(name), levels) for name, levels in selection]
-    return reduce(and_, [level_of(cell, schema.shape, axis).isin(*levels) for axis, levels in axes], F.lit(True))
+    return balanced(and_, [F.lit(True), *(level_of(cell, schema.shape, axis).isin(*levels) for axis, levels in axes)])
 
 
 def answer_of(query: Query, cell: Column) -> Column:

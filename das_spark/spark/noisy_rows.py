@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
@@ -379,12 +378,10 @@ def _above(spine: Spine) -> Column:
 
 def by_level(spine: Spine, value: Callable[[int], Column]) -> Column:
     """What depends on the level of a row."""
-    first = F.when(F.col("level") == spine.names[0], value(0))
-    return reduce(
-        lambda chosen, depth: chosen.when(F.col("level") == spine.names[depth], value(depth)),
-        range(1, len(spine.names)),
-        first,
-    )
+    chosen = F.when(F.col("level") == spine.names[0], value(0))
+    for depth, name in enumerate(spine.names[1:], start=1):
+        chosen = chosen.when(F.col("level") == name, value(depth))
+    return chosen
 
 
 def _shape_field() -> tuple[str, ArrayType]:

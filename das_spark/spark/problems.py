@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, OutputError
 from das_spark.io.input_files import is_catalog_table
+from das_spark.spark.balanced import balanced
 from das_spark.spark.input_rows import POSITION
 from das_spark.store import no_room, want_of_room
 
@@ -154,7 +154,7 @@ def is_not(condition: Column) -> Column:
 def faults(checks: Sequence[RowCheck]) -> Column:
     """The column `FAULTS` (long) of some checks."""
     bits = [F.when(check.fails, F.lit(1 << bit)).otherwise(F.lit(0)).cast("long") for bit, check in enumerate(checks)]
-    return reduce(add, bits, F.lit(0).cast("long")).alias(FAULTS)
+    return balanced(add, [F.lit(0).cast("long"), *bits]).alias(FAULTS)
 
 
 #: Of each file, its blocks: where the block starts, the least row identity in it, and how many rows it has.

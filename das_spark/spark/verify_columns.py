@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 from das_spark.core import GROUP_TOTAL, UNMEASURED
 from das_spark.core.linear import UNKNOWN
 from das_spark.estimation import FamilyStatus
+from das_spark.spark.balanced import balanced
 from das_spark.spark.cells import answer_of
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import settled
@@ -401,8 +402,8 @@ def looser_bounds(tables: RunTables, spine: Spine, classes: int) -> Rule:
     summed = both.where(F.col("level") != spine.names[-1]).groupBy("level", "geocode")
     differences = summed.agg(F.sum("rows").alias("rows"), *[F.sum(name).alias(name) for name in names])
     wrong = {
-        "lower": reduce(or_, [F.col(f"lower{place}") < 0 for place in range(classes)]),
-        "upper": reduce(or_, [F.col(f"upper{place}") > 0 for place in range(classes)]),
+        "lower": balanced(or_, [F.col(f"lower{place}") < 0 for place in range(classes)]),
+        "upper": balanced(or_, [F.col(f"upper{place}") > 0 for place in range(classes)]),
     }
     return columns_rule(first_wrong(differences, "bounds", wrong, F.col("rows")), "bounds", spine.names[:-1])
 

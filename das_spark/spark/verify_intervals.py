@@ -77,13 +77,9 @@ def interval_rules(
     }
     levels = [name for name in levels if of_level[name]]
     rows = reduce(DataFrame.unionAll, [_ends(published[number], level, framework, number) for number in numbers])
-    of_row = reduce(
-        lambda found, name: F.when(F.col("level") == name, F.lit(of_level[name])).otherwise(found),
-        levels,
-        F.lit([]).cast("array<int>"),
-    )
+    of_row = [F.when(F.col("level") == name, F.lit(of_level[name])) for name in levels]
     wanted = geounits.where(F.col("level").isin(*levels)).select(
-        "level", "geocode", F.lit(True), F.lit(-1), F.explode(of_row)
+        "level", "geocode", F.lit(True), F.lit(-1), F.explode(F.coalesce(*of_row, F.lit([]).cast("array<int>")))
     )
     # Each table by itself: a row that one lacks is none that another has twice.
     counted = rows.unionAll(wanted).groupBy("level", "geocode", "number")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.spark.balanced import balanced
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import each_field, in_tasks
 from das_spark.spark.lists import flat_lists, slices
@@ -92,7 +93,7 @@ def median_rules(published: Sequence[PublishedMedians], tables: RunTables) -> li
     ]
     reached = max((each.levels for each in unique), key=len)
     expected = tuple((MEDIANS_EQUAL, level, note) for level in reached for note in notes.values())
-    return [Rule(findings(named.where(reduce(or_, _counted(formats, values))), *found), expected)]
+    return [Rule(findings(named.where(balanced(or_, _counted(formats, values))), *found), expected)]
 
 
 def _counted(formats: Sequence[str], values: Mapping[int, int]) -> list[Column]:

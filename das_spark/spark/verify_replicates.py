@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 from scipy.special import stdtrit
 
 from das_spark.evaluation import COUNT_CLASSES, TOTAL_CLASSES
+from das_spark.spark.balanced import balanced
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
@@ -87,7 +89,7 @@ def _cases(published: PublishedReplicates, geounits: DataFrame) -> DataFrame:
     for name, frame in parts.items():
         found = frame.groupBy("level", "column").agg(F.sum("cases").alias(name))
         wanted = wanted.join(found, ["level", "column"], "left")
-    bad = reduce(lambda one, other: one | other, [~F.col(name).eqNullSafe(F.col("expected")) for name in parts])
+    bad = balanced(or_, [~F.col(name).eqNullSafe(F.col("expected")) for name in parts])
     return wanted.select("level", F.col("column").alias("geocode"), bad.alias("bad"), F.lit(1).alias("checked"))
 
 

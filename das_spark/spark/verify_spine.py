@@ -6,7 +6,6 @@ The sum of shares on every path is what the guarantee rests on (Theorem 3 of Cum
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import reduce
 from itertools import pairwise
 from math import lcm
 from operator import or_
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F
 
 from das_spark.core import UNMEASURED
 from das_spark.geography import BLOCK
+from das_spark.spark.balanced import balanced
 from das_spark.spark.census import census_geocode, geounit_shares
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.ingest import level_structs
@@ -63,7 +63,7 @@ def share_columns(shares: DataFrame, blocks: DataFrame, read: RunTables, spine: 
     both = [frame.select(*keys, *compared) for frame in (geounit_shares(blocks, spine.names), shares)]
     summed = side_by_side([*both, read.geounits.select(*keys)], keys, compared)
     wrong = {
-        "geocode": reduce(or_, [F.col(f"rows{number}") != 1 for number in range(3)]),
+        "geocode": balanced(or_, [F.col(f"rows{number}") != 1 for number in range(3)]),
         **{name: F.col(f"{name}0") != F.col(f"{name}1") for name in compared},
     }
     return columns_rule(first_wrong(summed, "shares", wrong), "shares", spine.names)

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.spark.balanced import balanced
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
 from das_spark.spark.engine import each_field, in_sorted_tasks, in_tasks
@@ -259,7 +260,7 @@ def _totals(estimates: DataFrame, items: _Items) -> DataFrame:
     sums = []
     for place, (where, tallies) in enumerate(universes):
         inside = [selected(F.col("cells").cast("bigint"), each, schema) for each in where]
-        times = reduce(add, [each.cast("bigint") for each in (inside if tallies else [reduce(or_, inside)])])
+        times = balanced(add, [each.cast("bigint") for each in (inside if tallies else [balanced(or_, inside)])])
         sums.append(F.coalesce(F.sum(counts * times), F.lit(0)).alias(f"sum{place}"))
     summed = cells.groupBy("level", "geocode").agg(*sums)
     of_universe = _constants([" ".join(map(str, each)) for each in universes.values()], "string")

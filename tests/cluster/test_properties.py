@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import subprocess
+import sys
 import textwrap
 import zipfile
 from pathlib import Path
@@ -165,3 +167,17 @@ def test_the_documented_file_of_the_daemons_has_what_drivers_ask_for(tmp_path):
     ours = {name: value for name, value in drivers.items() if name.startswith(("spark.authenticate", "spark.network."))}
     assert pairs == ours
     assert "spark.network.crypto.saslFallback" in pairs
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("page", ["jobs/README.md", "das_spark/store/README.md"])
+def test_documented_daemons_are_found_in_the_environment_of_the_checkout(tmp_path, page):
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (activation,) = set(re.findall(r"^ *(source [.\w/]+)", text, re.MULTILINE))
+    commands = re.findall(r"(\S*spark-class org\.apache\S+)", text)
+    assert commands
+    script = "\n".join([activation, *(f"{command} --help" for command in commands)])
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "VIRTUAL"))}
+    kept["PATH"] = "/usr/bin:/bin"
+    subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=kept, check=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import EntryPoint
 
 import pytest
 import tomli_w
 
-from das_spark.config import find_product, load_plan, plan_from_config, plan_to_config
+from das_spark.config import find_product, held_counts, load_plan, plan_from_config, plan_to_config
 from das_spark.config import product_files as module
 from das_spark.config.plan import config_hash, differing_settings
 from das_spark.errors import ConfigurationError
-from das_spark.products import PRODUCTS, product_data
+from das_spark.products import PRODUCTS, product_data, product_from
 
 RUN = """
 config_version = 1
@@ -143,3 +144,53 @@ def test_files_that_are_no_products(tmp_path, content, said):
     (tmp_path / "odd.toml").write_bytes(content)
     with pytest.raises(ConfigurationError, match=said):
         find_product(str(tmp_path / "odd.toml"))
+
+
+HELD = {"name": "people", "product": "people.toml", "query": "total", "of": "total"}
+
+
+def test_a_product_file_is_held_to_another_one_as_seen_from_it(written, tmp_path, monkeypatch):
+    (tmp_path / "people.toml").write_text(tomli_w.dumps(definition(name="folk")))
+    with pytest.raises(ConfigurationError, match="name the folder of a finished run of folk"):
+        written(published=HELD)
+    monkeypatch.chdir("/")
+    held = find_product(str(tmp_path / "mine.toml"))
+    assert held.published.product == "folk"
+    assert held_counts(held).of.size == PRODUCTS["e2e_1940"].schema.size
+    # A run's configuration, and a copy of the product, say all without the other file.
+    (tmp_path / "people.toml").unlink()
+    assert product_from(json.loads(json.dumps(product_data(held)))) == held
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"product": "nobody"}, "published.product: unknown product 'nobody'"),
+        ({"product": "gone.toml"}, "gone.toml: no such product file"),
+        ({"product": "mine.toml"}, "would be held to themselves"),
+        ({"query": "detailed"}, "'detailed' has 192 answers, and 'total' of folk has 1"),
+        ({"of": "color"}, "color"),
+    ],
+)
+def test_what_a_product_file_cannot_be_held_to_is_said_when_it_is_read(written, tmp_path, change, said):
+    (tmp_path / "people.toml").write_text(tomli_w.dumps(definition(name="folk")))
+    (tmp_path / "mine.toml").write_text(tomli_w.dumps(definition(published=HELD | change)))
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        find_product(str(tmp_path / "mine.toml"))
+
+
+def test_households_without_a_bound_are_refused_before_a_run_where_units_are_exact(tmp_path):
+    short = {key: definition()[key] for key in ("name", "attributes", "geolevels", "strategies")}
+    (tmp_path / "run.toml").write_text(RUN.format(product="mine.toml", strategy="e2e_1940"))
+
+    def plan_of(units, **change):
+        (tmp_path / "mine.toml").write_text(tomli_w.dumps(short | {"record": "household"} | change))
+        more = ["input.units=units.csv", f"invariants.units={units}"]
+        return load_plan(tmp_path / "run.toml", settings=more, files=False)
+
+    assert plan_of("true").product.unit_bounds.most == (1,)
+    assert plan_of("false", class_query="").product.unit_bounds is None
+    two = {"least": [0], "most": [2], "cap_when_total_known": True}
+    for wrong in ({"class_query": ""}, {"class_query": "total", "unit_bounds": two}):
+        with pytest.raises(ConfigurationError, match="must hold households to the housing units"):
+            plan_of("true", **wrong)

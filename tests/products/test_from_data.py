@@ -12,11 +12,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tomli_w
 
 from das_spark.errors import ConfigurationError
-from das_spark.products import _REGISTRY, PRODUCTS, Product, Strategy, product, product_data, product_from, register
+from das_spark.products import (
+    _REGISTRY,
+    PRODUCTS,
+    Product,
+    Strategy,
+    microdata_codes,
+    product,
+    product_data,
+    product_from,
+    register,
+)
 from das_spark.tabulation import TableShell
 
 ROOT = Path(__file__).parents[2]
@@ -197,6 +208,37 @@ def test_a_short_definition_has_what_is_usual():
     assert [column.name for column in made.microdata.person] == ["GEOCODE", "HHGQ", "AGE18PLUS", "HISPANIC", "RACE"]
     assert made.microdata.person[2].source == "recode:age18plus:0,1"
     assert made.files(units=True) == ("person",)
+
+
+@pytest.mark.parametrize(
+    ("record", "classes", "listed"),
+    [("household", 1, True), ("household", 3, True), ("unit", 1, False), ("unit", 3, True)],
+)
+def test_a_short_definition_of_units_has_codes_for_what_is_listed(record, classes, listed):
+    data = of_product(PRODUCTS["e2e_1940"])
+    short = {key: data[key] for key in ("name", "attributes", "geolevels", "strategies")}
+    made = product_from(short | {"name": "mine", "record": record, "unit_classes": ["A", "B", "C"][:classes]})
+    assert bool(made.listed) is listed
+    names = [column.name for column in made.microdata.unit]
+    assert names == ["GEOCODE", *["UNIT_CLASS"] * listed, "HHGQ", "AGE18PLUS", "HISPANIC", "RACE"]
+    codes = microdata_codes(made)
+    cells = np.arange(made.schema.size + len(made.listed))
+    assert len(set(codes.codes_of(cells))) == len(cells)
+    assert product_from(product_data(made)) == made
+
+
+def test_a_short_definition_of_households_has_no_more_than_housing_units():
+    data = of_product(PRODUCTS["e2e_1940"])
+    short = {key: data[key] for key in ("name", "attributes", "geolevels", "strategies")} | {"record": "household"}
+    made = product_from(short | {"name": "mine"})
+    assert (made.class_query, made.unit_bounds.most, made.vacant_counted) == ("total", (1,), True)
+    # What says something of units itself is as it says.
+    unbound = product_from(short | {"name": "mine", "class_query": ""})
+    assert (unbound.unit_bounds, unbound.vacant_counted) == (None, False)
+    assert product_from(product_data(unbound)) == unbound
+    held = {"name": "h", "product": "pl94_2020_unit", "query": "total", "of": "total"}
+    free = product_from(short | {"name": "mine", "published": held})
+    assert (free.class_query, free.unit_bounds, free.vacant_counted) == ("", None, True)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from das_spark.spark.balanced import balanced
 from das_spark.spark.input_rows import text_lines
 from das_spark.spark.problems import RowCheck
 
@@ -42,7 +42,7 @@ def number(record: Record, name: str) -> Column:
 def is_right(record: Record) -> Column:
     """Whether a line has the length of a record, and each of its fields holds what it may."""
     numbers = [text(record, each.name).rlike(f"^{each.pattern}$") for each in record.fields if each.is_any_number]
-    return reduce(and_, numbers, F.col(LINE).rlike(record.pattern))
+    return balanced(and_, [F.col(LINE).rlike(record.pattern), *numbers])
 
 
 def field_checks(file: str, record: Record, length: str, of: Column) -> list[RowCheck]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import reduce
 from operator import add, or_
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +22,7 @@ from das_spark.io.input_files import (
     has_rows,
     is_catalog_table,
 )
+from das_spark.spark.balanced import balanced
 from das_spark.spark.input_rows import MALFORMED, csv_rows, parquet_rows, with_position
 from das_spark.spark.problems import (
     FAULTS,
@@ -199,7 +199,7 @@ class TidyTable(Names):
             good, expected = number.between(first, last), f"a code from {first} to {last}"
         else:
             ranges = [(low + base, high + base) for low, high, _ in coded.ranges()]
-            good = reduce(or_, (number.between(*each) for each in ranges))
+            good = balanced(or_, [number.between(*each) for each in ranges])
             expected = "a code of " + ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
         known = is_whole & fits & good
         if coded.blank_level is not None:
@@ -303,7 +303,7 @@ def _wide(table: TidyTable, target: Target) -> Found:
     geocode = table.geocode(target.spine)
     units = [table.count(f"{UNITS}_{each}") for each in range(target.classes)]
     vacant = _vacant(table)
-    problems = table.problems(UNITS, reduce(add, (each.cast("decimal(38,0)") for each in (*units, vacant))))
+    problems = table.problems(UNITS, balanced(add, [each.cast("decimal(38,0)") for each in (*units, vacant)]))
     frame = table.frame.select(geocode, F.array(*units).alias(UNITS), zero_if_null(vacant).alias(VACANT))
     return frame, problems or table.repeated(frame, "each geounit in one row")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
+from operator import add
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import BLOCK, ROOT_GEOCODE
 from das_spark.io.input_files import data_files, is_folder, is_remote, require_path
 from das_spark.products import CodedField, FileRecodes
+from das_spark.spark.balanced import balanced
 from das_spark.spark.problems import GEOCODE, Problem, reading
 
 if TYPE_CHECKING:
@@ -284,5 +285,5 @@ def level_in_cell(schema: Schema, attribute: str) -> Column:
 def cell_of(schema: Schema, levels: Mapping[str, Column]) -> Column:
     """Flat cell index (int) of 0-based levels, the last attribute fastest; the part of it that some levels tell."""
     strides = {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
-    parts = (level * F.lit(strides[name]) for name, level in levels.items())
-    return reduce(lambda cell, part: cell + part, parts, F.lit(0)).cast("int")
+    parts = [level * F.lit(strides[name]) for name, level in levels.items()]
+    return balanced(add, [F.lit(0), *parts]).cast("int")

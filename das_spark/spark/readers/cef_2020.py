@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from operator import add, and_, or_
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +56,7 @@ from das_spark.io.cef import (
 from das_spark.io.input_files import look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
 from das_spark.products import HOUSEHOLD_PLACE_VALUES
+from das_spark.spark.balanced import balanced
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -174,7 +174,7 @@ def _open(spark: SparkSession, file: str, record: Record, target: Target) -> _Re
         # Columns of their own: Spark would otherwise take a field out of its line again wherever a code is asked for.
         numbers = frame.select("*", *(number(record, each.name).alias(each.name) for each in record.fields))
         coded = numbers.select("*", *(code.alias(name) for name, code in _derived(record).items()))
-        broken = reduce(or_, (fails for _, _, fails in rules))
+        broken = balanced(or_, [fails for _, _, fails in rules])
         return _RecordLines(file, record, coded.withColumn(_IS_GOOD, good & ~broken), across)
 
 
@@ -312,8 +312,7 @@ def _household_type() -> Column:
         (F.col("MULTG") == _GENERATIONS).cast("long"),
         F.when(size > 0, F.least(size, F.lit(_LARGEST))),
     )
-    code: Column = reduce(add, (each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)))
-    return code
+    return balanced(add, [each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True)])
 
 
 def _some(name: str) -> Column:
@@ -412,7 +411,7 @@ class _Census:
             return []
         # All in one job. Only what is counted has a cell.
         chosen = [[level_in_cell(schema, name).isin(*levels) for name, levels in zero.selection] for zero in zeros]
-        sums = [F.sum(F.when(reduce(and_, each), F.col("count"))) for each in chosen]
+        sums = [F.sum(F.when(balanced(and_, each), F.col("count"))) for each in chosen]
         numbers = self.counted.where("cell is not null").agg(*sums).collect()[0]
         found = []
         for zero, excluded in zip(zeros, numbers, strict=True):

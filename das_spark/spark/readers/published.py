@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import Problems
 from das_spark.io.input_files import companion, require_path, required
+from das_spark.spark.balanced import balanced
 from das_spark.spark.problems import GEOCODE, refuse
 from das_spark.spark.readers._tables import NO_GEOUNIT, TidyTable, look_at, read_units, unit_fields, without_units
 from das_spark.spark.readers.base import IngestedTables
@@ -55,7 +55,7 @@ class PublishedTables:
         geocode = table.geocode(spine)
         columns = {name: table.count(name) for name in _columns(cells)}
         counts = [_count(table, each, columns) for each in cells]
-        total = reduce(add, (each.cast("decimal(38,0)") for each in columns.values()))
+        total = balanced(add, [each.cast("decimal(38,0)") for each in columns.values()])
         problems = table.problems(next(iter(columns)), total)
         rows = table.frame.select(geocode)
         problems = problems or table.repeated(rows, "each geounit in one row")
@@ -106,8 +106,7 @@ def _columns(cells: tuple[CountedCell, ...]) -> tuple[str, ...]:
 def _count(table: TidyTable, cell: CountedCell, columns: Mapping[str, Column]) -> Column:
     """The count of a cell; what others are taken from is no less than these."""
     count = columns[cell.column]
-    for name in cell.minus:
-        count = count - columns[name]
     if cell.minus:
+        count = count - balanced(add, [columns[name] for name in cell.minus])
         table.check(cell.column, f"a count no less than that of {' and '.join(cell.minus)} together", count < 0)
     return count

@@ -11,7 +11,8 @@ A table without ``geocode`` may have ``block``, the 15 digits of a census block,
 identity), ``geocode``, the class attribute (such as ``hhgq``), and perhaps ``vacant`` (0 or 1). Fields of persons: the
 attributes of the product's schema, and ``unit`` or ``geocode``. With ``unit``, the person's geocode and class are those
 of the unit, and a column of either in the table of persons is not read; without it, or with
-``input.units_from_people``, both must be there.
+``input.units_from_people``, both must be there. Households, or housing units, take the place of persons where a product
+counts these. The field of units with their class is ``unit_class`` then, and a record is of a housing unit of its own.
 
 With ``input.units_from_people``, or where a product has no classes of units, a table of geounits takes the place of the
 units. Where a product has recodes of its own for one of these readers, fields are those that it names.
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
+from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
 from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
 from das_spark.products import CodedField, FileRecodes
@@ -111,8 +112,10 @@ class TidyCounts:
 def tidy_target(reader: str, product: Product, spine: Spine) -> Target:
     """What is read for: unless the product says else, columns are attributes and codes the numbers of their levels."""
     attributes = {each.name: CodedField.numbered(each.name, each.size) for each in product.schema.attributes}
-    named = product.record == "person" and product.class_query
-    classes = CodedField.numbered(product.class_query, len(product.unit_classes)) if named else None
+    named = product.class_query
+    if product.record != "person":  # units bound how many there are, and tell no attribute of them
+        named = _UNIT_CLASS if reader == _OF_RECORDS else ""
+    classes = CodedField.numbered(named, len(product.unit_classes)) if named else None
     return Target.of(reader, product, spine, default=FileRecodes(attributes, classes))
 
 
@@ -148,7 +151,7 @@ def _locate(settings: InputSettings, reader: str, product: Product) -> Places:
             geography = geography or companion(settings.path, "geography")
     persons = required(persons, "input.persons", reader)
     require_path(persons)
-    if settings.units_from_people or (reader == _OF_RECORDS and not product.class_query):
+    if (reader == _OF_RECORDS and _alone(settings, product)) or settings.units_from_people:
         units, geography = None, geography or units  # a table of units says which geounits exist, and no more
     if not units and not geography:
         raise PrivacyGuardError(
@@ -198,6 +201,8 @@ def _counts(table: TidyTable, target: Target) -> Found:
 
 
 _UNIT: Final = "unit"
+_UNIT_CLASS: Final = "unit_class"
+"""Field of unit records that tells the class, where no attribute of what is counted is called so."""
 _HOME: Final = "home"
 
 
@@ -223,15 +228,10 @@ class TidyRecords:
         look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def _places(self, settings: InputSettings, product: Product) -> Places:
-        if product.record != "person":
-            raise ConfigurationError(
-                f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
-                hint="use tidy_counts",
-            )
         places = _locate(settings, self.name, product)
         if not places.units and not _alone(settings, product):
             raise PrivacyGuardError(
-                f"{places.persons}: person records without unit records; empty places would be published by omission",
+                f"{places.persons}: records without unit records; empty places would be published by omission",
                 hint="name the table of unit records: input.units",
             )
         return places
@@ -261,7 +261,7 @@ class TidyRecords:
 
 def _alone(settings: InputSettings, product: Product) -> bool:
     """Whether records say themselves where they are and of what: units are made of them, or have no classes."""
-    return settings.units_from_people or not product.class_query
+    return settings.units_from_people or (product.record == "person" and not product.class_query)
 
 
 def _homes(table: TidyTable, target: Target) -> Found:
@@ -306,13 +306,22 @@ def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> Found:
         return table.frame.select(geocode, cell_of(schema, levels).alias("cell"), *of), table.problems()
     unit = _identity(table)
     levels = _levels(table, target, {name: coded for name, coded in own.items() if name != of_class})
-    problems = table.problems() or _without_unit(table, unit, homes)
-    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_person"), *of).join(homes, _UNIT)
-    cell = F.col("of_person") + cell_of(schema, {of_class: F.col(_HOME)})
+    problems = table.problems() or _without_unit(table, unit, homes, target)
+    cell = F.col("of_record")
+    if target.counts_units:
+        problems = problems or _repeated(table, unit)
+    else:
+        cell += cell_of(schema, {of_class: F.col(_HOME)})
+    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_record"), *of).join(homes, _UNIT)
     return joined.select(GEOCODE, cell.alias("cell"), *([CONTRIBUTOR] if of else [])), problems
 
 
-def _without_unit(table: TidyTable, unit: Column, homes: DataFrame) -> list[Problem]:
+def _without_unit(table: TidyTable, unit: Column, homes: DataFrame, target: Target) -> list[Problem]:
+    expected = "the unit of every person in the unit records"
+    if target.counts_units:
+        occupied = target.product.record == "household"
+        homes = homes.where((F.col(_HOME) == 0) & (F.col(VACANT) == 0) if occupied else F.col(_HOME) == 0)
+        expected = f"{'an occupied' if occupied else 'a'} housing unit of the unit records"
     with reading(table.file):
         units = homes.select(F.col(_UNIT).alias("known_unit"))
         rows = table.frame.join(units, unit == F.col("known_unit"), "left_anti")
@@ -320,7 +329,7 @@ def _without_unit(table: TidyTable, unit: Column, homes: DataFrame) -> list[Prob
         if not number:
             return []
         examples = row_numbers(table.frame, rows)
-    return [Problem(table.file, table.of(_UNIT), "the unit of every person in the unit records", number, examples)]
+    return [Problem(table.file, table.of(_UNIT), expected, number, examples)]
 
 
 def _units(homes: DataFrame, _: TidyTable, target: Target) -> Found:

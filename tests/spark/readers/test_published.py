@@ -64,6 +64,15 @@ def test_columns_are_cells_several_of_one_are_summed_and_a_remainder_is_what_is_
     assert geounits == {"11": (None, None), "12": (None, None), "21": (None, None)}
 
 
+def test_a_table_may_have_many_columns(read, contents):
+    names = [f"C{number}" for number in range(40)]
+    cells = [{"column": name, "levels": {"sex": "Male", "age": "0 to 17"}} for name in names]
+    cells.append({"column": "Total", "minus": names, "levels": {"sex": "Female", "age": "0 to 17"}})
+    row = ",".join(["11", "1000", *map(str, range(40))])
+    counts, _ = contents(read([row], cells=tuple(cells), header=",".join(["GEO_ID", "Total", *names])))
+    assert counts == {("11", 2): sum(range(40)), ("11", 0): 1000 - sum(range(40))}
+
+
 def test_geounits_may_be_those_of_a_table_of_their_own(read, contents, tmp_path):
     (tmp_path / "geounits.csv").write_text("GEO_ID\n11\n12\n21\n22\n")
     counts, geounits = contents(read(geography=str(tmp_path / "geounits.csv")))

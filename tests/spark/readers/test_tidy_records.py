@@ -13,6 +13,7 @@ import pytest
 
 from das_spark.config import InputSettings
 from das_spark.errors import InputError, PrivacyGuardError
+from das_spark.products import product_from
 from das_spark.spark.problems import BadInputError
 from das_spark.spark.readers import READERS
 
@@ -110,3 +111,50 @@ def test_a_missing_column_is_named(read: Callable) -> None:
     del people["race"]
     with pytest.raises(InputError, match="no column 'race'"):
         read(people)
+
+
+HOMES = {
+    "name": "homes",
+    "geolevels": [{"name": "Village", "length": 2}],
+    "unit_classes": ["Housing unit", "Prison"],
+    "attributes": [{"name": "size", "levels": ["1", "2", "3 or more"]}, {"name": "owned", "levels": ["no", "yes"]}],
+    "strategies": [
+        {"name": "main", "framework": "zcdp", "total": "1", "geolevels": {"Village": "1"}, "queries": {"detailed": "1"}}
+    ],
+}
+QUARTERS = {
+    "unit": ["a", "b", "c", "d", "e"],
+    "geocode": ["01", "01", "02", "02", "01"],
+    "unit_class": [0, 0, 0, 1, 0],
+    "vacant": [0, 0, 0, 0, 1],
+}
+#: What is counted -> the name of its table, the units of its records, and one that can have none.
+KINDS = {"household": ("households", ["b", "a", "c"], "e"), "unit": ("housing_units", ["b", "a", "c", "e"], "d")}
+
+
+@pytest.fixture
+def read_homes(spark: SparkSession, tmp_path: Path) -> Callable:
+    def run(record: str, units: list[str]):
+        product = product_from(HOMES | {"record": record})
+        own = {"unit": units, "size": [2, 0, 2, 1][: len(units)], "owned": [0, 1, 0, 1][: len(units)]}
+        for name, table in ((KINDS[record][0], own), ("units", QUARTERS)):
+            pq.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+        settings = InputSettings(reader="tidy_records", path=str(tmp_path))
+        READERS["tidy_records"].look(settings, product, product.spine())
+        return READERS["tidy_records"].read(spark, settings, product, product.spine())
+
+    return run
+
+
+@pytest.mark.parametrize("record", KINDS)
+def test_households_and_housing_units_are_records_of_a_unit_of_their_own(
+    read_homes: Callable, contents: Callable, record: str
+) -> None:
+    _, units, none = KINDS[record]
+    counts, geounits = contents(read_homes(record, units))
+    assert counts == {("01", 4): 1, ("01", 1): 1, ("02", 4): 1} | ({("01", 3): 1} if record == "unit" else {})
+    assert geounits == {"01": ([2, 0], 1), "02": ([1, 1], 0)}
+    for wrong, rule in ((none, "housing unit of the unit records"), ("a", "each household once")):
+        with pytest.raises(BadInputError, match=rule) as caught:
+            read_homes(record, ["b", "a", wrong])
+        assert 3 in caught.value.problems[0].examples
