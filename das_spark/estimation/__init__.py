@@ -7,7 +7,7 @@ from das_spark.estimation.allocation import Allocation, Allotment, TreeVariances
 from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.components import Decomposition, Frame
 from das_spark.estimation.family import estimate_families, estimate_family
-from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, variances
+from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, is_exact, variances
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
     FamilyBounds,
@@ -52,6 +52,7 @@ __all__ = [
     "estimate_families",
     "estimate_family",
     "informed",
+    "is_exact",
     "spread_at_top",
     "union_above",
     "variances",

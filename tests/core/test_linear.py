@@ -143,9 +143,12 @@ def test_a_part_travels_as_an_array():
     algebra = decomposition(PLAN)
     sizes = [len(each.sites) for each in algebra.components]
     blocks = tuple(np.full((size, size), float(number)) for number, size in enumerate(sizes))
-    array = UnionPart(blocks, blocks).array()
+    exact = np.arange(algebra.sites) - 1
+    array = UnionPart(blocks, blocks, exact).array()
     assert len(array) == UnionPart.numbers(algebra)
-    np.testing.assert_equal(UnionPart.of(algebra, array).spread, blocks)
+    part = UnionPart.of(algebra, array)
+    np.testing.assert_equal((part.slope, part.spread), (blocks, blocks))
+    np.testing.assert_array_equal(part.exact, exact)
 
 
 ESTIMATES = st.floats(-1e6, 1e7)
