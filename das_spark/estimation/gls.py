@@ -237,7 +237,7 @@ def precision_of(frame: Frame, roots: Blocks, exact: Integers) -> Blocks:
         roots: Of the covariances, by component, each shape ``(..., r, p)``.
         exact: The exact sums, as of a `Gaussian`.
     """
-    sums, basis = _sums_and_basis(frame, exact)
+    sums, basis = sums_and_basis(frame, exact)
     found = [inverse_root(root, None if number else basis) for number, root in enumerate(roots)]
     if len(sums):
         variance = (roots[0] ** 2).sum(axis=(-2, -1))
@@ -246,7 +246,7 @@ def precision_of(frame: Frame, roots: Blocks, exact: Integers) -> Blocks:
     return tuple(found)
 
 
-def _sums_and_basis(frame: Frame, exact: Integers) -> tuple[Floats, Floats]:
+def sums_and_basis(frame: Frame, exact: Integers) -> tuple[Floats, Floats]:
     """Return unit vectors of exact sums in the component of sums, as rows, and a basis of what they leave, as columns.
 
     Groups share no sites, so that a reflection for each, which turns its first site into its sum, gives both.
@@ -296,7 +296,7 @@ def _solved(means: Alike, pull: Floats, totals: Integers) -> Alike:
         moved = missing[:, None] * free
         mean, pull = mean + moved, pull - frame.apply_roots(means.blocks, moved)
         exact = np.where(exact == 0, exact.max() + 1, exact)
-    _, basis = _sums_and_basis(frame, exact)
+    _, basis = sums_and_basis(frame, exact)
     covariance = tuple(inverse_root(root, None if number else basis) for number, root in enumerate(means.blocks))
     mean = mean + frame.apply_roots(covariance, pull)
     return replace(means, vector=mean, blocks=covariance, exact=exact)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Length, beside that of the columns of a root, up to which a direction has none.
 _NO_LENGTH: Final = 1e-13
 
+#: The same where rows are not weighted, and differ from dependent ones by what whole numbers of cells can differ by.
+_INDEPENDENT: Final = 1e-10
+
 
 def triangle(root: Floats) -> Floats:
     """Return an upper triangular root of the same matrix, shape ``(..., p, p)``.
@@ -60,6 +63,12 @@ def inverse_root(root: Floats, basis: Floats | None = None) -> Floats:
         raise _undetermined()
     found = np.swapaxes(inverted, -1, -2) / scale
     return np.asarray(found if basis is None else found @ basis.T, dtype=np.float64)
+
+
+def row_space(root: Floats) -> Floats:
+    """Return an orthonormal basis of the directions that have a length, as columns, shape ``(p, rank)``."""
+    _, lengths, vectors = np.linalg.svd(root, full_matrices=False)
+    return vectors[lengths > _INDEPENDENT * np.max(lengths, initial=0.0)].T
 
 
 def _undetermined() -> EstimationError:
