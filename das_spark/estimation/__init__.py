@@ -3,7 +3,14 @@
 `estimate_family` is all that other rooms call. The equations stand in README.md.
 """
 
-from das_spark.estimation.allocation import Allocation, Allotment, TreeVariances, Wanted, best_allocation
+from das_spark.estimation.allocation import (
+    Allocation,
+    Allotment,
+    TreeVariances,
+    Wanted,
+    best_allocation,
+    determines_cells,
+)
 from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.components import Decomposition, Frame
 from das_spark.estimation.family import estimate_families, estimate_family
@@ -49,6 +56,7 @@ __all__ = [
     "UnionPart",
     "Wanted",
     "best_allocation",
+    "determines_cells",
     "estimate_families",
     "estimate_family",
     "informed",

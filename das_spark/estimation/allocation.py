@@ -216,11 +216,9 @@ class TreeVariances:
         """Return a basis of what queries tell of what a level adds, in one component, beside an exact total."""
         key = (depth if depth <= self._lowest_exact else len(self._below), number, seen.tobytes())
         if key not in self._spaces:
-            size = len(self._parts[number])
-            beside = self._beside_total if number == 0 and depth <= self._lowest_exact else np.eye(size)
+            beside = self._beside_total if number == 0 and depth <= self._lowest_exact else np.eye(len(self._parts[number]))
             roots = [root for root, is_seen in zip(self._roots[number], seen, strict=True) if is_seen]
-            stack = np.concatenate([np.zeros((1, size)), *(root / max(np.linalg.norm(root), 1.0) for root in roots)])
-            self._spaces[key] = beside @ row_space(stack @ beside)
+            self._spaces[key] = beside @ _told(roots, beside)
         return self._spaces[key]
 
     def _open(self, depth: int, number: int, parts: Floats) -> Floats:
@@ -235,6 +233,32 @@ class TreeVariances:
         """Squared lengths of geounits' indicators in what a level above them, or their own, adds (E-91)."""
         own, here = self._below[self._wanted_levels], self._below[depth]
         return np.asarray(own * own * (1 / here - (1 / self._below[depth - 1] if depth else 0.0)), dtype=np.float64)
+
+
+def determines_cells(queries: Sequence[Query], zero_cells: NDArray[np.int32], *, is_total_exact: bool) -> bool:
+    """Return whether answers to queries, and a total where that is exact, determine the counts of all cells.
+
+    Args:
+        queries: At least one.
+        zero_cells: Structural zeros, sorted.
+        is_total_exact: Whether the total of the geounit is exact.
+    """
+    algebra = Decomposition.of(queries, zero_cells)
+    frame = algebra.frame(algebra.possible)
+    components = zip(*(frame.restricted(algebra.root(query)) for query in queries), strict=True)
+    for number, (roots, own) in enumerate(zip(components, frame.positions, strict=True)):
+        beside = np.eye(len(own))
+        if number == 0 and is_total_exact:
+            beside = sums_and_basis(frame, np.ones(len(own), dtype=np.int64))[1]
+        if _told(roots, beside).shape[1] < beside.shape[1]:
+            return False
+    return True
+
+
+def _told(roots: Sequence[Floats], beside: Floats) -> Floats:
+    """Return a basis of what roots tell of a subspace, in the columns of its basis; their weights do not matter."""
+    stack = [np.zeros((1, len(beside))), *(root / max(float(np.linalg.norm(root)), 1.0) for root in roots)]
+    return row_space(np.concatenate(stack) @ beside)
 
 
 def best_allocation(

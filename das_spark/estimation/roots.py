@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Length, beside that of the columns of a root, up to which a direction has none.
 _NO_LENGTH: Final = 1e-13
 
-#: The same where rows are not weighted, and differ from dependent ones by what whole numbers of cells can differ by.
+#: Squared length of independent directions, beside the longest, where rows are of whole numbers and have no weights.
 _INDEPENDENT: Final = 1e-10
 
 
@@ -67,8 +67,8 @@ def inverse_root(root: Floats, basis: Floats | None = None) -> Floats:
 
 def row_space(root: Floats) -> Floats:
     """Return an orthonormal basis of the directions that have a length, as columns, shape ``(p, rank)``."""
-    _, lengths, vectors = np.linalg.svd(root, full_matrices=False)
-    return vectors[lengths > _INDEPENDENT * np.max(lengths, initial=0.0)].T
+    values, vectors = np.linalg.eigh(gram(root))
+    return np.asarray(vectors[:, values > _INDEPENDENT * max(np.max(values, initial=0.0), _NO_LENGTH)], dtype=np.float64)
 
 
 def _undetermined() -> EstimationError:
