@@ -117,7 +117,7 @@ class TreeVariances:
         measured = list(dict.fromkeys(each.query for each in allotments))
         self._queries = np.array([measured.index(each.query) for each in allotments])
         #: By component, of all measured queries.
-        self._roots = list(zip(*(frame.restricted(algebra.root(query)) for query in measured), strict=True))
+        self._roots = list(zip(*(frame.root(query) for query in measured), strict=True))
         self._lowest_exact = max(exact, default=-1)  # exact totals above follow from those below
         #: What a total leaves of the component of sums, alone; of others it tells nothing.
         self._beside_total = sums_and_basis(frame, np.ones(len(frame.ones), dtype=np.int64))[1]
@@ -216,7 +216,9 @@ class TreeVariances:
         """Return a basis of what queries tell of what a level adds, in one component, beside an exact total."""
         key = (depth if depth <= self._lowest_exact else len(self._below), number, seen.tobytes())
         if key not in self._spaces:
-            beside = self._beside_total if number == 0 and depth <= self._lowest_exact else np.eye(len(self._parts[number]))
+            beside = (
+                self._beside_total if number == 0 and depth <= self._lowest_exact else np.eye(len(self._parts[number]))
+            )
             roots = [root for root, is_seen in zip(self._roots[number], seen, strict=True) if is_seen]
             self._spaces[key] = beside @ _told(roots, beside)
         return self._spaces[key]
@@ -245,7 +247,7 @@ def determines_cells(queries: Sequence[Query], zero_cells: NDArray[np.int32], *,
     """
     algebra = Decomposition.of(queries, zero_cells)
     frame = algebra.frame(algebra.possible)
-    components = zip(*(frame.restricted(algebra.root(query)) for query in queries), strict=True)
+    components = zip(*(frame.root(query) for query in queries), strict=True)
     for number, (roots, own) in enumerate(zip(components, frame.positions, strict=True)):
         beside = np.eye(len(own))
         if number == 0 and is_total_exact:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, FamilyProblem, Floats, Integers
     from das_spark.histogram import Query
 
-#: One matrix, or root of a matrix, a component, or one for each of G geounits: ``(p, p)`` or ``(G, p, p)``, p live sites.
+#: One matrix, or root of one, a component, or one for each of G geounits: ``(p, p)`` or ``(G, p, p)``, p live sites.
 Blocks = tuple["Floats", ...]
 
 #: Entries and lengths, beside the longest, that are rounding errors of an analysis.
@@ -90,7 +90,6 @@ class Decomposition:
     zero: Booleans
     classes: Query | None
     _frames: dict[bytes, Frame] = field(default_factory=dict, repr=False)
-    _roots: dict[Query, Blocks] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -173,11 +172,6 @@ class Decomposition:
 
     def root(self, query: Query) -> Blocks:
         """Return a root of the Gram matrix of a query, by component, whose columns are all sites (E-60)."""
-        if query not in self._roots:
-            self._roots[query] = self._root(query)
-        return self._roots[query]
-
-    def _root(self, query: Query) -> Blocks:
         blocks = []
         for component in self.components:
             block: Floats = np.ones((1, 1))
@@ -226,6 +220,7 @@ class Frame:
 
     algebra: Decomposition
     live: Booleans
+    _roots: dict[Query, Blocks] = field(default_factory=dict, repr=False)
 
     @cached_property
     def cells(self) -> Integers:
@@ -236,6 +231,13 @@ class Frame:
     def positions(self) -> tuple[Integers, ...]:
         """For each component the live ones among its sites, as positions; none where a component has no live site."""
         return tuple(np.flatnonzero(self.live[each.sites]) for each in self.algebra.components)
+
+    def root(self, query: Query) -> Blocks:
+        """Return a root of the Gram matrix of a query, by component, whose columns are the live sites."""
+        found = self._roots.get(query)
+        if found is None:
+            found = self._roots[query] = self.restricted(self.algebra.root(query))
+        return found
 
     def restricted(self, roots: Blocks) -> Blocks:
         """Return roots of all sites on the live ones."""

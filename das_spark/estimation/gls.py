@@ -3,7 +3,7 @@
 By one pass upwards and one downwards, family by family (README, section 14). On the way up a geounit is known by what
 lies below it and by its own answers (E-62, E-63); on the way down also by everything else (E-64). Means are real
 numbers and may be negative; covariances are components (`components.py`), never matrices over cells, and are held by
-their roots (`roots.py`). Sums that are known exactly have no variance, and are part of what is known (`Gaussian.exact`).
+their roots (`roots.py`). Which sums are exact is part of what is known of a geounit (`Gaussian.exact`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from das_spark.estimation.components import Blocks, Decomposition, Frame
 from das_spark.estimation.problem import LEAST_VARIANCE, FamilyMeasurement
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Names of the arrays by which a geounit's mean and covariance travel.
 LIVE, MEAN, COVARIANCE, EXACT = "live", "mean", "covariance", "exact"
+#: Most steps in which means are made exact, and errors of rounding, in standard errors, that are none.
+_REFINEMENTS, _ROUNDED = 5, 1e-9
 #: Numbers of a root that are held at once where roots are stacked: 128 MB.
 _STACKED = 1 << 24
 
@@ -117,27 +117,65 @@ class Alike:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Information:
-    """What the own answers of some children say, with what lies below them; their live sites and exact sums are alike.
+    """What the own answers of some children say, and what lies below them; their live sites and exact sums are alike.
 
     Attributes:
-        means: What lies below: means (zero where nothing does), the precision with the children's own answers, and the
-            exact sums.
-        pull: Information vectors of the own answers, less what those means would answer; shape ``(G, n)``.
+        children: Their positions in the family, shape ``(G,)``.
+        frame: Their live sites.
+        mean: Means of what lies below, shape ``(G, n)``; zero where nothing does.
+        own: Roots of the precisions of the own answers, by component; each shape ``(G, p, p)``.
+        below: Roots of the precisions of what lies below, each shape ``(G, r, p)``.
+        exact: Groups of sites whose sums below are exact, as of a `Gaussian`; shape ``(sites,)``.
+        answers: Those of the whole family.
     """
 
-    means: Alike
-    pull: Floats
+    children: Integers
+    frame: Frame
+    mean: Floats
+    own: Blocks
+    below: Blocks
+    exact: Integers
+    answers: Sequence[FamilyMeasurement]
+
+    @classmethod
+    def from_precision(cls, known: Alike) -> Information:
+        """Return what is known of geounits that are not measured, from means and precisions."""
+        own = tuple(root[:, :0] for root in known.blocks)
+        return cls(known.children, known.frame, known.vector, own, known.blocks, known.exact, ())
+
+    @property
+    def roots(self) -> Blocks:
+        """Roots of the precisions of both together."""
+        return tuple(np.concatenate(pair, axis=1) for pair in zip(self.own, self.below, strict=True))
 
     @property
     def is_nothing(self) -> bool:
         """Whether nothing at all is known of cells that are there."""
-        means = self.means
-        return bool(len(means.frame.cells)) and not means.blocks[0].any() and not means.exact.any()
+        return bool(len(self.frame.cells)) and not (self.own[0].any() or self.below[0].any() or self.exact.any())
+
+    def at(self, places: Integers) -> Information:
+        """Return that of some places among the children."""
+        own, below = (tuple(root[places] for root in roots) for roots in (self.own, self.below))
+        return replace(self, children=self.children[places], mean=self.mean[places], own=own, below=below)
+
+    def pull(self, counts: Floats) -> Floats:
+        """Return the information vectors of what all that is known differs by from some counts, shape ``(G, n)``."""
+        found = np.zeros(counts.shape)
+        for each in self.answers:
+            rows = each.query.row_of(self.frame.cells.astype(np.int32))
+            place = np.minimum(np.searchsorted(each.rows, rows), max(len(each.rows) - 1, 0))
+            inside = (rows >= 0) & (each.rows[place] == rows) if len(each.rows) else np.zeros(len(rows), dtype=np.bool_)
+            missing = np.where(rows >= 0, -_sums(counts, rows), 0.0)
+            # Of answers that are not there the cells are not in the parent's support, and stay empty.
+            missing[:, inside] += each.values[np.ix_(self.children, place[inside])]
+            found += missing / each.variance[self.children, None]
+        away = self.mean - counts
+        return found + self.frame.apply_roots(self.below, away) if away.any() else found
 
     def at_zero(self) -> Alike:
-        """Return the information vectors that belong to these precisions."""
-        means = self.means
-        return replace(means, vector=self.pull + means.frame.apply_roots(means.blocks, means.vector))
+        """Return precisions and information vectors."""
+        pull = self.pull(np.zeros(self.mean.shape))
+        return Alike(self.children, self.frame, pull, self.roots, self.exact)
 
 
 def informed(problem: FamilyProblem, below: Sequence[Gaussian | None], algebra: Decomposition) -> list[Information]:
@@ -161,53 +199,44 @@ def informed(problem: FamilyProblem, below: Sequence[Gaussian | None], algebra: 
         for place, known in enumerate(below[child] for child in children.tolist()):
             if known is not None:
                 mean[place, np.searchsorted(frame.cells, known.frame.cells)] = known.mean
-        roots, pull = _measured(problem, children, frame, mean)
-        roots = _with_below(roots, [below[child] for child in children.tolist()], frame)
-        means = Alike(children, frame, mean, roots, exact[children[0], frame.live])
-        found.append(Information(means, pull))
+        own = _measured(problem, children, frame)
+        further = _below([below[child] for child in children.tolist()], frame)
+        of_all = exact[children[0], frame.live]
+        found.append(Information(children, frame, mean, own, further, of_all, problem.measurements))
     return found
 
 
-def _measured(problem: FamilyProblem, children: Integers, frame: Frame, mean: Floats) -> tuple[Blocks, Floats]:
-    """Return roots of the precision of the answers of children, and what the answers differ by from some counts."""
-    pull = np.zeros(mean.shape)
+def _measured(problem: FamilyProblem, children: Integers, frame: Frame) -> Blocks:
+    """Return roots of the precision of the answers of children."""
     weights = np.ones((len(children), 1 + len(problem.measurements)))  # the first is of no answer
     for number, each in enumerate(problem.measurements, start=1):
-        weights[:, number] = weight = 1.0 / each.variance[children]
-        rows = each.query.row_of(frame.cells.astype(np.int32))
-        place = np.minimum(np.searchsorted(each.rows, rows), max(len(each.rows) - 1, 0))
-        inside = (rows >= 0) & (each.rows[place] == rows) if len(each.rows) else np.zeros(len(rows), dtype=np.bool_)
-        # Answers that are not there say nothing: their cells are not in the parent's support, and stay empty.
-        missing = each.values[np.ix_(children, place[inside])] - _sums(mean, rows)[:, inside]
-        pull[:, inside] += weight[:, None] * missing
+        weights[:, number] = 1.0 / each.variance[children]
     different, of_child = np.unique(weights, axis=0, return_inverse=True)
-    parts = [frame.restricted(frame.algebra.root(each.query)) for each in problem.measurements]
+    parts = [frame.root(each.query) for each in problem.measurements]
     roots = []
     for number, own in enumerate(frame.positions):
         stack = [np.zeros((len(different), 0, len(own)))]
         for part, weight in zip(parts, different[:, 1:].T, strict=True):
             stack.append(np.sqrt(weight)[:, None, None] * part[number])
         roots.append(triangle(np.concatenate(stack, axis=1))[of_child])
-    return tuple(roots), pull
+    return tuple(roots)
 
 
 def _sums(counts: Floats, rows: Integers) -> Floats:
     """Return for each cell the sum over the cells of its row, shape ``(G, n)``; all rows below 0 are one."""
     if not counts.any():
         return counts
-    _, first, place = np.unique(np.sort(rows), return_index=True, return_inverse=True)
     order = np.argsort(rows, kind="stable")
+    begins = np.append(True, np.diff(rows[order]) != 0)
     sums = np.empty(counts.shape)
-    sums[:, order] = np.add.reduceat(counts[:, order], first, axis=1)[:, place]
+    sums[:, order] = np.add.reduceat(counts[:, order], np.flatnonzero(begins), axis=1)[:, np.cumsum(begins) - 1]
     return sums
 
 
-def _with_below(roots: Blocks, below: Sequence[Gaussian | None], frame: Frame) -> Blocks:
-    """Return roots of precisions, with those of what lies below each child under them."""
+def _below(below: Sequence[Gaussian | None], frame: Frame) -> Blocks:
+    """Return roots of the precisions of what lies below children; without rows where nothing does."""
     known = [(place, each) for place, each in enumerate(below) if each is not None]
-    if not known:
-        return roots
-    further = [np.zeros(root.shape) for root in roots]
+    found = [np.zeros((len(below), len(own) if known else 0, len(own))) for own in frame.positions]
     alike: dict[tuple[Frame, bytes], list[tuple[int, Gaussian]]] = {}
     for place, each in known:
         alike.setdefault((each.frame, each.exact.tobytes()), []).append((place, each))
@@ -215,9 +244,9 @@ def _with_below(roots: Blocks, below: Sequence[Gaussian | None], frame: Frame) -
         places, first = np.array([place for place, _ in members]), members[0][1]
         blocks = tuple(map(np.array, zip(*(each.covariance for _, each in members), strict=True)))
         precision = precision_of(first.frame, blocks, first.exact)
-        for root, part, wide in zip(further, precision, first.frame.within(frame), strict=True):
+        for root, part, wide in zip(found, precision, first.frame.within(frame), strict=True):
             root[places[:, None, None], np.arange(part.shape[1])[:, None], wide] = part
-    return tuple(np.concatenate(pair, axis=1) for pair in zip(roots, further, strict=True))
+    return tuple(found)
 
 
 def _equal_rows(rows: NDArray[np.generic]) -> list[Integers]:
@@ -280,26 +309,31 @@ def solved(information: Iterable[Information], totals: Integers) -> list[Alike]:
     """
     found = []
     for each in information:
-        known = totals[each.means.children] >= 0
+        known = totals[each.children] >= 0
         for own in (np.flatnonzero(~known), np.flatnonzero(known)):
             if len(own):
-                found.append(_solved(each.means.at(own), each.pull[own], totals))
+                found.append(_solved(each.at(own), totals[each.children[own]]))
     return found
 
 
-def _solved(means: Alike, pull: Floats, totals: Integers) -> Alike:
+def _solved(information: Information, totals: Integers) -> Alike:
     """Return what follows where all of the children have an exact total, or none has."""
-    frame, exact, mean = means.frame, means.exact, means.vector
+    frame, exact, mean = information.frame, information.exact, information.mean
     free = exact[frame.site] == 0
-    if (totals[means.children] >= 0).all() and free.any():
-        missing = (totals[means.children] - mean.sum(axis=1)) / free.sum()
-        moved = missing[:, None] * free
-        mean, pull = mean + moved, pull - frame.apply_roots(means.blocks, moved)
+    if (totals >= 0).all() and free.any():
+        mean = mean + ((totals - mean.sum(axis=1)) / free.sum())[:, None] * free
         exact = np.where(exact == 0, exact.max() + 1, exact)
     _, basis = sums_and_basis(frame, exact)
-    covariance = tuple(inverse_root(root, None if number else basis) for number, root in enumerate(means.blocks))
-    mean = mean + frame.apply_roots(covariance, pull)
-    return replace(means, vector=mean, blocks=covariance, exact=exact)
+    roots = information.roots
+    covariance = tuple(inverse_root(root, None if number else basis) for number, root in enumerate(roots))
+    deviation = max((float(np.sqrt((root**2).sum(axis=1)).max(initial=0.0)) for root in covariance), default=0.0)
+    for _ in range(_REFINEMENTS):
+        pull = information.pull(mean)
+        mean = mean + frame.apply_roots(covariance, pull)
+        # What rounding of answers moves means by, in standard errors: a large answer of little noise hides the others.
+        if np.abs(pull).max(initial=0.0) * deviation * np.finfo(np.float64).eps < _ROUNDED:
+            break
+    return Alike(information.children, frame, mean, covariance, exact)
 
 
 def summed(parts: Iterable[Alike], algebra: Decomposition) -> Gaussian:
@@ -310,25 +344,38 @@ def summed(parts: Iterable[Alike], algebra: Decomposition) -> Gaussian:
         live |= each.frame.live
     frame = algebra.frame(live)
     mean = np.zeros(len(frame.cells))
-    blocks = [np.zeros((len(own), len(own))) for own in frame.positions]
     for each in kept:
         mean[np.searchsorted(frame.cells, each.frame.cells)] += each.vector.sum(axis=0)
-        for number, (block, wide) in enumerate(zip(each.blocks, each.frame.within(frame), strict=True)):
-            own = np.zeros((len(wide), blocks[number].shape[1]))
-            own[:, wide] = stacked(block)
-            blocks[number] = triangle(np.concatenate([blocks[number], own]))
+    blocks = []
+    for number, own in enumerate(frame.positions):
+        inside = [each.frame.within(frame)[number] for each in kept]
+        blocks.append(
+            stacked(_widened(zip((each.blocks[number] for each in kept), inside, strict=True), len(own)), len(own))
+        )
     exact = common_sums([(each.frame.positions[0], each.exact) for each in kept], algebra.sites)[live]
     return Gaussian(frame, mean, tuple(blocks), exact)
 
 
-def stacked(roots: Floats) -> Floats:
-    """Return the root of the sum of matrices, shape ``(p, p)``, from their roots, shape ``(G, r, p)``."""
-    _, rows, size = roots.shape
-    once = max(1, _STACKED // max(rows * size, 1))
-    found = np.zeros((size, size))
-    for some in np.split(roots, range(once, len(roots), once)):
-        found = triangle(np.concatenate([found, some.reshape(len(some) * rows, size)]))
-    return found
+def _widened(roots: Iterable[tuple[Floats, Integers]], size: int) -> Iterator[Floats]:
+    """Yield rows of roots, shape ``(G, r, p)``, each with its places among more columns; some at a time."""
+    for root, places in roots:
+        rows = root.reshape(root.shape[0] * root.shape[1], root.shape[2])
+        once = max(1, _STACKED // max(size, 1))
+        for start in range(0, len(rows), once):
+            wide = np.zeros((min(once, len(rows) - start), size))
+            wide[:, places] = rows[start : start + once]
+            yield wide
+
+
+def stacked(roots: Iterable[Floats], size: int) -> Floats:
+    """Return an upper triangular root of the sum of matrices of an order from their roots, shape ``(r, size)``."""
+    held, rows = [np.zeros((0, size))], 0
+    for root in roots:
+        held.append(root)
+        rows += len(root)
+        if rows * size > _STACKED:
+            held, rows = [triangle(np.concatenate(held))], size
+    return triangle(np.concatenate(held))
 
 
 def common_sums(parts: Iterable[tuple[Integers, Integers]], sites: int) -> Integers:
@@ -342,20 +389,22 @@ def common_sums(parts: Iterable[tuple[Integers, Integers]], sites: int) -> Integ
         parts: Of each part its live sites and the group of each, from 1; 0 stands for free ones.
         sites: Number of all sites.
     """
-    pairs: set[tuple[int, int]] = set()
+    leader = list(range(sites + 1))  # of each site another of its group; the last stands for all that is free
+
+    def first_of(site: int) -> int:
+        while leader[site] != site:
+            leader[site] = site = leader[leader[site]]
+        return site
+
+    found = np.full(sites, -1, dtype=np.int64)
     for own, exact in {(own.tobytes(), exact.tobytes()): (own, exact) for own, exact in parts}.values():
+        found[own] = 0
         first = {0: sites}
         for site, number in zip(own.tolist(), exact.tolist(), strict=True):
-            pairs.add((site, first.setdefault(number, site)))
-    one, other = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(one)), (one, other)), shape=(sites + 1, sites + 1))
-    groups = connected_components(graph, directed=False)[1]
-    present = np.unique(one)
-    found = np.full(sites, -1, dtype=np.int64)
-    kept, number = np.unique(np.append(groups[sites], groups[present]), return_inverse=True)
-    # The group of what is free is 0, and the others are numbered on.
-    order = np.argsort(np.where(kept == groups[sites], -1, kept), kind="stable").argsort()
-    found[present] = order[number[1:]]
+            leader[first_of(site)] = first_of(first.setdefault(number, site))
+    numbers = {first_of(sites): 0}
+    for site in np.flatnonzero(found == 0).tolist():
+        found[site] = numbers.setdefault(first_of(site), len(numbers))
     return found
 
 
@@ -389,7 +438,7 @@ def given_parent(parts: Sequence[Alike], total: Gaussian, parent: Gaussian) -> l
 
 
 def _exact_given_parent(parts: Sequence[Alike], parent: Gaussian, sites: int) -> list[Integers]:
-    """Return the exact sums of children: their own, and what is left of their parent's where one child alone is free."""
+    """Return the exact sums of children: their own, and the rest of their parent's where one child alone is free."""
     of_parent = np.full(sites, -1, dtype=np.int64)
     of_parent[parent.frame.live] = parent.exact
     found = [each.exact for each in parts]
@@ -494,10 +543,8 @@ def _alone(child: int, known: Gaussian) -> Alike:
 
 def _with_total(alone: Alike, total: int) -> Alike:
     """Return what is known of one geounit when its total, -1 where there is none, is too."""
-    precision = precision_of(alone.frame, alone.blocks, alone.exact)
-    means = replace(alone, children=np.zeros(1, dtype=np.int64), blocks=precision)
-    (found,) = solved([Information(means, np.zeros(alone.vector.shape))], np.array([total]))
-    return replace(found, children=alone.children)
+    precision = replace(alone, blocks=precision_of(alone.frame, alone.blocks, alone.exact))
+    return _solved(Information.from_precision(precision), np.array([total]))
 
 
 def _prior_of(child: int, known: Gaussian) -> Alike:
@@ -542,7 +589,7 @@ class FamilyPrior:
         """What is known of the sums over groups of children, as if the groups were children that are not measured."""
         sums = [summed([each.some(own) for each in self.means], self.algebra) for own in groups]
         below = [_prior_of(place, whole) for place, whole in enumerate(sums)]
-        information = [Information(each, np.zeros(each.vector.shape)).at_zero() for each in below]
+        information = [Information.from_precision(each).at_zero() for each in below]
         return FamilyPrior(self.algebra, below, information, [_alone(*each) for each in enumerate(sums)])
 
     def of_members(self, members: Integers) -> FamilyPrior:

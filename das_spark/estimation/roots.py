@@ -68,7 +68,9 @@ def inverse_root(root: Floats, basis: Floats | None = None) -> Floats:
 def row_space(root: Floats) -> Floats:
     """Return an orthonormal basis of the directions that have a length, as columns, shape ``(p, rank)``."""
     values, vectors = np.linalg.eigh(gram(root))
-    return np.asarray(vectors[:, values > _INDEPENDENT * max(np.max(values, initial=0.0), _NO_LENGTH)], dtype=np.float64)
+    return np.asarray(
+        vectors[:, values > _INDEPENDENT * max(np.max(values, initial=0.0), _NO_LENGTH)], dtype=np.float64
+    )
 
 
 def _undetermined() -> EstimationError:

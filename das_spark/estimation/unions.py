@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from das_spark.estimation.gls import Alike, FamilyKnowledge, common_sums, precision_of, stacked, summed
-from das_spark.estimation.roots import triangle
 
 if TYPE_CHECKING:
     from das_spark.estimation.components import Blocks, Decomposition
@@ -92,8 +91,8 @@ def spread_at_top(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart]) ->
     roots = []
     for number, component in enumerate(knowledge.algebra.components):
         size = len(component.sites)
-        stacks = [stacked(_moved(found, each, number, size)) for each in children]
-        roots.append(triangle(np.concatenate([*stacks, *_spreads(found, number, size)])))
+        moved = (_moved(found, each, number, size).reshape(-1, size) for each in children)
+        roots.append(stacked([*moved, *_spreads(found, number)], size))
     return tuple(roots), _exact(found, children, knowledge.algebra)
 
 
@@ -130,9 +129,9 @@ def _above(parts: Mapping[int, UnionPart], children: Iterable[Alike], algebra: D
             common += np.tensordot(share, rows, axes=((0, 1), (0, 1)))
         slope = np.zeros((size, size))
         slope[own] = white.T @ common
-        rest = [stacked(rows - share @ common) for share, rows in zip(shares, moved, strict=True)]
+        rest = [(rows - share @ common).reshape(-1, size) for share, rows in zip(shares, moved, strict=True)]
         slopes.append(slope)
-        spreads.append(triangle(np.concatenate([*rest, *_spreads(parts, number, size)])))
+        spreads.append(stacked([*rest, *_spreads(parts, number)], size))
     return UnionPart(tuple(slopes), tuple(spreads), _exact(parts, kept, algebra))
 
 
@@ -149,9 +148,9 @@ def _moved(parts: Mapping[int, UnionPart], children: Alike, number: int, size: i
     return found
 
 
-def _spreads(parts: Mapping[int, UnionPart], number: int, size: int) -> list[Floats]:
-    """Return the roots of V_k in one component, and at least one root."""
-    return [np.zeros((1, size)), *(part.spread[number] for part in parts.values() if part.spread is not None)]
+def _spreads(parts: Mapping[int, UnionPart], number: int) -> list[Floats]:
+    """Return the roots of V_k in one component."""
+    return [part.spread[number] for part in parts.values() if part.spread is not None]
 
 
 def _exact(parts: Mapping[int, UnionPart], children: Iterable[Alike], algebra: Decomposition) -> Integers:
