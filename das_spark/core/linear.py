@@ -148,7 +148,7 @@ class Statistics:
         return len(self.matrix.names)
 
     def traces(self, frame: Frame) -> tuple[Floats, ...]:
-        """What turns roots of covariances on live sites into variances; kept for the frames that were last asked for."""
+        """What turns roots of covariances on live sites into variances; kept for the frames last asked for."""
         key = frame.live.tobytes()
         if key not in self._traces:
             self._traces[key] = frame.traces(self.matrix.counted(frame.cells).T.astype(np.float64))

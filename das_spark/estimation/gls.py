@@ -329,11 +329,20 @@ def _solved(information: Information, totals: Integers) -> Alike:
     deviation = max((float(np.sqrt((root**2).sum(axis=1)).max(initial=0.0)) for root in covariance), default=0.0)
     for _ in range(_REFINEMENTS):
         pull = information.pull(mean)
-        mean = mean + frame.apply_roots(covariance, pull)
+        mean = mean + _beside_exact(frame, exact, frame.apply_roots(covariance, pull))
         # What rounding of answers moves means by, in standard errors: a large answer of little noise hides the others.
         if np.abs(pull).max(initial=0.0) * deviation * np.finfo(np.float64).eps < _ROUNDED:
             break
     return Alike(information.children, frame, mean, covariance, exact)
+
+
+def _beside_exact(frame: Frame, exact: Integers, changes: Floats) -> Floats:
+    """Return changes of means, shape ``(G, n)``, without what rounding would change exact sums by."""
+    group, found = exact[frame.site], changes.copy()
+    for number in range(1, int(exact.max(initial=0)) + 1):
+        own = group == number
+        found[:, own] -= found[:, own].mean(axis=1, keepdims=True)
+    return found
 
 
 def summed(parts: Iterable[Alike], algebra: Decomposition) -> Gaussian:
@@ -428,11 +437,12 @@ def given_parent(parts: Sequence[Alike], total: Gaussian, parent: Gaussian) -> l
         pulled = np.broadcast_to(pull[np.searchsorted(frame.cells, each.frame.cells)], each.vector.shape)
         blocks = []
         for root, white, spread, sites in zip(each.blocks, precision, spreads, each.frame.within(frame), strict=True):
-            share = root @ white[:, sites].T  # of the sum's whitened counts: the squares of all children's are 1
+            share = root @ white[:, sites].T  # the squares of all children's sum to 1
+            # What the parent does not tell of a child: from 0, where it is all of the sum, to 1.
             kept, vectors = np.linalg.eigh(np.eye(root.shape[1]) - share @ share.swapaxes(1, 2))
             apart = np.sqrt(np.maximum(kept, 0.0))[:, :, None] * vectors.swapaxes(1, 2)
             blocks.append(triangle(np.concatenate([spread @ share.swapaxes(1, 2), apart], axis=1) @ root))
-        mean = each.vector + each.frame.apply_roots(each.blocks, pulled)
+        mean = each.vector + _beside_exact(each.frame, each.exact, each.frame.apply_roots(each.blocks, pulled))
         found.append(replace(each, vector=mean, blocks=tuple(blocks), exact=own_exact))
     return found
 
