@@ -2,7 +2,7 @@
 
 A root of a positive semidefinite matrix M is any R with R'R = M. Sums of matrices are stacks of their roots, so that
 nothing is ever subtracted, and no variance comes out negative. A root has the square root of the range of its matrix:
-budgets over 13 orders of magnitude leave half of the digits, and what has no length stands out (E-62).
+budgets over 13 orders of magnitude leave half of the digits, and what has no length stands out (E-93).
 """
 
 from __future__ import annotations
