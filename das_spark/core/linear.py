@@ -230,7 +230,8 @@ def _variances_at_top(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart]
     whole = knowledge.algebra.frame(knowledge.algebra.possible)
     roots, exact = spread_at_top(knowledge, parts)
     blocks = tuple(root[None] for root in whole.restricted(roots))
-    return statistics.variances(whole, blocks, exact[whole.live])[0]
+    found: Floats = statistics.variances(whole, blocks, exact[whole.live])[0]
+    return found
 
 
 #: How far an end of an interval may be from a whole number and count as one: exact totals have rounding errors.

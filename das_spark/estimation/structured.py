@@ -249,8 +249,8 @@ def _penalized(state: _Iterates, rho: float) -> None:
         bare[0] = bare[0] + (masked.transpose(0, 2, 1) * sigma[:, None, :]) @ masked
     found = []
     for matrix, own in zip(bare, owned, strict=True):
-        block = np.linalg.inv(matrix)  # positive definite by its penalty
-        block = 0.5 * (block + block.transpose(0, 2, 1))
+        inverted = np.linalg.inv(matrix)  # positive definite by its penalty
+        block = np.asarray(0.5 * (inverted + inverted.transpose(0, 2, 1)), dtype=np.float64)
         off = ~family.sites[:, own]
         block[off] = 0.0
         block.transpose(0, 2, 1)[off] = 0.0
