@@ -90,6 +90,7 @@ class Decomposition:
     zero: Booleans
     classes: Query | None
     _frames: dict[bytes, Frame] = field(default_factory=dict, repr=False)
+    _roots: dict[Query, Blocks] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -172,13 +173,16 @@ class Decomposition:
 
     def root(self, query: Query) -> Blocks:
         """Return a root of the Gram matrix of a query, by component, whose columns are all sites (E-60)."""
-        blocks = []
-        for component in self.components:
-            block: Floats = np.ones((1, 1))
-            for axis, (each, mode) in enumerate(zip(self.attributes, component.modes, strict=True)):
-                block = np.asarray(np.kron(block, each.root(query.factors[axis], mode)), dtype=np.float64)
-            blocks.append(block)
-        return tuple(blocks)
+        found = self._roots.get(query)
+        if found is None:
+            blocks = []
+            for component in self.components:
+                block: Floats = np.ones((1, 1))
+                for axis, (each, mode) in enumerate(zip(self.attributes, component.modes, strict=True)):
+                    block = np.asarray(np.kron(block, each.root(query.factors[axis], mode)), dtype=np.float64)
+                blocks.append(block)
+            found = self._roots[query] = tuple(blocks)
+        return found
 
     def frame(self, live: Booleans) -> Frame:
         """The components on live sites, shape ``(sites,)``; the same object for the same sites."""
@@ -220,7 +224,6 @@ class Frame:
 
     algebra: Decomposition
     live: Booleans
-    _roots: dict[Query, Blocks] = field(default_factory=dict, repr=False)
 
     @cached_property
     def cells(self) -> Integers:
@@ -234,10 +237,7 @@ class Frame:
 
     def root(self, query: Query) -> Blocks:
         """Return a root of the Gram matrix of a query, by component, whose columns are the live sites."""
-        found = self._roots.get(query)
-        if found is None:
-            found = self._roots[query] = self.restricted(self.algebra.root(query))
-        return found
+        return self.restricted(self.algebra.root(query))
 
     def restricted(self, roots: Blocks) -> Blocks:
         """Return roots of all sites on the live ones."""
