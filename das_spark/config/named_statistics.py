@@ -35,8 +35,6 @@ _FORM: Final = 'write QUERY@GEOLEVEL, such as "total@County" or "age * sex@Tract
 _NOISELESS: Final = 1e-12
 #: Cells of products whose queries are put together: of more it takes minutes, and gigabytes.
 _MOST_CELLS: Final = 100_000
-#: Standard errors below it are rounding errors of exact answers.
-_EXACT: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,4 +218,4 @@ def _errors(
     wanted = [Wanted(levels.index(each.geolevel), schema.query(each.query), 1.0) for each in statistics]
     variances, spent = tree_variances(plan, levels, sizes, allotments, wanted), np.ones(len(allotments))
     found = zip(variances.largest_errors(spent), variances.determined(spent), strict=True)
-    return tuple((error if error > _EXACT else 0.0) if known else math.inf for error, known in found)
+    return tuple(error if known else math.inf for error, known in found)

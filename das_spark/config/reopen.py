@@ -47,6 +47,7 @@ from das_spark.config.resolve import (
     added_constraint,
     check_estimation,
     check_sites,
+    check_upward,
     estimation_settings,
     measured_queries,
     resolve_intervals,
@@ -165,6 +166,7 @@ def _resolved(plan: RunPlan, tables: _OpenTables, problems: Problems) -> RunPlan
         output=resolve_output(tables.output, of, problems),
         estimation=estimation_settings(section, of, passes),
     )
+    check_upward(changed, problems)
     return replace(changed, output=with_uncertainty(tables.output, changed, problems))
 
 

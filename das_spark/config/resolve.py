@@ -12,7 +12,7 @@ from das_spark.config.acknowledgements import given_up, may_be_elsewhere, resolv
 from das_spark.config.addresses import is_address
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
-from das_spark.config.levels import lazy_levels
+from das_spark.config.levels import lazy_levels, needs_of
 from das_spark.config.load import (
     absolute,
     absolute_places,
@@ -29,7 +29,7 @@ from das_spark.config.plan import (
     RunPlan,
 )
 from das_spark.config.product_files import find_product
-from das_spark.config.sites import too_many_sites
+from das_spark.config.sites import too_many_sites, undetermined
 from das_spark.constraints import AddedConstraint, Invariants, Sense
 from das_spark.core import ESTIMATORS
 from das_spark.core.linear import MOST_SITES
@@ -134,7 +134,15 @@ def resolve(
         ledger=ledger,
         published_part=part,
     )
+    check_upward(plan, problems)
     return replace(plan, output=with_uncertainty(run_file.output, plan, problems))
+
+
+def check_upward(plan: RunPlan, problems: Problems) -> None:
+    """Refuse an estimator that combines geolevels whose measurements leave counts undetermined."""
+    levels, estimator = needs_of(plan).upward_levels(plan.spine.names), plan.estimation.estimator
+    if levels and (wrong := undetermined(plan, levels)):
+        problems.add("estimation.estimator", f"'{estimator}' {wrong}, or set it to \"{DEFAULT_ESTIMATOR}\"")
 
 
 def _invariants(
@@ -283,6 +291,9 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     if len(complete) <= 1 < len(census) and section.geolevels is None:
         sentence = "need all answers, and the run keeps those that its estimates need"
         problems.add("output.intervals", f'{sentence}; set measurement.rows = "all"')
+    measured = tuple(name for name in plan.spine.names if name not in lazy)
+    if complete and (wrong := undetermined(plan, measured)):
+        problems.add("output.intervals", f"{wrong}, or leave the section out")
     geolevels = tuple(name for name in census if name in (section.geolevels or complete))
     tables = _chosen_tables("output.intervals", section.tables, plan, geolevels or None, problems)
     return IntervalSettings(section.level, tables, geolevels)

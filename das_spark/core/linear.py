@@ -25,6 +25,7 @@ from das_spark.estimation import (
     Gaussian,
     UnionPart,
     informed,
+    is_exact,
     spread_at_top,
     union_above,
     variances,
@@ -149,7 +150,7 @@ class Statistics:
         return len(self.matrix.names)
 
     def traces(self, frame: Frame) -> tuple[Floats, ...]:
-        """What turns covariances on live sites into variances; kept for the frames that were last asked for."""
+        """What turns roots of covariances on live sites into variances; kept for the frames last asked for."""
         key = frame.live.tobytes()
         if key not in self._traces:
             self._traces[key] = frame.traces(self.matrix.counted(frame.cells).T.astype(np.float64))
@@ -157,6 +158,17 @@ class Statistics:
                 self._traces.popitem(last=False)
         self._traces.move_to_end(key)
         return self._traces[key]
+
+    def variances(self, frame: Frame, roots: tuple[Floats, ...], exact: NDArray[np.int64]) -> Floats:
+        """Return variances of geounits with the same live sites and exact sums, shape ``(G, s)``; 0 of what is exact.
+
+        Args:
+            frame: The live sites.
+            roots: Of the covariances, by component, each shape ``(G, r, p)``.
+            exact: The exact sums, as of a `Gaussian`.
+        """
+        known = is_exact(frame, exact, self.matrix.counted(frame.cells)) if exact.any() else np.zeros(1, dtype=np.bool_)
+        return np.where(known, 0.0, variances(roots, self.traces(frame)))
 
     def estimates(self, frame: Frame, means: Floats) -> Floats:
         """Of means on live cells, shape ``(G, n)``."""
@@ -195,7 +207,7 @@ def downward(family: MeasuredFamily, plan: FamilyPlan, statistics: Statistics) -
     children: dict[int, GeounitArrays] = {}
     for alike in knowledge.given(parent):
         estimates[alike.children] = statistics.estimates(alike.frame, alike.vector)
-        spreads[alike.children] = np.maximum(variances(alike.blocks, statistics.traces(alike.frame)), 0.0)
+        spreads[alike.children] = statistics.variances(alike.frame, alike.blocks, alike.exact)
         children |= {child: known.arrays() for child, known in alike}
     unions = {
         name: parts
@@ -218,8 +230,9 @@ def downward(family: MeasuredFamily, plan: FamilyPlan, statistics: Statistics) -
 
 def _variances_at_top(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart], statistics: Statistics) -> Floats:
     whole = knowledge.algebra.frame(knowledge.algebra.possible)
-    blocks = tuple(block[None] for block in whole.restricted(spread_at_top(knowledge, parts)))
-    found: Floats = np.maximum(variances(blocks, statistics.traces(whole))[0], 0.0)
+    roots, exact = spread_at_top(knowledge, parts)
+    blocks = tuple(root[None] for root in whole.restricted(roots))
+    found: Floats = statistics.variances(whole, blocks, exact[whole.live])[0]
     return found
 
 

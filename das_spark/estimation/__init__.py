@@ -3,11 +3,18 @@
 `estimate_family` is all that other rooms call. The equations stand in README.md.
 """
 
-from das_spark.estimation.allocation import Allocation, Allotment, TreeVariances, Wanted, best_allocation
+from das_spark.estimation.allocation import (
+    Allocation,
+    Allotment,
+    TreeVariances,
+    Wanted,
+    best_allocation,
+    determines_cells,
+)
 from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.components import Decomposition, Frame
 from das_spark.estimation.family import estimate_families, estimate_family
-from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, variances
+from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, is_exact, variances
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
     FamilyBounds,
@@ -49,9 +56,11 @@ __all__ = [
     "UnionPart",
     "Wanted",
     "best_allocation",
+    "determines_cells",
     "estimate_families",
     "estimate_family",
     "informed",
+    "is_exact",
     "spread_at_top",
     "union_above",
     "variances",

@@ -17,20 +17,17 @@ import scipy.sparse as sp
 
 from das_spark.errors import EstimationError
 from das_spark.estimation.components import Decomposition
+from das_spark.estimation.gls import sums_and_basis
+from das_spark.estimation.roots import inverse_root, row_space
 from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status, linear_program
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from das_spark.estimation.problem import Floats, Integers
+    from das_spark.estimation.problem import Booleans, Floats, Integers
     from das_spark.histogram import Query
 
-#: What is added to the diagonal of information, beside the largest share: nothing is wanted of what is not measured.
-_LITTLE: Final = 1e-13
-#: A variance so small beside what is wanted is none.
-_NOISELESS: Final = 1e-12
-#: Relative sizes of eigenvalues, and of squared lengths, up to which they are rounding errors.
-_SINGULAR: Final = 1e-10
+#: Squared length, beside the whole, of what is left of an answer beside all that is measured, up to which it is none.
 _ROUNDING: Final = 1e-9
 #: Cells of indicators that are held at once: 64 MB.
 _INDICATORS: Final = 1 << 23
@@ -113,20 +110,18 @@ class TreeVariances:
         queries = [each.query for each in allotments] + [each.query for each in wanted]
         algebra = Decomposition.of(queries, zero_cells)
         frame = algebra.frame(algebra.possible)
-        self._allotments = tuple(allotments)
         self._below = np.array([np.prod(sizes[depth:]) for depth in range(len(sizes) + 1)])
         levels = np.array([each.level for each in allotments])
         self._levels = levels
         self._precisions = np.array([each.precision for each in allotments]) * self._below[levels]
-        grams = {query: frame.restricted(algebra.gram(query)) for query in queries}
-        #: By component, of all allotments: shape ``(K, p, p)``.
-        self._grams = [np.array(blocks) for blocks in zip(*(grams[each.query] for each in allotments), strict=True)]
+        measured = list(dict.fromkeys(each.query for each in allotments))
+        self._queries = np.array([measured.index(each.query) for each in allotments])
+        #: By component, of all measured queries.
+        self._roots = list(zip(*(frame.root(query) for query in measured), strict=True))
         self._lowest_exact = max(exact, default=-1)  # exact totals above follow from those below
-        everybody = _indicators(np.zeros(len(frame.cells), dtype=np.int64), np.zeros(1, dtype=np.int64))
-        # A total lies in the component of sums alone: of others it tells nothing, and what seems to do so is rounding.
-        parts_of_total = [part[0] for part in frame.analyze(everybody)]
-        longest = max(float((part**2).sum()) for part in parts_of_total)
-        self._everybody = [part * ((part**2).sum() > _ROUNDING * longest) for part in parts_of_total]
+        #: What a total leaves of the component of sums, alone; of others it tells nothing.
+        self._beside_total = sums_and_basis(frame, np.ones(len(frame.ones), dtype=np.int64))[1]
+        self._spaces: dict[tuple[int, int, bytes], Floats] = {}
         parts: dict[Query, list[Floats]] = {}
         of = []
         for number, each in enumerate(wanted):
@@ -137,13 +132,13 @@ class TreeVariances:
                 kinds = first[np.unique(algebra.site[frame.cells[first]], return_index=True)[1]]
                 once = max(1, _INDICATORS // len(rows))
                 chunks = [
-                    [_compact(part) for part in frame.analyze(_indicators(rows, rows[kinds[place : place + once]]))]
+                    frame.traces(_indicators(rows, rows[kinds[place : place + once]]))
                     for place in range(0, len(kinds), once)
                 ]
-                parts[each.query] = [np.concatenate(own) for own in zip(*chunks, strict=True)]
-            of += [number] * len(parts[each.query][0])
-        #: By component, of all kinds of answers, compact: shape ``(R, p, r)``, r at most p.
-        self._parts = [np.concatenate(own) for own in zip(*(parts[each.query] for each in wanted), strict=True)]
+                parts[each.query] = [_together(own) for own in zip(*chunks, strict=True)]
+            of += [number] * parts[each.query][0].shape[1]
+        #: By component, of all kinds of answers: shape ``(p, R, w)``, w at most p.
+        self._parts = [_together(own) for own in zip(*(parts[each.query] for each in wanted), strict=True)]
         self.wanted = np.array(of)
         self._wanted_levels = np.array([each.level for each in wanted])[self.wanted]
 
@@ -160,16 +155,22 @@ class TreeVariances:
         variances, gains = np.zeros(len(self.wanted)), np.zeros((len(self.wanted), len(weights)))
         for depth in range(len(self._below)):
             # what a level adds to the one above it is seen by itself and by all below it (E-90)
-            factors = np.where(self._levels >= depth, self._precisions * weights, 0.0)
             rows = np.flatnonzero(self._wanted_levels >= depth)
             shares = self._shares(depth)[rows]
-            for grams, parts, total in zip(self._grams, self._parts, self._everybody, strict=True):
-                if not len(total) or not len(rows):
+            factors = np.where(self._levels >= depth, self._precisions * weights, 0.0)
+            sums = np.bincount(self._queries, factors)
+            for number, (roots, parts) in enumerate(zip(self._roots, self._parts, strict=True)):
+                if not len(parts) or not len(rows):
                     continue
-                solved = self._inverse(depth, grams, factors, total) @ parts[rows]
-                variances[rows] += shares * np.einsum("apr,apr->a", parts[rows], solved)
-                seen = np.einsum("kpq,aqr,apr->ak", grams, solved, solved, optimize=True)
-                gains[rows] += shares[:, None] * seen * np.where(self._levels >= depth, self._precisions, 0.0)
+                stack = np.concatenate([np.sqrt(own) * root for own, root in zip(sums, roots, strict=True)])
+                basis, open_parts = self._space(depth, number, sums > 0), self._open(depth, number, parts[:, rows])
+                white = inverse_root(stack, basis)
+                spread = np.tensordot(white, open_parts, axes=1)
+                variances[rows] += shares * (spread**2).sum(axis=(0, 2))
+                solved = np.tensordot(white.T, spread, axes=1)
+                seen = np.array([(np.tensordot(root, solved, axes=1) ** 2).sum(axis=(0, 2)) for root in roots])
+                gained = np.where(self._levels >= depth, self._precisions, 0.0)
+                gains[rows] += shares[:, None] * seen[self._queries].T * gained
         return variances, gains
 
     def largest_errors(self, weights: Floats) -> tuple[float, ...]:
@@ -182,9 +183,7 @@ class TreeVariances:
             One for each of the wanted answers: 0 where all are exact. Where `determined` is false they mean nothing.
         """
         found, _ = self(weights)
-        return self._of_each(
-            np.sqrt(np.maximum(found, 0.0))
-        )  # what is exact has a variance of rounding, of either sign
+        return self._of_each(np.sqrt(found))
 
     def determined(self, weights: Floats) -> tuple[bool, ...]:
         """Whether measurements with a weight, and exact totals, determine all answers of each of what is wanted.
@@ -200,38 +199,68 @@ class TreeVariances:
         deepest = len(shares) - 1 - np.argmax(shares[::-1] > 0, axis=0)
         for depth in np.unique(deepest):
             rows = np.flatnonzero(deepest == depth)
-            seen = (self._levels >= depth) & (self._precisions * weights > 0)
-            for grams, parts, total in zip(self._grams, self._parts, self._everybody, strict=True):
-                if not len(total):
-                    continue
-                known = sum((each / max(np.trace(each), 1.0) for each in grams[seen]), np.zeros(grams.shape[1:]))
-                if depth <= self._lowest_exact:
-                    known = known + total @ total.T / max(float((total**2).sum()), 1.0)
-                values, vectors = np.linalg.eigh(known)
-                space = vectors[:, values > _SINGULAR * max(values.max(), 1e-300)]
-                left = parts[rows] - space @ (space.T @ parts[rows])
-                whole[rows] += (parts[rows] ** 2).sum(axis=(1, 2))
-                missing[rows] += (left**2).sum(axis=(1, 2))
+            seen = np.bincount(self._queries, (self._levels >= depth) & (self._precisions * weights > 0)) > 0
+            for number, parts in enumerate(self._parts):
+                own = self._open(depth, number, parts[:, rows])
+                basis = self._space(depth, number, seen)
+                left = own - np.tensordot(basis @ basis.T, own, axes=1)
+                whole[rows] += (parts[:, rows] ** 2).sum(axis=(0, 2))
+                missing[rows] += (left**2).sum(axis=(0, 2))
         return tuple(not each for each in self._of_each((missing > _ROUNDING * whole).astype(np.float64)))
 
     def _of_each(self, values: Floats) -> tuple[float, ...]:
         """The largest value of each of the wanted answers."""
         return tuple(float(values[self.wanted == number].max()) for number in range(int(self.wanted.max()) + 1))
 
-    def _inverse(self, depth: int, grams: Floats, factors: Floats, total: Floats) -> Floats:
-        """Inverse of the information on what a level adds, of one component."""
-        matrix = np.tensordot(factors, grams, axes=1)
-        matrix[np.diag_indices_from(matrix)] += _LITTLE * float(factors.max())
-        inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
-        if depth > self._lowest_exact or not total.any():
-            return inverse
-        known = inverse @ total  # what a total without error takes away; it has one part, in the component of sums
-        return np.asarray(inverse - known @ np.linalg.pinv(total.T @ known) @ known.T, dtype=np.float64)
+    def _space(self, depth: int, number: int, seen: Booleans) -> Floats:
+        """Return a basis of what queries tell of what a level adds, in one component, beside an exact total."""
+        key = (depth if depth <= self._lowest_exact else len(self._below), number, seen.tobytes())
+        if key not in self._spaces:
+            beside = (
+                self._beside_total if number == 0 and depth <= self._lowest_exact else np.eye(len(self._parts[number]))
+            )
+            roots = [root for root, is_seen in zip(self._roots[number], seen, strict=True) if is_seen]
+            self._spaces[key] = beside @ _told(roots, beside)
+        return self._spaces[key]
+
+    def _open(self, depth: int, number: int, parts: Floats) -> Floats:
+        """Return parts of answers without what follows from an exact total: of a multiple of it, nothing."""
+        if number or depth > self._lowest_exact:
+            return parts
+        left = np.tensordot(self._beside_total @ self._beside_total.T, parts, axes=1)
+        is_open = (left**2).sum(axis=(0, 2)) > _ROUNDING**2 * (parts**2).sum(axis=(0, 2))
+        return np.where(is_open[:, None], left, 0.0)
 
     def _shares(self, depth: int) -> Floats:
         """Squared lengths of geounits' indicators in what a level above them, or their own, adds (E-91)."""
         own, here = self._below[self._wanted_levels], self._below[depth]
         return np.asarray(own * own * (1 / here - (1 / self._below[depth - 1] if depth else 0.0)), dtype=np.float64)
+
+
+def determines_cells(queries: Sequence[Query], zero_cells: NDArray[np.int32], *, is_total_exact: bool) -> bool:
+    """Return whether answers to queries, and a total where that is exact, determine the counts of all cells.
+
+    Args:
+        queries: At least one.
+        zero_cells: Structural zeros, sorted.
+        is_total_exact: Whether the total of the geounit is exact.
+    """
+    algebra = Decomposition.of(queries, zero_cells)
+    frame = algebra.frame(algebra.possible)
+    components = zip(*(frame.root(query) for query in queries), strict=True)
+    for number, (roots, own) in enumerate(zip(components, frame.positions, strict=True)):
+        beside = np.eye(len(own))
+        if number == 0 and is_total_exact:
+            beside = sums_and_basis(frame, np.ones(len(own), dtype=np.int64))[1]
+        if _told(roots, beside).shape[1] < beside.shape[1]:
+            return False
+    return True
+
+
+def _told(roots: Sequence[Floats], beside: Floats) -> Floats:
+    """Return a basis of what roots tell of a subspace, in the columns of its basis; their weights do not matter."""
+    stack = [np.zeros((1, len(beside))), *(root / max(float(np.linalg.norm(root)), 1.0) for root in roots)]
+    return row_space(np.concatenate(stack) @ beside)
 
 
 def best_allocation(
@@ -266,7 +295,7 @@ def best_allocation(
     point, best, value, bound = start, start, 0.0, np.inf
     for _ in range(_STEPS):
         found, gains = variances(point)
-        noisy = found > _NOISELESS * errors**2  # what follows from exact totals is exact with any weights
+        noisy = found > 0  # what follows from exact totals is exact with any weights
         if not noisy.any():
             return Allocation(start, 0.0, 0.0)
         reached = errors[noisy] ** 2 / found[noisy]
@@ -323,12 +352,10 @@ def _projected(point: Floats, cuts: tuple[Floats, Floats], level: float, least: 
     return np.asarray(least + free * (1 - least.sum()) / free.sum(), dtype=np.float64)
 
 
-def _compact(part: Floats) -> Floats:
-    """A part with the same product with its transpose, which alone counts, and no more columns than rows."""
-    if part.shape[2] <= part.shape[1]:
-        return part
-    triangles: Floats = np.asarray(np.linalg.qr(part.swapaxes(1, 2), mode="r"), dtype=np.float64)
-    return triangles.swapaxes(1, 2)
+def _together(parts: Sequence[Floats]) -> Floats:
+    """Return parts of some answers after those of others, with zeros where these have fewer columns."""
+    width = max(part.shape[2] for part in parts)
+    return np.concatenate([np.pad(part, ((0, 0), (0, 0), (0, width - part.shape[2]))) for part in parts], axis=1)
 
 
 def _indicators(rows: Integers, chosen: Integers) -> Floats:

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from das_spark.estimation.roots import triangle
 from das_spark.histogram import NO_GROUP
 
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, FamilyProblem, Floats, Integers
     from das_spark.histogram import Query
 
-#: One matrix a component, or one for each of G geounits: shapes ``(p, p)`` or ``(G, p, p)``, p live sites.
+#: One matrix, or root of one, a component, or one for each of G geounits: ``(p, p)`` or ``(G, p, p)``, p live sites.
 Blocks = tuple["Floats", ...]
+
+#: Entries and lengths, beside the longest, that are rounding errors of an analysis.
+_NO_PART: Final = 1e-13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,16 +54,15 @@ class _Attribute:
         """What can be chosen of it: -1 stands for the atoms together, j for the differences within atom j."""
         return (-1, *(int(atom) for atom in np.flatnonzero(self.sizes > 1)))
 
-    def gram(self, factor: Integers, mode: int) -> Floats:
-        """Gram matrix of a factor of a query in a mode: over atoms, of unit vectors; or one number."""
+    def root(self, factor: Integers, mode: int) -> Floats:
+        """Return a root of the Gram matrix of a factor in a mode: over atoms, of unit vectors; or one number."""
         if mode >= 0:
             own = factor[self.atom == mode]
             return np.full((1, 1), float(_keeps(own)))
         counted = factor != NO_GROUP
         summed = np.zeros((int(factor.max()) + 1, len(self.sizes)))
         np.add.at(summed, (factor[counted], self.atom[counted]), 1.0)
-        summed /= np.sqrt(self.sizes)
-        return np.asarray(summed.T @ summed, dtype=np.float64)
+        return triangle(summed / np.sqrt(self.sizes)) if len(summed) > len(self.sizes) else summed / np.sqrt(self.sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +90,7 @@ class Decomposition:
     zero: Booleans
     classes: Query | None
     _frames: dict[bytes, Frame] = field(default_factory=dict, repr=False)
-    _grams: dict[Query, Blocks] = field(default_factory=dict, repr=False)
+    _roots: dict[Query, Blocks] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -168,20 +171,18 @@ class Decomposition:
                 live &= np.where(columns >= 0, bound.upper[:, columns] > 0, True)
         return live
 
-    def gram(self, query: Query) -> Blocks:
-        """Gram matrix of a query, by component, of all sites (E-60)."""
-        if query not in self._grams:
-            self._grams[query] = self._gram(query)
-        return self._grams[query]
-
-    def _gram(self, query: Query) -> Blocks:
-        blocks = []
-        for component in self.components:
-            block: Floats = np.ones((1, 1))
-            for axis, (each, mode) in enumerate(zip(self.attributes, component.modes, strict=True)):
-                block = np.asarray(np.kron(block, each.gram(query.factors[axis], mode)), dtype=np.float64)
-            blocks.append(block)
-        return tuple(blocks)
+    def root(self, query: Query) -> Blocks:
+        """Return a root of the Gram matrix of a query, by component, whose columns are all sites (E-60)."""
+        found = self._roots.get(query)
+        if found is None:
+            blocks = []
+            for component in self.components:
+                block: Floats = np.ones((1, 1))
+                for axis, (each, mode) in enumerate(zip(self.attributes, component.modes, strict=True)):
+                    block = np.asarray(np.kron(block, each.root(query.factors[axis], mode)), dtype=np.float64)
+                blocks.append(block)
+            found = self._roots[query] = tuple(blocks)
+        return found
 
     def frame(self, live: Booleans) -> Frame:
         """The components on live sites, shape ``(sites,)``; the same object for the same sites."""
@@ -234,10 +235,14 @@ class Frame:
         """For each component the live ones among its sites, as positions; none where a component has no live site."""
         return tuple(np.flatnonzero(self.live[each.sites]) for each in self.algebra.components)
 
-    def restricted(self, blocks: Blocks) -> Blocks:
-        """Blocks of all sites on the live ones."""
-        pairs = zip(blocks, self.positions, strict=True)
-        return tuple(np.ascontiguousarray(block[..., own[:, None], own]) for block, own in pairs)
+    def root(self, query: Query) -> Blocks:
+        """Return a root of the Gram matrix of a query, by component, whose columns are the live sites."""
+        return self.restricted(self.algebra.root(query))
+
+    def restricted(self, roots: Blocks) -> Blocks:
+        """Return roots of all sites on the live ones."""
+        pairs = zip(roots, self.positions, strict=True)
+        return tuple(np.ascontiguousarray(root[..., own]) for root, own in pairs)
 
     def within(self, wider: Frame) -> tuple[Integers, ...]:
         """Positions of the live sites of each component among those of a frame with more."""
@@ -326,13 +331,25 @@ class Frame:
         """Multiply vectors, shape ``(G, n)``, by matrices that blocks stand for: one a vector, or one for all."""
         return self.synthesize([block @ part for block, part in zip(blocks, self.analyze(x), strict=True)])
 
-    def dense(self, blocks: Blocks) -> Floats:
-        """The matrix that blocks (of one geounit) stand for, shape ``(n, n)``: for small families, and for tests."""
-        return self.apply(blocks, np.eye(len(self.cells)))
+    def dense(self, roots: Blocks) -> Floats:
+        """The matrix whose roots (of one geounit) are given, shape ``(n, n)``: for small families, and for tests."""
+        return self.apply_roots(roots, np.eye(len(self.cells)))
+
+    def apply_roots(self, roots: Blocks, x: Floats) -> Floats:
+        """Multiply vectors, shape ``(G, n)``, by the matrices whose roots are given: one a vector, or one for all."""
+        pairs = zip(roots, self.analyze(x), strict=True)
+        return self.synthesize([np.swapaxes(root, -1, -2) @ (root @ part) for root, part in pairs])
 
     def traces(self, statistics: Floats) -> tuple[Floats, ...]:
-        """What turns blocks into variances of statistics, shape ``(s, n)``: sums of products with them (E-66)."""
-        return tuple(part @ part.transpose(0, 2, 1) for part in self.analyze(statistics))
+        """Return what turns roots into variances of statistics, shape ``(s, n)``: their parts, ``(p, s, w)`` (E-66)."""
+        parts = self.analyze(statistics)
+        longest = _NO_PART * np.sqrt((statistics**2).sum(axis=1))[:, None, None]
+        return tuple(_compact(np.where(np.abs(part) > longest, part, 0.0)).swapaxes(0, 1) for part in parts)
+
+    @cached_property
+    def site(self) -> Integers:
+        """Position of each live cell's site among the live sites, shape ``(n,)``."""
+        return np.searchsorted(np.flatnonzero(self.live), self.algebra.site[self.cells])
 
     @cached_property
     def ones(self) -> Floats:
@@ -343,6 +360,14 @@ class Frame:
     def averages(self) -> Averages:
         """The same matrices as sums over averages, for compiled loops."""
         return _averages(self)
+
+
+def _compact(part: Floats) -> Floats:
+    """Return parts with the same products with their transposes, and as few columns as their ranks allow."""
+    vectors, lengths, _ = np.linalg.svd(part, full_matrices=False)
+    kept = lengths > _NO_PART * np.max(lengths, axis=1, keepdims=True, initial=0.0)
+    most = int(np.max(kept.sum(axis=1), initial=0))
+    return np.asarray((vectors * np.where(kept, lengths, 0.0)[:, None, :])[:, :, :most], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -380,7 +405,6 @@ def _averages(frame: Frame) -> Averages:
     atoms = np.array(np.unravel_index(live, counts)).reshape(len(counts), len(live))
     sizes = np.array([each.sizes[atom] for each, atom in zip(algebra.attributes, atoms, strict=True)])
     wide = [axis for axis in range(len(counts)) if (sizes[axis] > 1).any()]
-    site = np.searchsorted(live, algebra.site[frame.cells])
     levels = np.array(np.unravel_index(frame.cells, algebra.shape))
     ranks = np.array([_ranks(each.atom)[level] for each, level in zip(algebra.attributes, levels, strict=True)])
     place, widths, shares, terms = [], [], [], []
@@ -389,12 +413,12 @@ def _averages(frame: Frame) -> Averages:
         kept = [axis for axis in wide if axis not in averaged]
         position = np.zeros(len(frame.cells), dtype=np.int64)
         for axis in kept:
-            position = position * sizes[axis][site] + ranks[axis]
+            position = position * sizes[axis][frame.site] + ranks[axis]
         place.append(position)
         widths.append(np.prod(sizes[kept], axis=0, dtype=np.int64) if kept else np.ones(len(live), dtype=np.int64))
         shares.append(1.0 / np.prod(sizes[averaged], axis=0) if averaged else np.ones(len(live)))
         terms.append(tuple(_terms(frame, sizes, wide, kept, averaged)))
-    return Averages(site, np.array(place), np.array(widths), np.array(shares, dtype=np.float64), tuple(terms))
+    return Averages(frame.site, np.array(place), np.array(widths), np.array(shares, dtype=np.float64), tuple(terms))
 
 
 def _ranks(atom: Integers) -> Integers:

@@ -15,8 +15,8 @@ import numpy as np
 
 from das_spark.estimation.batched import Limits, raked
 from das_spark.estimation.components import Blocks, Frame
-from das_spark.estimation.gls import inverse
 from das_spark.estimation.polish import Polish
+from das_spark.estimation.roots import gram
 from das_spark.estimation.solvers.base import Status
 from das_spark.estimation.support import Candidate, Proposal, Support, hand_out
 
@@ -95,9 +95,9 @@ def structured_family(support: Support) -> StructuredFamily | None:
         (wide,) = np.nonzero(np.isin(each.frame.cells, frame.cells))
         cells = np.ix_(each.children, np.searchsorted(frame.cells, each.frame.cells[wide]))
         linear[cells], known[cells] = each.vector[:, wide], True
-        for block, part, own, theirs in zip(blocks, each.blocks, frame.positions, each.frame.positions, strict=True):
+        for block, root, own, theirs in zip(blocks, each.blocks, frame.positions, each.frame.positions, strict=True):
             mine, their = np.nonzero(np.isin(own, theirs))[0], np.nonzero(np.isin(theirs, own))[0]
-            block[np.ix_(each.children, mine, mine)] = part[:, their[:, None], their]
+            block[np.ix_(each.children, mine, mine)] = gram(root[:, :, their])
     if (live & ~known).any():
         return None
     dead = ~sites
@@ -248,7 +248,9 @@ def _penalized(state: _Iterates, rho: float) -> None:
         state.sigma = sigma
         bare[0] = bare[0] + (masked.transpose(0, 2, 1) * sigma[:, None, :]) @ masked
     found = []
-    for block, own in zip(inverse(tuple(bare)), owned, strict=True):
+    for matrix, own in zip(bare, owned, strict=True):
+        inverted = np.linalg.inv(matrix)  # positive definite by its penalty
+        block = np.asarray(0.5 * (inverted + inverted.transpose(0, 2, 1)), dtype=np.float64)
         off = ~family.sites[:, own]
         block[off] = 0.0
         block.transpose(0, 2, 1)[off] = 0.0

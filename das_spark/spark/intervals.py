@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from das_spark.store import TablesLayout
     from das_spark.tabulation import Table, TableShell
 
-#: Variance, in people squared, up to which a count is exact.
-_EXACT: Final = 1e-9
 #: Rows whose intervals a task holds at once, times columns: bounds its memory.
 _DENSE: Final = 1 << 20
 
@@ -75,8 +73,7 @@ class IntervalTask:
             flat_lists(batch.column(name), np.float64)[0].reshape(batch.num_rows, -1)[:, chosen]
             for name in ("estimates", "variances")
         )
-        # Of what is exact nothing is left but rounding errors.
-        errors = np.where(variances > _EXACT, np.sqrt(variances), 0.0)
+        errors = np.sqrt(variances)
         parts = (estimates, errors, *whole_intervals(estimates, errors, self.level, self.framework))
         columns = [batch.column(name) for name in names[:place]]
         columns += [pa.array(np.ascontiguousarray(part[:, number])) for number in range(width) for part in parts]

@@ -1,4 +1,4 @@
-"""An estimator that works with covariances is refused where the measured queries leave these too large to hold."""
+"""An estimator that works with covariances is refused where there are none, or these are too large to hold."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from quickstart_plans import plan, refused
 
 from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan, plan_of
 from das_spark.config.sites import too_many_sites
@@ -80,10 +81,10 @@ def test_queries_that_tell_too_much_apart_are_refused_with_the_key_and_the_fix()
     )
     with pytest.raises(ConfigurationError, match=said):
         planned("blue_down", FINE)
-    plan = planned("top_down", FINE)
+    top_down = planned("top_down", FINE)
     origin = MeasurementOrigin(OriginKind.RUN, "first", "", "", "first#1")
     with pytest.raises(ConfigurationError, match=said):  # of measurements that exist, too
-        estimation_plan(plan, origin, ["estimation.estimator=blue_down"], source="first")
+        estimation_plan(top_down, origin, ["estimation.estimator=blue_down"], source="first")
     assert planned("blue_down", {"hhgq": "1/4", "detailed": "3/4"}).queries
 
 
@@ -110,3 +111,29 @@ def test_a_schema_of_more_than_a_million_cells_is_looked_at_at_once():
     assert too_many_sites(made, queries, 16) == ""
     assert "16 (8 of kind, 2 of age), more than 15" in too_many_sites(made, queries, 15)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("rows", ["support", "all"])
+def test_a_level_whose_queries_leave_cells_undetermined_is_refused_with_what_to_add(rows):
+    conf, lowest = "establishments_like.toml", {"support": "NUTS3", "all": "Municipality"}[rows]
+    rows_of = (f"measurement.rows={rows}", f"budget.level_queries.{lowest}={{total='1'}}")
+    blue = "estimation.estimator=blue_down"
+    said = (
+        f"estimation.estimator: 'blue_down' needs counts of all cells that the measurements determine, and those of"
+        f" {lowest} (total) do not determine them; add the query detailed to budget.level_queries.{lowest},"
+        ' or set it to "top_down"'
+    )
+    assert said in refused(*rows_of, blue, name=conf)
+    higher = f"budget.level_queries.{plan(name=conf).spine.names[0]}={{total='1'}}"
+    assert plan(rows_of[0], higher, blue, name=conf)  # what a level does not determine follows from those below
+    assert plan(*rows_of, name=conf)
+    origin = MeasurementOrigin(OriginKind.RUN, "first", "", "", "first#1")
+    with pytest.raises(ConfigurationError, match=f"those of {lowest}"):
+        estimation_plan(plan(*rows_of, name=conf), origin, [blue], source="first")
+
+
+def test_intervals_of_a_run_whose_lowest_level_leaves_cells_undetermined_are_refused():
+    rows_of = ("measurement.rows=all", "budget.level_queries.Block={total='1'}")
+    said = refused(*rows_of, 'output.intervals={level="0.9"}')
+    assert "output.intervals: needs counts of all cells" in said
+    assert "add the query detailed to budget.level_queries.Block, or leave the section out" in said

@@ -75,6 +75,8 @@ TALLIES = Table(
     ),
 )
 WEIGHTS = np.vstack([COUNTED, TIMES])
+#: Variance of the normal equations up to which a number is exact: in people squared, noise has 0.5 and more.
+EXACT = 1e-9
 
 
 def carried(tree: Tree, unions: dict[str, set[str]]) -> tuple[dict, dict]:
@@ -141,10 +143,12 @@ def test_geounits_and_unions_have_the_moments_of_the_normal_equations(seed, exac
         mean, spread = expected(dense, own)
         np.testing.assert_allclose(estimate, mean, atol=1e-8)
         np.testing.assert_allclose(variance, spread, rtol=1e-9, atol=1e-8)
+        np.testing.assert_array_equal(variance == 0, spread < EXACT)
     for name, own in unions.items():
         mean, spread = expected(dense, own)
         np.testing.assert_allclose(sums[name][0], mean, atol=1e-8)
         np.testing.assert_allclose(sums[name][1], spread, rtol=1e-9, atol=1e-8)
+        np.testing.assert_array_equal(sums[name][1] == 0, spread < EXACT)
 
 
 def test_a_part_travels_as_an_array():
@@ -153,9 +157,12 @@ def test_a_part_travels_as_an_array():
     algebra = decomposition(PLAN)
     sizes = [len(each.sites) for each in algebra.components]
     blocks = tuple(np.full((size, size), float(number)) for number, size in enumerate(sizes))
-    array = UnionPart(blocks, blocks).array()
+    exact = np.arange(algebra.sites) - 1
+    array = UnionPart(blocks, blocks, exact).array()
     assert len(array) == UnionPart.numbers(algebra)
-    np.testing.assert_equal(UnionPart.of(algebra, array).spread, blocks)
+    part = UnionPart.of(algebra, array)
+    np.testing.assert_equal((part.slope, part.spread), (blocks, blocks))
+    np.testing.assert_array_equal(part.exact, exact)
 
 
 ESTIMATES = st.floats(-1e6, 1e7)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from das_spark.errors import EstimationError
-from das_spark.estimation import Allotment, TreeVariances, Wanted, best_allocation
+from das_spark.estimation import Allotment, TreeVariances, Wanted, best_allocation, determines_cells
 from das_spark.estimation import allocation as module
 from das_spark.histogram import Attribute, Recode, Schema
 
@@ -107,6 +107,38 @@ def test_answers_are_determined_where_they_lie_in_the_span_of_what_is_measured_t
         known = np.vstack([np.zeros((1, len(cells))), *seen])
         both = np.vstack([known, matrix(wanted.query, cells)])
         assert found == (np.linalg.matrix_rank(both) == np.linalg.matrix_rank(known))
+
+
+@pytest.mark.parametrize("share", [1e-6, 1e-12, 1e-15])
+def test_errors_at_extreme_shares_are_those_of_the_formula(share):
+    """Of cells that are measured with next to nothing beside their total: (1 - a / (b + 10 a)) / b."""
+    allotments = (Allotment(0, query("total"), 1.0), Allotment(0, query("detailed"), 1.0))
+    wanted = (Wanted(0, query("detailed"), 1.0), Wanted(0, query("total"), 1.0))
+    variances = TreeVariances((), allotments, (), wanted, NOTHING)
+    found, gains = variances(np.array([1.0, share]))
+    assert found[0] == pytest.approx((1 - 1 / (share + SCHEMA.size)) / share, rel=1e-9)
+    assert found[1] == pytest.approx(1 / (1 + share / SCHEMA.size), rel=1e-9)
+    assert gains[0, 1] == pytest.approx((1 - 1 / SCHEMA.size) / share**2, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [1.0, 1e-12])
+def test_an_exact_total_has_no_error_at_all(share):
+    allotments = [Allotment(level, query("detailed"), 1.0) for level in (0, 1)]
+    wanted = [Wanted(0, query("total"), 1.0), Wanted(1, query("total"), 1.0), Wanted(1, query("sex"), 1.0)]
+    weights = np.array([1.0, share])
+    assert TreeVariances((3,), allotments, (0, 1), wanted, NOTHING).largest_errors(weights)[:2] == (0.0, 0.0)
+    assert TreeVariances((3,), allotments, (0,), wanted, NOTHING).largest_errors(weights)[0] == 0.0
+    assert min(TreeVariances((3,), allotments, (0,), wanted, NOTHING).largest_errors(weights)[1:]) > 0.1
+
+
+@given(st.lists(st.booleans(), min_size=6, max_size=6), st.booleans())
+@settings(deadline=None, max_examples=25)
+def test_cells_are_determined_where_queries_and_the_total_have_their_rank(measured, is_total_exact):
+    names = [name for name, is_measured in zip(QUERIES, measured, strict=True) if is_measured] or ["total"]
+    cells = np.arange(SCHEMA.size)
+    rows = [matrix(query(name), cells) for name in names] + [np.full((1, SCHEMA.size), float(is_total_exact))]
+    found = determines_cells(list(map(query, names)), NOTHING, is_total_exact=is_total_exact)
+    assert found == (np.linalg.matrix_rank(np.vstack(rows)) == SCHEMA.size)
 
 
 def test_single_children_are_determined_as_their_parents_are():

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from das_spark.estimation import Decomposition
+from das_spark.estimation import Decomposition, variances
+from das_spark.estimation.roots import gram, inverse_root
 from das_spark.histogram import NO_GROUP, Attribute, Query, Recode, Schema
 from das_spark.products import PRODUCTS
 
@@ -57,8 +58,11 @@ def test_sums_of_gram_matrices_and_their_inverses_are_the_dense_ones(workload, s
     live = (generator.random(algebra.sites) < 0.8) & ~algebra.zero[first]
     frame = algebra.frame(live)
     weights = generator.uniform(0.1, 2.0, (2, len(queries)))
-    grams = [np.array(each) for each in zip(*map(algebra.gram, queries), strict=True)]
-    whole = [frame.restricted(tuple(np.tensordot(row, each, 1) for each in grams)) for row in weights]
+    parts = list(zip(*map(algebra.root, queries), strict=True))
+    whole = [
+        frame.restricted(tuple(np.vstack([w**0.5 * r for w, r in zip(row, roots, strict=True)]) for roots in parts))
+        for row in weights
+    ]
     blocks = tuple(np.array(pair) for pair in zip(*whole, strict=True))
     if not len(frame.cells):
         return
@@ -68,14 +72,16 @@ def test_sums_of_gram_matrices_and_their_inverses_are_the_dense_ones(workload, s
         matrix = sum(w * dense(q, frame.cells).T @ dense(q, frame.cells) for w, q in zip(row, queries, strict=True))
         own = tuple(block[place : place + 1] for block in blocks)
         np.testing.assert_allclose(frame.dense(own), matrix, atol=1e-10)
-        inverse = tuple(np.linalg.inv(block) for block in own)
+        inverse = tuple(inverse_root(block) for block in own)
         np.testing.assert_allclose(frame.dense(inverse), np.linalg.inv(matrix), atol=1e-8)
-        np.testing.assert_allclose(frame.apply(own, x[:1])[0], matrix @ x[0], atol=1e-9)
-        np.testing.assert_allclose(by_averages(frame, own, x[0]), matrix @ x[0], atol=1e-9)
+        grams = tuple(gram(block) for block in own)
+        np.testing.assert_allclose(frame.apply(grams, x[:1])[0], matrix @ x[0], atol=1e-9)
+        np.testing.assert_allclose(frame.apply_roots(own, x[:1])[0], matrix @ x[0], atol=1e-9)
+        np.testing.assert_allclose(by_averages(frame, grams, x[0]), matrix @ x[0], atol=1e-9)
         statistics = (generator.random((3, len(frame.cells))) < 0.5).astype(float)
-        found = [np.tensordot(trace, block[0], 2) for trace, block in zip(frame.traces(statistics), own, strict=True)]
+        found = variances(own, frame.traces(statistics))[0]
         expected = np.einsum("si,ij,sj->s", statistics, matrix, statistics)
-        np.testing.assert_allclose(np.sum(found, axis=0), expected, atol=1e-9)
+        np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def by_averages(frame, blocks, x):
@@ -124,7 +130,7 @@ def test_a_wrong_gram_matrix_is_found(monkeypatch):
     product = PRODUCTS["e2e_1940"]
     queries = [product.schema.query(name) for name in ("hhgq", "detailed")]
     algebra = Decomposition.of(queries, np.zeros(0, dtype=np.int32))
-    right = algebra.gram(queries[0])
+    right = algebra.root(queries[0])
     wrong = (right[0] * 1.001, *right[1:])
     frame = algebra.frame(np.ones(algebra.sites, dtype=bool))
     matrix = dense(queries[0], frame.cells)

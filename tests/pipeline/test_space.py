@@ -40,7 +40,7 @@ def test_the_tables_of_a_pass_upwards_are_counted_by_the_numbers_that_they_hold(
     # Of a geounit in whose cells everybody can be: two tables of each level, and next to nothing of the lowest.
     family = rehearsal.synthetic_family(plan, "State")
     algebra = decomposition(level_plan(plan, "State").family)
-    arrays = summed(informed(family.problem, [None], algebra), algebra).arrays()
+    arrays = summed([each.at_zero() for each in informed(family.problem, [None], algebra)], algebra).arrays()
     size = 8 * sum(len(array) for array in arrays.values())
     assert len(arrays["mean"]) == plan.product.schema.size == 192
     found = room_of(plan, KNOWN).public - without.public
@@ -73,7 +73,7 @@ def test_intervals_are_counted_with_what_their_passes_make_and_on_areas_with_the
     plan = load_plan(CONF / "pl94_2020_unit.toml", settings=["input.path=files", "input.dataset=d"], files=False)
     family = rehearsal.synthetic_family(plan, "US")
     algebra = decomposition(level_plan(plan, "US").family)
-    arrays = summed(informed(family.problem, [None], algebra), algebra).arrays()
+    arrays = summed([each.at_zero() for each in informed(family.problem, [None], algebra)], algebra).arrays()
     row, of_column = 200, 22 + 42  # in Parquet and CSV
     size = 8 * sum(len(array) for array in arrays.values()) + row
     moments = 2 * 3 * 8 + row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense_reference import class_bounds_of
+from local_system import run_system
 from small_census import CLASSES, LEVELS
 
 from das_spark.estimation.check import broken_rules
@@ -75,3 +76,13 @@ def test_bounds_of_the_system_are_those_of_the_reference(system_runs, census):
         np.testing.assert_array_equal(limits["class"].upper, classes[plan.geolevel][1][own])
         if totals[plan.geolevel] is not None:
             np.testing.assert_array_equal(limits["total"].lower[:, 0], totals[plan.geolevel][own])
+
+
+@pytest.mark.parametrize("rows", ["support", "all"])
+def test_all_levels_together_take_exact_totals_of_counties_in_one_of_which_nobody_can_live(census, rows):
+    settings = ("estimation.estimator=blue_down", "invariants.total_at=County", f"measurement.rows={rows}")
+    run = run_system(census, 8, "exact", *settings)
+    assert not run.executor.failed
+    exact = census.summed(census.counts, "County").sum(axis=1)
+    assert (exact == 0).any()
+    np.testing.assert_array_equal(run.estimates["County"].sum(axis=1), exact)
