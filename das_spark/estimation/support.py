@@ -124,9 +124,16 @@ def sums(x: NDArray[Any], rows: Integers, count: int) -> Floats:
     return total
 
 
+def picked(values: NDArray[Any], rows: Integers, otherwise: float) -> NDArray[Any]:
+    """Give each cell the value of its row, and another one where none counts it; there may be no rows at all."""
+    if not values.shape[1]:
+        return np.full((len(values), len(rows)), otherwise, dtype=values.dtype)
+    return np.where(rows >= 0, values[:, rows], np.asarray(otherwise, dtype=values.dtype))
+
+
 def spread(values: Floats, rows: Integers) -> Floats:
     """Give each cell the value of its row, and zero where none counts it: the transpose of `sums`."""
-    return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
+    return picked(values, rows, 0.0)
 
 
 def coarser(fine: Integers, index: Integers) -> Integers | None:
