@@ -126,9 +126,8 @@ class _Estimation:
         self.problems, self.plan = problems, plan
         self.families = FlatFamilies.of(problems)
         children = self.families.children
-        self.bounds = [
-            FlatBounds.of(each, children) for each in zip(*(problem.bounds for problem in problems), strict=True)
-        ]
+        bounds = [FlatBounds.of(each, children) for each in zip(*(problem.bounds for problem in problems), strict=True)]
+        self.bounds = [each for each in bounds if len(each.lower)]  # the others bound nobody
         named = [{each.query.name: each for each in problem.measurements} for problem in problems]
         names = dict.fromkeys(name for inner in self.outer.least_squares for name in inner)
         self.answers = {name: FlatAnswers.of([each[name] for each in named], children) for name in names}

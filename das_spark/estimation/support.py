@@ -257,7 +257,9 @@ def _trouble(problem: FamilyProblem, bound: FamilyBounds, untouched: Booleans) -
 
 
 def _merge(merged: dict[bytes, Partition], new: Partition) -> None:
-    """Join a partition with the one that cuts the support alike, if there is one."""
+    """Join a partition with the one that cuts the support alike, if there is one; without rows it is a constant."""
+    if not new.rows:
+        return
     key = blake2b(new.index.tobytes()).digest()
     old = merged.get(key)
     merged[key] = new if old is None else _joined(old, new)

@@ -18,13 +18,14 @@ from das_spark.estimation import (
     FamilyPlan,
     FamilyProblem,
     FamilyStatus,
+    OuterPass,
     estimate_family,
 )
 from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
-from das_spark.histogram import Attribute, Histogram, Schema
+from das_spark.histogram import Attribute, Histogram, Recode, Schema
 
 
 def real_valued(problem, plan):
@@ -245,6 +246,43 @@ def test_rows_beyond_the_support_change_nothing(small, all_rows, seed):
     one, other = estimate_family(made.problem, made.plan), estimate_family(full.problem, full.plan)
     np.testing.assert_array_equal(one.counts, other.counts)
     assert one.diagnostics == other.diagnostics
+
+
+SOME = Schema("some", (Attribute("k", ("a", "b", "c"), (Recode("some", (("first", (0,)),)),)),))
+PASSES = {
+    "no passes": (),
+    "flat": (OuterPass((("some", "detailed"),), (("detailed",),)),),
+    "totals first": (OuterPass((("total", "some"), ("detailed",)), (("total",), ("some", "detailed"))),),
+    "twice": (OuterPass((("some",),), (("some",),)), OuterPass((("total", "detailed"),), (("detailed",),))),
+}
+
+
+@pytest.mark.parametrize("passes", list(PASSES))
+@pytest.mark.parametrize("bounded", ["", "some rows", "no rows"])
+@pytest.mark.parametrize("solver", ["all", "batched", "nested", "piqp", "structured"])
+def test_a_query_that_no_cell_of_the_parent_touches_is_a_constant(passes, bounded, solver):
+    """Its answers may be there or not; so may bounds on them."""
+    some, detailed, total = (SOME.query(name) for name in ("some", "detailed", "total"))
+    none, nothing = np.zeros(0, dtype=np.int64), np.zeros((2, 0), dtype=np.int64)
+    known = (
+        FamilyMeasurement(detailed, np.array([1, 2]), np.array([[1, 2], [2, 2]]), np.ones(2)),
+        FamilyMeasurement(total, np.array([0]), np.array([[4], [3]]), np.ones(2)),
+    )
+    bounds = {
+        "": (),
+        "some rows": (FamilyBounds("b", some, np.zeros((2, 1), dtype=np.int64), np.full((2, 1), 9)),),
+        "no rows": (FamilyBounds("b", some, nothing, nothing, none),),
+    }[bounded]
+    plan = FamilyPlan("x", passes=PASSES[passes], queries={each.name: each for each in (some, detailed, total)})
+    plan = plan if solver == "all" else replace(plan, solvers=(solver,))
+    parent, ends = Histogram.from_dense(np.array([0, 3, 4])), []
+    for rows, values in ((none, nothing), (np.array([0]), np.array([[5], [-7]]))):
+        measurements = (*known, FamilyMeasurement(some, rows, values, np.ones(2)))
+        ends.append(estimate_family(FamilyProblem("9", parent, ("90", "91"), 3, measurements, bounds), plan))
+    assert ends[0].diagnostics == ends[1].diagnostics
+    np.testing.assert_array_equal(ends[0].counts, ends[1].counts)
+    if solver in {"all", "piqp"}:
+        assert ends[0].diagnostics.status is FamilyStatus.OPTIMAL
 
 
 def test_same_family_gives_same_bits(small):
