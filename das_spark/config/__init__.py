@@ -44,6 +44,7 @@ from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings,
 from das_spark.config.named_statistics import Method, NamedStatistic, method_of, read_statistic, statistic_errors
 from das_spark.config.neighbors import held_geolevel, holding_losses, neighbors_of
 from das_spark.config.plan import (
+    EstimationSettings,
     IntervalSettings,
     JointPlan,
     LedgerSettings,
@@ -52,6 +53,7 @@ from das_spark.config.plan import (
     OutputSettings,
     ReplicateSettings,
     RunPlan,
+    as_begun,
     config_hash,
     difference,
     differences,
@@ -110,6 +112,7 @@ __all__ = [
     "AddressParts",
     "CountedCell",
     "Draft",
+    "EstimationSettings",
     "EvaluationSettings",
     "ExpectedErrors",
     "GridRun",
@@ -132,6 +135,7 @@ __all__ = [
     "Target",
     "absolute",
     "acknowledgement_sentences",
+    "as_begun",
     "choose_spine",
     "config_hash",
     "counted_cells",

@@ -6,7 +6,7 @@
 from das_spark.estimation.allocation import Allocation, Allotment, TreeVariances, Wanted, best_allocation
 from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.components import Decomposition, Frame
-from das_spark.estimation.family import estimate_families, estimate_family
+from das_spark.estimation.family import UNPROVED, estimate_families, estimate_family
 from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, variances
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
@@ -28,6 +28,7 @@ __all__ = [
     "FAMILY_SOLVERS",
     "LEAST_VARIANCE",
     "SOLVERS",
+    "UNPROVED",
     "Allocation",
     "Allotment",
     "Decomposition",

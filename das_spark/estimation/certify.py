@@ -160,8 +160,8 @@ def certify(
         gap = min(gap, _levelled_gap(problem, cells, candidate, fit, box))
     relative = gap / max(1.0, fit.objective)
     proved = abs(relative) <= plan.gap_tolerance and worst.worth <= enough
-    found = Certificate(bool(proved), worst.absolute, worst.relative, float(relative), fit.objective)
-    return found if is_met(found, plan) else replace(found, certified=False)
+    certificate = Certificate(bool(proved), worst.absolute, worst.relative, float(relative), fit.objective)
+    return certificate if is_met(certificate, plan) else replace(certificate, certified=False)
 
 
 def _is_alone(place: Integers, width: int) -> bool:
@@ -462,7 +462,7 @@ def _curvature(fit: _Fit, alone: list[NDArray[np.bool_]], part: slice, box: Floa
     curvature = np.zeros(box.shape)
     for each, place, one in zip(fit.problem.measurements, fit.places, alone, strict=True):
         own = place[part]
-        lonely = picked(one, own, False) & (box > 0)  # noqa: FBT003 - what a cell that no row counts gets
+        lonely = picked(one, own, False) & (box > 0)
         curvature += np.where(lonely, (1.0 / each.variance)[:, None], 0.0)
     return curvature if fit.steepness is None else curvature + fit.steepness[:, None]
 

@@ -245,7 +245,7 @@ def test_a_root_without_precise_cells_is_proved_whatever_its_size(toy, size, wea
 
 @pytest.mark.parametrize("most", [0, 4], ids=["nobody can be there", "nobody is there"])
 def test_no_flow_goes_to_a_class_that_no_cell_can_hold(most):
-    """A class without people of the parent has no price that a solver could find; flows have room for it all the same."""
+    """A class without people of the parent has no price that a solver could find, and flows have room for it."""
     schema = Schema("classes", (Attribute("k", ("a", "b", "c")),))
     classes = schema.query("k")
     answers = FamilyMeasurement(classes, np.array([0, 1]), np.array([[5, 1], [0, 4]]), np.full(2, 4.0))

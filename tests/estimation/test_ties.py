@@ -91,9 +91,7 @@ def assert_unbiased(errors):
 QUERIES = {each.name: each for each in (DETAILED, TOTAL, KIND)}
 PLANS = {
     "largest remainders": FamilyPlan("x"),
-    "small families at once": FamilyPlan(
-        "x", passes=(OuterPass((("detailed",),), (("detailed",),)),), queries=QUERIES
-    ),
+    "small families at once": FamilyPlan("x", passes=(OuterPass((("detailed",),), (("detailed",),)),), queries=QUERIES),
     "totals first": FamilyPlan(
         "x", passes=(OuterPass((("detailed",),), (("total",), ("k", "detailed"))),), queries=QUERIES
     ),

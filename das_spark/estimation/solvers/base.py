@@ -178,9 +178,13 @@ class Solver(Protocol):
 def decided(program: Program) -> Solution | None:
     """Decide what needs no solver: a program without variables, or with bounds that contradict each other."""
     rows = program.inequalities
-    low, high = (program.lower, program.upper) if rows is None else (
-        np.concatenate([program.lower, rows.lower]),
-        np.concatenate([program.upper, rows.upper]),
+    low, high = (
+        (program.lower, program.upper)
+        if rows is None
+        else (
+            np.concatenate([program.lower, rows.lower]),
+            np.concatenate([program.upper, rows.upper]),
+        )
     )
     if (low > high).any():
         return Solution(Status.INFEASIBLE)
