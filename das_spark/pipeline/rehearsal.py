@@ -69,6 +69,8 @@ _LEVELS_OF_MILLIONS: Final = 2
 #: Noise of synthetic answers, added in turn, so that there is something to fit; of millions in standard deviations.
 _NOISE: Final = (1, -1, 0)
 _USABLE: Final = frozenset(status for status in FamilyStatus if status.is_usable)
+#: How synthetic millions may end: rules that a user adds may not hold of them.
+_PROVED: Final = frozenset(FamilyStatus) - {FamilyStatus.UNCERTIFIED}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,9 +111,10 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
     level = _level_plan(plan, geolevel)
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
-    # A nation's counts have many more digits than its noise: what no solver can prove of them is known beforehand.
+    # A nation's counts have many more digits than its noise: a plan of which no solver at all can prove them is refused.
     if level.held is None and plan.spine.index(geolevel) < _LEVELS_OF_MILLIONS:
-        _require_estimated(plan, level, synthetic_family(plan, geolevel, people=_MILLIONS), _USABLE)
+        every = replace(level, family=replace(level.family, solvers=level.estimator.needs.solvers))
+        _require_estimated(plan, every, synthetic_family(plan, geolevel, people=_MILLIONS), _PROVED)
     # The failsafe keeps what is known of classes: of a single one there is no family that it could help.
     classes = plan.product.class_query and plan.product.schema.query(plan.product.class_query).rows > 1
     # Nor where classes are sums of counts that are held.

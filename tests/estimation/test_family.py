@@ -405,6 +405,23 @@ def test_the_next_solver_is_tried_when_a_solution_is_not_certified(small):
     assert broken_rules(made.problem, plan, result.cells, result.counts) == ()
 
 
+def test_what_no_solver_proves_is_taken_with_its_gap_only_where_the_plan_says_so(small):
+    made = small(2)
+    hard = replace(made.plan, gap_tolerance=1e-300)
+    refused = estimate_family(made.problem, hard)
+    accepted = estimate_family(made.problem, replace(hard, accept_uncertified=True))
+    assert refused.diagnostics.status is FamilyStatus.UNCERTIFIED
+    assert not refused.diagnostics.status.is_usable
+    assert accepted.diagnostics.status is FamilyStatus.ACCEPTED
+    assert accepted.diagnostics.status.is_usable
+    assert accepted.diagnostics.gap == refused.diagnostics.gap != 0
+    assert [each.solver for each in accepted.diagnostics.tried] == ["piqp", "clarabel", "osqp", "batched"]
+    np.testing.assert_array_equal(accepted.counts, refused.counts)
+    assert broken_rules(made.problem, made.plan, accepted.cells, accepted.counts) == ()
+    proved = estimate_family(made.problem, replace(made.plan, accept_uncertified=True))
+    assert proved.diagnostics == estimate_family(made.problem, made.plan).diagnostics
+
+
 @pytest.mark.parametrize("solver", ["piqp", "clarabel", "osqp"])
 def test_every_quadratic_solver_is_certified_on_small_families(small, solver):
     for seed in range(10):
