@@ -15,7 +15,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
-from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem, Floats, Integers
+from das_spark.estimation.problem import (
+    FamilyFlows,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    Floats,
+    Integers,
+)
 from das_spark.estimation.support import Candidate, Relaxation, at_once, picked, spread, sums
 
 _ROUNDING_ERROR = 1e-12
@@ -300,6 +307,9 @@ def _hints(candidate: Candidate) -> _Hints:
 _LEVELNESS = 1e3
 """How much more a difference between children counts than a change of a multiplier; people multiply the former."""
 
+_LEVELLINGS = 3
+"""How often multipliers are levelled, each time with the empty cells that have become too cheap."""
+
 _WEAK = 100.0
 """Variance of cells, beside the least of the child, from which they bend the objective too little for a proof: last
 digits of a gradient that precise answers make are large beside their weight."""
@@ -309,34 +319,39 @@ _TIGHT = 1e-4
 
 
 def _changes(
-    measurements: tuple[FamilyMeasurement, ...], x: Floats, reduced: Floats, places: list[Integers], *, divided: bool
+    measurements: tuple[FamilyMeasurement, ...],
+    people: Floats,
+    reduced: Floats,
+    places: list[Integers],
+    *,
+    divided: bool,
 ) -> list[Floats]:
-    """Changes of the multipliers of answers that bring occupied cells of all children nearest to one price a cell.
+    """Changes of the multipliers of answers that bring the reduced costs of people in a cell nearest to one price.
 
     At the root, whose cells are not divided, that price is 0. Least squares over the people, and over what the changes
     cost: shapes ``(K, answers)``, one for each measurement.
     """
-    child, cell = np.nonzero(x > 0)
-    weight, entry = _LEVELNESS * np.sqrt(x[child, cell]), np.arange(len(child))
+    child, cell = np.nonzero(people > 0)
+    weight, entry = _LEVELNESS * np.sqrt(people[child, cell]), np.arange(len(child))
     widths = [int(place.max(initial=-1)) + 1 for place in places]
-    prices = x.shape[1] if divided else 0
-    starts = np.cumsum([prices, *(len(x) * width for width in widths)])
+    prices = people.shape[1] if divided else 0
+    starts = np.cumsum([prices, *(len(people) * width for width in widths)])
     rows, columns = ([entry], [cell]) if divided else ([], [])
     for place, width, start in zip(places, widths, starts, strict=False):
         counted = place[cell] >= 0
         rows.append(entry[counted])
         columns.append(start + child[counted] * width + place[cell[counted]])
     row, column = np.concatenate(rows), np.concatenate(columns)
-    people = sp.csr_matrix((weight[row], (row, column)), shape=(len(entry), int(starts[-1])))
+    level = sp.csr_matrix((weight[row], (row, column)), shape=(len(entry), int(starts[-1])))
     price = [np.repeat(np.sqrt(each.variance) / 2.0, width) for each, width in zip(measurements, widths, strict=True)]
     cost = sp.diags_array(np.concatenate([np.zeros(prices), *price]))
-    matrix = sp.vstack([people, cost], format="csr")
+    matrix = sp.vstack([level, cost], format="csr")
     norm = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel())
     norm[norm == 0] = 1.0
     right = np.concatenate([weight * reduced[child, cell], np.zeros(cost.shape[0])])
     found = lsmr(matrix @ sp.diags_array(1.0 / norm), right, atol=1e-15, btol=1e-15, maxiter=4000)[0] / norm
     return [
-        found[start : start + len(x) * width].reshape(len(x), width)
+        found[start : start + len(people) * width].reshape(len(people), width)
         for width, start in zip(widths, starts, strict=False)
     ]
 
@@ -361,19 +376,25 @@ def _levelled_gap(
     root from 0, by a solver's last digits, which millions of people magnify; levelled ones cost only the square of the
     difference.
     """
-    x, whole = candidate.x, slice(0, len(cells))
+    x, whole, divided = candidate.x, slice(0, len(cells)), box.parent is not None
     prices = _Prices.of(problem, cells, box, (_tight(problem, cells, candidate), candidate.flow_multipliers))
-    level, cost = fit.gradient(whole), 0.0
-    reduced, divided = prices.reduce(level, whole), box.parent is not None
-    changes = _changes(problem.measurements, x, reduced, fit.places, divided=divided)
-    for each, place, change in zip(problem.measurements, fit.places, changes, strict=True):
-        level = level - spread(change, place)
-        cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
-    reduced, room = prices.reduce(level, whole), box.of(whole)
-    if box.parent is None:
-        return prices.slack + cost - float(_least(x, reduced, 0.0 * x, room).sum())
-    found = _divided_bound(x, reduced, 0.0 * x, room, box.parent, candidate.parent_multipliers)
-    return prices.slack + cost - float(found.sum())
+    people, room, gap = x, box.of(whole), np.inf
+    for _ in range(_LEVELLINGS):
+        level, cost = fit.gradient(whole), 0.0
+        changes = _changes(problem.measurements, people, prices.reduce(level, whole), fit.places, divided=divided)
+        for each, place, change in zip(problem.measurements, fit.places, changes, strict=True):
+            level = level - spread(change, place)
+            cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
+        reduced = prices.reduce(level, whole)
+        if box.parent is None:
+            cheap, found = reduced < 0, _least(x, reduced, 0.0 * x, room)
+        else:
+            cheap = reduced < _mean_price(x, reduced, room)
+            found = _divided_bound(x, reduced, 0.0 * x, room, box.parent, candidate.parent_multipliers)
+        gap = min(gap, prices.slack + cost - float(found.sum()))
+        # Cells that have become too cheap are levelled, too, with the people whom they might have.
+        people = np.where(cheap & np.isfinite(room), np.maximum(people, room), people)
+    return gap
 
 
 def _tight(problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate) -> tuple[Floats, ...]:
@@ -486,14 +507,19 @@ def _undivided_bound(
 
 def _divided_bound(x: Floats, reduced: Floats, curvature: Floats, box: Floats, parent: Floats, hint: Floats) -> Floats:
     """Lower bound of the change in F, cell by cell, for the better of two prices: the people's mean, and the hint."""
-    total = x.sum(axis=0)
-    lowest = np.where(box > 0, reduced, np.inf).min(axis=0)
-    mean = np.divide((x * reduced).sum(axis=0), total, out=lowest, where=total > 0)
-    mean = np.where(np.isfinite(mean), mean, 0.0)
+    total, mean = x.sum(axis=0), _mean_price(x, reduced, box)
     bounds = [
         _least(x, reduced - price, curvature, box).sum(axis=0) + price * (parent - total) for price in (mean, hint)
     ]
     return np.asarray(np.maximum(*bounds), dtype=np.float64)
+
+
+def _mean_price(x: Floats, reduced: Floats, box: Floats) -> Floats:
+    """Mean of the reduced costs of each cell over its people; where it has none, the lowest that can be held."""
+    total = x.sum(axis=0)
+    lowest = np.where(box > 0, reduced, np.inf).min(axis=0)
+    mean = np.divide((x * reduced).sum(axis=0), total, out=lowest, where=total > 0)
+    return np.asarray(np.where(np.isfinite(mean), mean, 0.0), dtype=np.float64)
 
 
 def _least(x: Floats, slope: Floats, curvature: Floats, box: Floats) -> Floats:

@@ -111,7 +111,7 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
     level = _level_plan(plan, geolevel)
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
-    # A nation's counts have many more digits than its noise: a plan of which no solver at all can prove them is refused.
+    # A nation's counts have many more digits than its noise: a plan of which no solver can prove them is refused.
     if level.held is None and plan.spine.index(geolevel) < _LEVELS_OF_MILLIONS:
         every = replace(level, family=replace(level.family, solvers=level.estimator.needs.solvers))
         _require_estimated(plan, every, synthetic_family(plan, geolevel, people=_MILLIONS), _PROVED)

@@ -1,4 +1,4 @@
-"""Families that no solver is proved to solve: the run stops, keeps what it measured, and publishes them when told to."""
+"""Families that no solver is proved to solve: the run stops, keeps its measurements, and publishes when told to."""
 
 from __future__ import annotations
 
