@@ -164,7 +164,7 @@ def certify(
         if gap <= enough:
             break
     if gap > enough and relaxation is None and not _separates(fit, len(cells)):
-        gap = min(gap, _levelled_gap(problem, cells, candidate, fit, box))
+        gap = min(gap, _levelled_gap(problem, cells, candidate, fit, box, enough))
     relative = gap / max(1.0, fit.objective)
     proved = abs(relative) <= plan.gap_tolerance and worst.worth <= enough
     certificate = Certificate(bool(proved), worst.absolute, worst.relative, float(relative), fit.objective)
@@ -368,7 +368,7 @@ def _separates(fit: _Fit, cells: int) -> bool:
 
 
 def _levelled_gap(
-    problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate, fit: _Fit, box: _Box
+    problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate, fit: _Fit, box: _Box, enough: float = 0.0
 ) -> float:
     """A bound that does not trust the last digits of the gradient (E-36).
 
@@ -391,7 +391,9 @@ def _levelled_gap(
         else:
             cheap = reduced < _mean_price(x, reduced, room)
             found = _divided_bound(x, reduced, 0.0 * x, room, box.parent, candidate.parent_multipliers)
-        gap = min(gap, prices.slack + cost - float(found.sum()))
+        before, gap = gap, min(gap, prices.slack + cost - float(found.sum()))
+        if gap <= enough or gap > before / 2.0:
+            break
         # Cells that have become too cheap are levelled, too, with the people whom they might have.
         people = np.where(cheap & np.isfinite(room), np.maximum(people, room), people)
     return gap
