@@ -64,6 +64,8 @@ def verify(
     out.print(table(f"Verification of {run}", ("check", "geolevel", "result", "found", "compared"), rows, left=4))
     if report.relaxed:
         out.print(f"CONSISTENCY RELAXED in {len(report.relaxed)} families", style="bold red")
+    if report.uncertified:
+        out.print(f"NOT PROVED THE BEST: {len(report.uncertified)} families", style="bold red")
     out.print(f"{_vouched(report)}: {report.manifest}")
     out.print(report.summary(), style="bold green" if report.passed else "bold red")
     if not report.passed:
@@ -243,6 +245,8 @@ def _show_manifest(place: AnyPlace, out: Console, *, as_json: bool) -> None:
         out.print(f"  {sentence}")
     if manifest.relaxed:
         out.print(f"CONSISTENCY RELAXED in {len(manifest.relaxed)} families", style="bold red")
+    if manifest.uncertified:
+        out.print(f"NOT PROVED THE BEST: {len(manifest.uncertified)} families", style="bold red")
 
 
 def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:

@@ -45,6 +45,7 @@ from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings,
 from das_spark.config.named_statistics import Method, NamedStatistic, method_of, read_statistic, statistic_errors
 from das_spark.config.neighbors import held_geolevel, holding_losses, neighbors_of
 from das_spark.config.plan import (
+    EstimationSettings,
     IntervalSettings,
     JointPlan,
     LedgerSettings,
@@ -53,6 +54,7 @@ from das_spark.config.plan import (
     OutputSettings,
     ReplicateSettings,
     RunPlan,
+    as_begun,
     config_hash,
     difference,
     differences,
@@ -112,6 +114,7 @@ __all__ = [
     "AddressParts",
     "CountedCell",
     "Draft",
+    "EstimationSettings",
     "EvaluationSettings",
     "ExpectedErrors",
     "GridRun",
@@ -134,6 +137,7 @@ __all__ = [
     "Target",
     "absolute",
     "acknowledgement_sentences",
+    "as_begun",
     "choose_spine",
     "config_hash",
     "counted_cells",

@@ -80,6 +80,7 @@ def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
             gap_tolerance=plan.estimation.gap_tolerance,
             rounding=plan.estimation.rounding,
             failsafe=plan.estimation.failsafe,
+            accept_uncertified=plan.estimation.accept_uncertified,
             classes=classes,
             passes=passes,
             queries={name: schema.query(name) for each in passes for name in each.names},

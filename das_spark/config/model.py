@@ -352,6 +352,7 @@ class EstimationSection(Section):
     gap_tolerance: Tolerance = 1e-6
     rounding: Rounding = "nearest"
     failsafe: bool = False
+    accept_uncertified: bool = False
     partitions_per_core: Annotated[int, Field(ge=1, le=1000)] = 4
     passes: Annotated[tuple[PassSection, ...], Strict(False)] = ()
 

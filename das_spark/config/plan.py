@@ -166,6 +166,8 @@ class EstimationSettings:
     # objective of the rounder: the distance to the real solution ("nearest") or the Bureau's ("released")
     rounding: Rounding = "nearest"
     failsafe: bool = False  # whether an infeasible family may relax consistency with its parent (marks the run)
+    # whether a family without a proof is published with its gap (marks the run); may change when a run is resumed
+    accept_uncertified: bool = False
     partitions_per_core: int = 4  # Spark partitions of a level for each core, at most
     # geolevel -> its outer passes, by canonical names of queries; geolevels that are missing have one fit of all that
     # is measured and the cell-wise rounder
@@ -411,6 +413,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
             "gap_tolerance": estimation.gap_tolerance,
             "rounding": estimation.rounding,
             "failsafe": estimation.failsafe,
+            **({"accept_uncertified": True} if estimation.accept_uncertified else {}),
             "partitions_per_core": estimation.partitions_per_core,
             "passes": [
                 {
@@ -454,9 +457,17 @@ def _geography_to_config(plan: RunPlan) -> dict[str, Any]:
     return found
 
 
+def as_begun(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without the one setting that may change when a run is resumed, estimation.accept_uncertified."""
+    if "estimation" not in config:
+        return dict(config)
+    kept = {key: value for key, value in config["estimation"].items() if key != "accept_uncertified"}
+    return {**config, "estimation": kept}
+
+
 def config_hash(config: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a configuration."""
-    canonical = json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    """SHA-256 of the canonical JSON of a configuration, without what may change when a run is resumed."""
+    canonical = json.dumps(as_begun(config), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 

@@ -369,6 +369,7 @@ def estimation_settings(section: EstimationSection, product: Product, passes: Pa
         gap_tolerance=section.gap_tolerance,
         rounding=section.rounding,
         failsafe=section.failsafe,
+        accept_uncertified=section.accept_uncertified,
         estimator=section.estimator,
         partitions_per_core=section.partitions_per_core,
         passes=passes,

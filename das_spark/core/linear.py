@@ -243,7 +243,7 @@ _OF_ROUNDING: Final = 1 / 12
 
 
 def interval_reach(standard_errors: Floats, level: float, framework: Framework) -> Floats:
-    """Return how far intervals reach to either side of their estimates (E-92).
+    """Return how far intervals reach to either side of their estimates (E-95).
 
     What is known of an error is its variance, and not of how few noisy answers it is made. The error of a single one
     is a whole number: the reach is that of a normal distribution beside which whole numbers are rounded, and half a

@@ -13,7 +13,7 @@ from das_spark.estimation.allocation import (
 )
 from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.components import Decomposition, Frame
-from das_spark.estimation.family import estimate_families, estimate_family
+from das_spark.estimation.family import UNPROVED, estimate_families, estimate_family
 from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed, is_exact, variances
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
@@ -35,6 +35,7 @@ __all__ = [
     "FAMILY_SOLVERS",
     "LEAST_VARIANCE",
     "SOLVERS",
+    "UNPROVED",
     "Allocation",
     "Allotment",
     "Decomposition",

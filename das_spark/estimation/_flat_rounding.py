@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 ROUNDED: Final = 0
 REFUSED: Final = 1  # sums are not nested, or no steps of one person keep all constraints
 
-_SNAP: Final = 1e-5  # as in `rounding.SNAP`
 _EXACT: Final = 1e-9  # as in `nested_rounding.EXACT`
 _SCALE: Final = 2.0**32  # costs are whole multiples of its inverse
 _UNBOUNDED: Final = 2**40
@@ -27,7 +26,7 @@ def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
     first: Integers,
     children: Integers,
     parent: Integers,
-    x: Floats,
+    fraction: Floats,
     open_to: Booleans,
     levels: Integers,
     totals_first: bool,
@@ -37,19 +36,19 @@ def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
     gap: Floats,
     status: Integers,
 ) -> None:
-    """Round family after family; fills counts, gaps and status in.
+    """Round family after family; raises counts, and fills gaps and status in.
 
     Args:
         first: First cell of each family, and one past the last, shape ``(F + 1,)``.
         children: Number of children of each, shape ``(F,)``.
         parent: People of each cell, shape ``(N,)``.
-        x: Points that divide them: of each family child by child, cell by cell.
-        open_to: Whether a child can hold people in a cell, like `x`.
+        fraction: Fractions of the points that divide them: of each family child by child, cell by cell (E-21).
+        open_to: Whether a child can hold people in a cell, like `fraction`.
         levels: Group of each cell in each query that the last pass rounds, shape ``(Q, N)``.
         totals_first: Whether a pass before it rounds the children's totals alone (E-53).
         exact: People of each child where all children of a family have an exact total, otherwise -1, shape ``(C,)``.
         wanted: Whether a family is to be rounded, shape ``(F,)``.
-        counts: Whole people, like `x`.
+        counts: Floors of the points, like `fraction`; are made their whole people.
         gap: How far a rounding may be from the best, relative to its distance; 0 where that is proved, shape ``(F,)``.
         status: How each ended.
     """
@@ -61,7 +60,7 @@ def round_families(  # noqa: PLR0913, PLR0917 - arrays of a compiled loop
         if wanted[family]:
             gap[family], status[family] = _round(
                 parent[one:two],
-                x[part].reshape(shape),
+                fraction[part].reshape(shape),
                 open_to[part].reshape(shape),
                 levels[:, one:two],
                 totals_first,
@@ -168,7 +167,7 @@ def _ascending(values: Floats) -> Integers:
 @compiled
 def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     parent: Integers,
-    x: Floats,
+    fraction: Floats,
     open_to: Booleans,
     levels: Integers,
     totals_first: bool,
@@ -176,7 +175,7 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     counts: Integers,
 ) -> tuple[float, int]:
     """One family: gap, and how it ended."""
-    number, cells = x.shape
+    number, cells = fraction.shape
     groups, times, alone = _nested(levels)
     if not len(groups):
         return 0.0, REFUSED
@@ -185,20 +184,13 @@ def _round(  # noqa: C901, PLR0912, PLR0915 - one layout of arrays, compiled
     for level in range(depth):
         for cell in range(cells):
             width = max(width, groups[level, cell] + 1)
-    # Floors and fractions (E-21), the fractions' sums, and the people that are still to be divided.
-    fraction, needed = np.zeros((number, cells)), parent.copy()
+    # The sums of the fractions, and the people that are still to be divided.
+    needed = parent.copy()
     sums, targets = np.zeros((number, width)), np.zeros(number)
     for child in range(number):
         for cell in range(cells):
-            value = x[child, cell]
-            nearest = np.rint(value)
-            if abs(value - nearest) <= _SNAP:
-                value = nearest
-            floor = np.floor(value)
-            counts[child, cell] = int(floor)
             needed[cell] -= counts[child, cell]
-            rest = value - floor
-            fraction[child, cell] = rest
+            rest = fraction[child, cell]
             targets[child] += rest
             if rest > 0:
                 for level in range(depth):

@@ -8,18 +8,28 @@ violation within the tolerance unpriced: solvers answer for multipliers of the b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
-from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem, Floats, Integers
-from das_spark.estimation.support import Candidate, Relaxation, at_once, spread, sums
+from das_spark.estimation.problem import (
+    FamilyFlows,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    Floats,
+    Integers,
+)
+from das_spark.estimation.support import Candidate, Relaxation, at_once, picked, spread, sums
 
 _ROUNDING_ERROR = 1e-12
 """Violations this small, relative to max(1, size), are rounding errors of sums; multipliers may be of any size."""
+
+_HALF_A_PERSON = 0.5
+"""Violations from here on, in people, are no rounding errors however large what is violated."""
 
 
 @dataclass(slots=True)
@@ -108,6 +118,15 @@ class Certificate:
 Proof = Callable[[Candidate], Certificate]
 
 
+def is_met(certificate: Certificate, plan: FamilyPlan) -> bool:
+    """Whether a candidate keeps all constraints: to the plan's tolerance, and to less than half a person.
+
+    Constraints are whole numbers, so that what misses one by less can be met; relative to a million people, one is
+    less than any tolerance.
+    """
+    return certificate.violation <= plan.feasibility_tolerance and certificate.primal_residual < _HALF_A_PERSON
+
+
 def certify(
     problem: FamilyProblem,
     plan: FamilyPlan,
@@ -130,7 +149,7 @@ def certify(
         if clean:
             largest = max((float(np.abs(fit.gradient(part)).max(initial=0.0)) for part in parts), default=0.0)
             hints = _cleaned(hints, largest)
-        prices = _Prices.of(problem, cells, x, hints)
+        prices = _Prices.of(problem, cells, box, hints)
         found = np.zeros(len(cells))
         least = 0.0
         for part in parts:
@@ -144,12 +163,12 @@ def certify(
         gap = min(gap, prices.slack - (least + float(found.sum())))
         if gap <= enough:
             break
-    if gap > enough and not whole and not _separates(fit.places, len(cells)):
-        gap = min(gap, _levelled_gap(problem, cells, candidate, fit, box.of(slice(0, len(cells)))))
+    if gap > enough and relaxation is None and not _separates(fit, len(cells)):
+        gap = min(gap, _levelled_gap(problem, cells, candidate, fit, box, enough))
     relative = gap / max(1.0, fit.objective)
-    certified = worst.relative <= plan.feasibility_tolerance and abs(relative) <= plan.gap_tolerance
-    certified = certified and worst.worth <= enough
-    return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), fit.objective)
+    proved = abs(relative) <= plan.gap_tolerance and worst.worth <= enough
+    certificate = Certificate(bool(proved), worst.absolute, worst.relative, float(relative), fit.objective)
+    return certificate if is_met(certificate, plan) else replace(certificate, certified=False)
 
 
 def _is_alone(place: Integers, width: int) -> bool:
@@ -229,6 +248,14 @@ class _Box:
             self.last[key] = box
         return self.last[key]
 
+    def rows(self, rows: Integers, count: int) -> Floats:
+        """Sums of these upper bounds by row, shape ``(K, count)``."""
+        parts = [slice(0, len(self.cells))] if self.relaxation is not None else at_once(len(self.cells), len(self.x))
+        total = np.zeros((len(self.x), count))
+        for part in parts:
+            total += sums(self.of(part), rows[part], count)
+        return total
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Prices:
@@ -239,9 +266,9 @@ class _Prices:
     slack: float
 
     @classmethod
-    def of(cls, problem: FamilyProblem, cells: NDArray[np.int32], x: Floats, hints: _Hints) -> _Prices:
-        """Price the point."""
-        rows, prices, slack = [], [], 0.0
+    def of(cls, problem: FamilyProblem, cells: NDArray[np.int32], box: _Box, hints: _Hints) -> _Prices:
+        """Price the point in a box."""
+        rows, prices, slack, x = [], [], 0.0, box.x
         for bound, multiplier in zip(problem.bounds, hints[0], strict=True):
             columns, width = bound.columns(bound.query.row_of(cells)), bound.lower.shape[1]
             for part in at_once(len(x), max(width, len(cells))):
@@ -252,7 +279,9 @@ class _Prices:
         if problem.flows is not None and hints[1] is not None:
             classes = problem.flows.query.row_of(cells)
             margins = sums(x, classes, problem.flows.query.rows)
-            slack += float((hints[1] * margins).sum()) - _cheapest_flows(problem.flows, hints[1])
+            slack += float((hints[1] * margins).sum()) - _cheapest_flows(
+                problem.flows, hints[1], box.rows(classes, problem.flows.query.rows)
+            )
             rows.append(classes)
             prices.append(hints[1])
         return cls(rows, prices, slack)
@@ -278,67 +307,96 @@ def _hints(candidate: Candidate) -> _Hints:
 _LEVELNESS = 1e3
 """How much more a difference between children counts than a change of a multiplier; people multiply the former."""
 
+_LEVELLINGS = 3
+"""How often multipliers are levelled, each time with the empty cells that have become too cheap."""
+
+_WEAK = 100.0
+"""Variance of cells, beside the least of the child, from which they bend the objective too little for a proof: last
+digits of a gradient that precise answers make are large beside their weight."""
+
 _TIGHT = 1e-4
 """Distance from a bound, in people relative to max(1, bound), beyond which it has no multiplier."""
 
 
 def _changes(
-    measurements: tuple[FamilyMeasurement, ...], x: Floats, reduced: Floats, places: list[Integers]
+    measurements: tuple[FamilyMeasurement, ...],
+    people: Floats,
+    reduced: Floats,
+    places: list[Integers],
+    *,
+    divided: bool,
 ) -> list[Floats]:
-    """Changes of the multipliers of answers that bring occupied cells of all children nearest to one price a cell.
+    """Changes of the multipliers of answers that bring the reduced costs of people in a cell nearest to one price.
 
-    Least squares over the people, and over what the changes cost: shapes ``(K, answers)``, one for each measurement.
+    At the root, whose cells are not divided, that price is 0. Least squares over the people, and over what the changes
+    cost: shapes ``(K, answers)``, one for each measurement.
     """
-    child, cell = np.nonzero(x > 0)
-    weight, entry = _LEVELNESS * np.sqrt(x[child, cell]), np.arange(len(child))
+    child, cell = np.nonzero(people > 0)
+    weight, entry = _LEVELNESS * np.sqrt(people[child, cell]), np.arange(len(child))
     widths = [int(place.max(initial=-1)) + 1 for place in places]
-    starts = np.cumsum([x.shape[1], *(len(x) * width for width in widths)])
-    rows, columns = [entry], [cell]
+    prices = people.shape[1] if divided else 0
+    starts = np.cumsum([prices, *(len(people) * width for width in widths)])
+    rows, columns = ([entry], [cell]) if divided else ([], [])
     for place, width, start in zip(places, widths, starts, strict=False):
         counted = place[cell] >= 0
         rows.append(entry[counted])
         columns.append(start + child[counted] * width + place[cell[counted]])
     row, column = np.concatenate(rows), np.concatenate(columns)
-    people = sp.csr_matrix((weight[row], (row, column)), shape=(len(entry), int(starts[-1])))
+    level = sp.csr_matrix((weight[row], (row, column)), shape=(len(entry), int(starts[-1])))
     price = [np.repeat(np.sqrt(each.variance) / 2.0, width) for each, width in zip(measurements, widths, strict=True)]
-    cost = sp.diags_array(np.concatenate([np.zeros(x.shape[1]), *price]))
-    matrix = sp.vstack([people, cost], format="csr")
+    cost = sp.diags_array(np.concatenate([np.zeros(prices), *price]))
+    matrix = sp.vstack([level, cost], format="csr")
     norm = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel())
     norm[norm == 0] = 1.0
     right = np.concatenate([weight * reduced[child, cell], np.zeros(cost.shape[0])])
     found = lsmr(matrix @ sp.diags_array(1.0 / norm), right, atol=1e-15, btol=1e-15, maxiter=4000)[0] / norm
     return [
-        found[start : start + len(x) * width].reshape(len(x), width)
+        found[start : start + len(people) * width].reshape(len(people), width)
         for width, start in zip(widths, starts, strict=False)
     ]
 
 
-def _separates(places: list[Integers], cells: int) -> bool:
-    """Whether some query asks for every cell by itself, so that the objective bends in every direction."""
-    return any(len(np.unique(place)) == cells and (place >= 0).all() for place in places)
+def _separates(fit: _Fit, cells: int) -> bool:
+    """Whether some query asks for every cell by itself, and precisely enough that the objective bends everywhere."""
+    if not fit.problem.measurements:
+        return True  # there is nothing to level: what is known otherwise has a curvature of its own
+    precise = np.min([each.variance for each in fit.problem.measurements], axis=0)
+    return any(
+        len(np.unique(place)) == cells and (place >= 0).all() and bool((each.variance <= _WEAK * precise).all())
+        for each, place in zip(fit.problem.measurements, fit.places, strict=True)
+    )
 
 
 def _levelled_gap(
-    problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate, fit: _Fit, box: Floats
+    problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate, fit: _Fit, box: _Box, enough: float = 0.0
 ) -> float:
     """A bound that does not trust the last digits of the gradient (E-36).
 
-    Any multipliers u of the measured answers bound F from below. Those at x differ within a cell's children by a
-    solver's last digits, which millions of people magnify; levelled ones cost only the square of the difference.
+    Any multipliers u of the measured answers bound F from below. Those at x differ within a cell's children, or at the
+    root from 0, by a solver's last digits, which millions of people magnify; levelled ones cost only the square of the
+    difference.
     """
-    x, whole = candidate.x, slice(0, len(cells))
-    prices = _Prices.of(problem, cells, x, (_tight(problem, cells, candidate), candidate.flow_multipliers))
-    level, cost = fit.gradient(whole), 0.0
-    reduced = prices.reduce(level, whole)
-    for each, place, change in zip(
-        problem.measurements, fit.places, _changes(problem.measurements, x, reduced, fit.places), strict=True
-    ):
-        level = level - spread(change, place)
-        cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
-    parent = _parent(problem, cells)
-    assert parent is not None  # noqa: S101
-    found = _divided_bound(x, prices.reduce(level, whole), 0.0 * x, box, parent, candidate.parent_multipliers)
-    return prices.slack + cost - float(found.sum())
+    x, whole, divided = candidate.x, slice(0, len(cells)), box.parent is not None
+    prices = _Prices.of(problem, cells, box, (_tight(problem, cells, candidate), candidate.flow_multipliers))
+    people, room, gap = x, box.of(whole), np.inf
+    for _ in range(_LEVELLINGS):
+        level, cost = fit.gradient(whole), 0.0
+        changes = _changes(problem.measurements, people, prices.reduce(level, whole), fit.places, divided=divided)
+        for each, place, change in zip(problem.measurements, fit.places, changes, strict=True):
+            level = level - spread(change, place)
+            cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
+        reduced = prices.reduce(level, whole)
+        if box.parent is None:
+            cheap, found = reduced < 0, _least(x, reduced, 0.0 * x, room)
+        else:
+            cheap = reduced < _mean_price(x, reduced, room)
+            found = _divided_bound(x, reduced, 0.0 * x, room, box.parent, candidate.parent_multipliers)
+        before, gap = gap, min(gap, prices.slack + cost - float(found.sum()))
+        if gap <= enough or gap > before / 2.0:
+            break
+        # Cells that have become too cheap are levelled, too, with the people whom they might have.
+        people = np.where(cheap & np.isfinite(room), np.maximum(people, room), people)
+    return gap
 
 
 def _tight(problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate) -> tuple[Floats, ...]:
@@ -393,8 +451,7 @@ def _box(
         box = np.broadcast_to(parent, shape)
     for bound in problem.bounds:
         columns = bound.columns(bound.query.row_of(cells))
-        most = np.where(columns >= 0, bound.upper[:, columns].astype(np.float64), np.inf)
-        box = np.minimum(box, most)
+        box = np.minimum(box, picked(bound.upper.astype(np.float64), columns, np.inf))
     return np.asarray(box)
 
 
@@ -403,7 +460,7 @@ def _level_box(measurements: tuple[FamilyMeasurement, ...], places: list[Integer
     box = np.full(x.shape, np.inf)
     for each, place in zip(measurements, places, strict=True):
         most = each.values + np.sqrt(level * each.variance)[:, None]
-        box = np.minimum(box, np.where(place >= 0, np.maximum(most[:, place], 0.0), np.inf))
+        box = np.minimum(box, picked(np.maximum(most, 0.0), place, np.inf))
     return np.asarray(np.maximum(box, x), dtype=np.float64)
 
 
@@ -428,7 +485,7 @@ def _curvature(fit: _Fit, alone: list[NDArray[np.bool_]], part: slice, box: Floa
     curvature = np.zeros(box.shape)
     for each, place, one in zip(fit.problem.measurements, fit.places, alone, strict=True):
         own = place[part]
-        lonely = np.where(own >= 0, one[:, own], False) & (box > 0)
+        lonely = picked(one, own, False) & (box > 0)
         curvature += np.where(lonely, (1.0 / each.variance)[:, None], 0.0)
     return curvature if fit.steepness is None else curvature + fit.steepness[:, None]
 
@@ -452,14 +509,19 @@ def _undivided_bound(
 
 def _divided_bound(x: Floats, reduced: Floats, curvature: Floats, box: Floats, parent: Floats, hint: Floats) -> Floats:
     """Lower bound of the change in F, cell by cell, for the better of two prices: the people's mean, and the hint."""
-    total = x.sum(axis=0)
-    lowest = np.where(box > 0, reduced, np.inf).min(axis=0)
-    mean = np.divide((x * reduced).sum(axis=0), total, out=lowest, where=total > 0)
-    mean = np.where(np.isfinite(mean), mean, 0.0)
+    total, mean = x.sum(axis=0), _mean_price(x, reduced, box)
     bounds = [
         _least(x, reduced - price, curvature, box).sum(axis=0) + price * (parent - total) for price in (mean, hint)
     ]
     return np.asarray(np.maximum(*bounds), dtype=np.float64)
+
+
+def _mean_price(x: Floats, reduced: Floats, box: Floats) -> Floats:
+    """Mean of the reduced costs of each cell over its people; where it has none, the lowest that can be held."""
+    total = x.sum(axis=0)
+    lowest = np.where(box > 0, reduced, np.inf).min(axis=0)
+    mean = np.divide((x * reduced).sum(axis=0), total, out=lowest, where=total > 0)
+    return np.asarray(np.where(np.isfinite(mean), mean, 0.0), dtype=np.float64)
 
 
 def _least(x: Floats, slope: Floats, curvature: Floats, box: Floats) -> Floats:
@@ -482,12 +544,16 @@ def _relaxed_parent(price: Floats, total: Floats, parent: Floats, relaxation: Re
     return float((price * (parent - total)).sum()) - 0.5 * relaxation.allowance * spread
 
 
-def _cheapest_flows(flows: FamilyFlows, prices: Floats) -> float:
-    """Least cost of flows at given class prices: every descendant fills its cheapest classes first (E-19)."""
+def _cheapest_flows(flows: FamilyFlows, prices: Floats, most: Floats) -> float:
+    """Least cost of flows at given class prices: every descendant fills its cheapest classes first (E-19).
+
+    No flow exceeds what its child can hold of the class, `most`, shape ``(K, C)``.
+    """
     price = prices[flows.child]
     order = np.argsort(price, axis=1, kind="stable")
     lower = flows.lower.astype(np.float64)
-    room = np.take_along_axis(flows.upper - lower, order, axis=1)
+    upper = np.minimum(flows.upper, np.maximum(most[flows.child], lower))
+    room = np.take_along_axis(upper - lower, order, axis=1)
     left = (flows.total - lower.sum(axis=1))[:, None]
     before = np.cumsum(room, axis=1) - room
     filled = np.clip(left - before, 0.0, room)

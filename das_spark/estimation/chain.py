@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.batched import solve_batched
-from das_spark.estimation.certify import Certificate, Proof, certify
+from das_spark.estimation.certify import Certificate, Proof, certify, is_met
 from das_spark.estimation.flat_estimate import PROJECTED
 from das_spark.estimation.interior import solve_interior
 from das_spark.estimation.nested_family import exact_classes
@@ -287,8 +287,7 @@ def solve_chain(posed: PosedFamily, plan: FamilyPlan) -> Solved:
             best = Solved(proposal.candidate, proved, each.name, proposal.iterations, tried)
         if proved.certified:
             return replace(best, tried=tried)
-        met = proved.violation <= plan.feasibility_tolerance  # which says that the constraints can be met
-        if len(tried) == 1 and support.relaxation is None and not met:
+        if len(tried) == 1 and support.relaxation is None and not is_met(proved, plan):
             contradiction = conflict(posed.presolved)
             if contradiction:
                 return replace(best, contradiction=contradiction)

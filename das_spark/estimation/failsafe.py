@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.program import constraints
-from das_spark.estimation.rounding import NODES, WHOLE, Rounded, rounded, split
+from das_spark.estimation.rounding import NODES, WHOLE, Rounded, floors, rounded
 from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status, linear_program
 from das_spark.estimation.support import Relaxation, Support, on_cells
 
@@ -48,7 +48,7 @@ def round_relaxed(presolved: Presolved, x: Floats) -> Rounded | None:
     """Round the estimate of a relaxed family: the least distance in whole numbers first, then the closest (E-34)."""
     if presolved.support.relaxation is None:
         return None
-    base, fraction = split(x[presolved.child, presolved.cell])
+    base, fraction = floors(presolved, x)
     parts = _Distance.of(presolved, presolved.support.relaxation)
     options = SolverOptions(iterations=NODES)
     for widened in (False, True):

@@ -38,11 +38,18 @@ Part = tuple[Integers, NDArray[np.int32], Integers]  # positions of some childre
 TOTAL = "group_total"
 """Name of the bound that holds the totals of groups."""
 
+UNPROVED = "no solver's solution was proved optimal"
+"""Message of a family that has numbers and no certificate."""
+
+_NO_BOUND = float(np.finfo(np.float64).max)
+"""Gap of an estimate that nothing bounds: files hold no infinity."""
+
 _BEST_FIRST = (
     FamilyStatus.EMPTY_PARENT,
     FamilyStatus.ONLY_CHILD,
     FamilyStatus.OPTIMAL,
     FamilyStatus.RELAXED,
+    FamilyStatus.ACCEPTED,
     FamilyStatus.UNCERTIFIED,
     FamilyStatus.UNROUNDED,
     FamilyStatus.INFEASIBLE,
@@ -257,8 +264,11 @@ def _finish(presolved: Presolved, plan: FamilyPlan, solved: Solved, rounded: Rou
         message = "; ".join(broken)
         if not broken:
             status = FamilyStatus.OPTIMAL if support.relaxation is None else FamilyStatus.RELAXED
+    gap = solved.certificate.gap
     if status.is_usable and not solved.certificate.certified:
-        status, message = FamilyStatus.UNCERTIFIED, "no solver's solution was proved optimal"
+        accepted = plan.accept_uncertified and not np.isnan(gap)
+        status, message = FamilyStatus.ACCEPTED if accepted else FamilyStatus.UNCERTIFIED, UNPROVED
+        gap = min(gap, _NO_BOUND)
     diagnostics = FamilyDiagnostics(
         parent=support.problem.parent_geocode,
         children=support.children,
@@ -266,7 +276,7 @@ def _finish(presolved: Presolved, plan: FamilyPlan, solved: Solved, rounded: Rou
         status=status,
         solver=solved.name,
         primal_residual=solved.certificate.primal_residual,
-        gap=solved.certificate.gap,
+        gap=gap,
         iterations=solved.iterations,
         attempts=len(solved.tried),
         rounding="" if rounded is None else rounded.method,

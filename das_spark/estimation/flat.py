@@ -132,6 +132,8 @@ class FlatRows:
         row = self.query.row_of(families.cells)
         if self.keys is None:
             return row
+        if not len(self.keys):
+            return np.where(row < 0, -1, -2)
         wanted = row + families.family * self.query.rows
         place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         before = (np.cumsum(self.width) - self.width)[families.family]

@@ -27,6 +27,7 @@ from das_spark.estimation.problem import (
     SolverAttempt,
 )
 from das_spark.estimation.solvers import Status
+from das_spark.estimation.ties import hash_geocodes, split_without_ties
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, OuterPass
@@ -126,9 +127,8 @@ class _Estimation:
         self.problems, self.plan = problems, plan
         self.families = FlatFamilies.of(problems)
         children = self.families.children
-        self.bounds = [
-            FlatBounds.of(each, children) for each in zip(*(problem.bounds for problem in problems), strict=True)
-        ]
+        bounds = [FlatBounds.of(each, children) for each in zip(*(problem.bounds for problem in problems), strict=True)]
+        self.bounds = [each for each in bounds if len(each.lower)]  # the others bound nobody
         named = [{each.query.name: each for each in problem.measurements} for problem in problems]
         names = dict.fromkeys(name for inner in self.outer.least_squares for name in inner)
         self.answers = {name: FlatAnswers.of([each[name] for each in named], children) for name in names}
@@ -230,14 +230,16 @@ class _Estimation:
 
         families, rounding = self.families, self.outer.rounding
         levels = np.array([self.plan.queries[name].row_of(families.cells) for name in rounding[-1]])
-        counts, gap = np.zeros(len(x), dtype=np.int64), np.zeros(len(self.problems))
-        status = np.zeros(len(self.problems), dtype=np.int64)
+        hashes = hash_geocodes([code for problem in self.problems for code in problem.children])
+        served = np.where(self.served[families.family_of_entry], x, 0.0)
+        counts, fraction = split_without_ties(served, hashes[families.child], families.cells[families.cell])
+        gap, status = np.zeros(len(self.problems)), np.zeros(len(self.problems), dtype=np.int64)
         if self.served.any():
             round_families(
                 families.first,
                 families.children,
                 families.parent,
-                np.where(self.served[families.family_of_entry], x, 0.0),
+                fraction,
                 open_to,
                 levels,
                 len(rounding) > 1,

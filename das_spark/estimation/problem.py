@@ -41,14 +41,15 @@ class FamilyStatus(StrEnum):
     ONLY_CHILD = "only_child"  # the child is its parent
     EMPTY_PARENT = "empty_parent"  # nobody to divide
     RELAXED = "relaxed"  # certified and checked, but children need not sum to the parent cell by cell (failsafe)
+    ACCEPTED = "accepted"  # checked, not certified, and taken with its gap because the plan says so
     UNCERTIFIED = "uncertified"  # no solver's solution was proved optimal; numbers of the best one
     UNROUNDED = "unrounded"  # no whole numbers that keep all constraints were found
     INFEASIBLE = "infeasible"  # the constraints contradict each other
 
     @property
     def is_usable(self) -> bool:
-        """Whether the counts keep every constraint (of the relaxed family, under the failsafe) and are proved best."""
-        return self in {FamilyStatus.OPTIMAL, FamilyStatus.ONLY_CHILD, FamilyStatus.EMPTY_PARENT, FamilyStatus.RELAXED}
+        """Whether the counts keep every constraint (of the relaxed family, under the failsafe) and can be published."""
+        return self not in {FamilyStatus.UNCERTIFIED, FamilyStatus.UNROUNDED, FamilyStatus.INFEASIBLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +265,7 @@ class FamilyPlan:
         feasibility_tolerance: Largest violation accepted in people, relative to the size of what is violated (E-17).
         rounding: Objective of the cell-wise rounder; both names mean the same there (README, section 6).
         failsafe: Whether an infeasible family may give up consistency with its parent.
+        accept_uncertified: Whether a family that no solver was proved to solve is taken with the gap that is known.
         classes: The class query: bounds on its answers say who can be where, and the failsafe sums its attributes out.
         passes: Outer passes in order; none: one least-squares fit of all that is measured, and the cell-wise rounder.
         queries: Every query that `passes` names, by name.
@@ -278,6 +280,7 @@ class FamilyPlan:
     feasibility_tolerance: float = 1e-6
     rounding: Rounding = "nearest"
     failsafe: bool = False
+    accept_uncertified: bool = False
     classes: Query | None = None
     passes: tuple[OuterPass, ...] = ()
     queries: Mapping[str, Query] = field(default_factory=dict)

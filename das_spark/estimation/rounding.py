@@ -43,13 +43,11 @@ from das_spark.estimation.solvers import (
     Status,
     linear_program,
 )
+from das_spark.estimation.ties import hash_geocodes, split_without_ties
 
 if TYPE_CHECKING:
     from das_spark.estimation.presolve import Presolved
     from das_spark.histogram import Query
-
-SNAP = 1e-5
-"""Values this close to a whole number are taken for it before the floor."""
 
 WHOLE = 1e-6
 """Largest distance from a whole number that is taken for an exact one in a solver's vertex."""
@@ -77,7 +75,7 @@ class Rounded:
 
 def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     """The closest whole numbers to an estimate (K, n) that keep the constraints, or None when none were found."""
-    base, fraction = split(x[presolved.child, presolved.cell])
+    base, fraction = floors(presolved, x)
     up, exact = largest_remainders(presolved, base, fraction)
     violated = violations(presolved, base + up) if exact else None
     if violated is not None and not violated.any() and _divisible(presolved, base + up):
@@ -104,16 +102,15 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     return rounded(presolved, base, fraction, np.where(chosen, steps, up), method)
 
 
-def split(values: Floats) -> tuple[Integers, Floats]:
-    """Floor and fraction of each value, after snapping to whole numbers (E-21)."""
-    nearest = np.rint(values)
-    snapped = np.where(np.abs(values - nearest) <= SNAP, nearest, values)
-    base = np.floor(snapped)
-    return base.astype(np.int64), snapped - base
+def floors(presolved: Presolved, x: Floats) -> tuple[Integers, Floats]:
+    """Floor and fraction of each variable of an estimate (K, n), shapes ``(N,)`` (E-21)."""
+    support = presolved.support
+    hashes = hash_geocodes(support.problem.children)[presolved.child]
+    return split_without_ties(x[presolved.child, presolved.cell], hashes, support.cells[presolved.cell])
 
 
 def largest_remainders(presolved: Presolved, base: Integers, fraction: Floats) -> tuple[Integers, bool]:
-    """Give each cell's missing people to its largest fractions, the first child winning a tie (E-24)."""
+    """Give each cell's missing people to its largest fractions (E-24)."""
     up = np.zeros(len(base), dtype=np.int64)
     if presolved.needed is None:
         up[fraction > 0.5] = 1  # noqa: PLR2004 - nearer to the upper whole number
@@ -122,7 +119,7 @@ def largest_remainders(presolved: Presolved, base: Integers, fraction: Floats) -
     missing = presolved.needed.copy()
     np.subtract.at(missing, presolved.cell, base)
     (partial,) = np.nonzero(fraction > 0)
-    order = partial[np.lexsort((presolved.child[partial], -fraction[partial], presolved.cell[partial]))]
+    order = partial[np.lexsort((-fraction[partial], presolved.cell[partial]))]
     cell = presolved.cell[order]
     start = np.searchsorted(cell, np.arange(cells))
     up[order] = np.arange(len(order)) - start[cell] < missing[cell]
@@ -491,7 +488,7 @@ def round_in_passes(
     presolved: Presolved, x: Floats, passes: Sequence[Sequence[Query]], rounding: Rounding
 ) -> Rounded | None:
     """Round an estimate (K, n) pass by pass, the last one ending with every cell; None where none are found."""
-    base, fraction = split(x[presolved.child, presolved.cell])
+    base, fraction = floors(presolved, x)
     if not presolved.variables:
         return rounded(presolved, base, fraction, np.zeros(0, dtype=np.int64), "")
     if _has_networks(presolved):

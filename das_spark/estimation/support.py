@@ -124,9 +124,16 @@ def sums(x: NDArray[Any], rows: Integers, count: int) -> Floats:
     return total
 
 
+def picked(values: NDArray[Any], rows: Integers, otherwise: float) -> NDArray[Any]:
+    """Give each cell the value of its row, and another one where none counts it; there may be no rows at all."""
+    if not values.shape[1]:
+        return np.full((len(values), len(rows)), otherwise, dtype=values.dtype)
+    return np.where(rows >= 0, values[:, rows], np.asarray(otherwise, dtype=values.dtype))
+
+
 def spread(values: Floats, rows: Integers) -> Floats:
     """Give each cell the value of its row, and zero where none counts it: the transpose of `sums`."""
-    return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
+    return picked(values, rows, 0.0)
 
 
 def coarser(fine: Integers, index: Integers) -> Integers | None:
@@ -250,7 +257,9 @@ def _trouble(problem: FamilyProblem, bound: FamilyBounds, untouched: Booleans) -
 
 
 def _merge(merged: dict[bytes, Partition], new: Partition) -> None:
-    """Join a partition with the one that cuts the support alike, if there is one."""
+    """Join a partition with the one that cuts the support alike, if there is one; without rows it is a constant."""
+    if not new.rows:
+        return
     key = blake2b(new.index.tobytes()).digest()
     old = merged.get(key)
     merged[key] = new if old is None else _joined(old, new)

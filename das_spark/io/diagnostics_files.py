@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from das_spark.estimation import FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES, EstimatedLevel, FamilyRow
 from das_spark.store.parquet import read_batches, read_rows
 from das_spark.store.tables import DIAGNOSTICS
@@ -29,11 +30,13 @@ class SolverFacts:
         status: Status and solver -> families.
         worst: Residual -> its largest value.
         relaxed: Families whose consistency was relaxed.
+        uncertified: Families whose estimate is not proved to be the best.
     """
 
     status: dict[str, int]
     worst: dict[str, float]
     relaxed: tuple[str, ...]
+    uncertified: tuple[str, ...]
 
 
 def solver_facts(folder: Path) -> SolverFacts:
@@ -44,8 +47,10 @@ def solver_facts(folder: Path) -> SolverFacts:
     counted.sort(key=lambda row: (row["status"], row["solver"]))
     worst = {"gap": pc.max(rows.column("gap")).as_py(), _RESIDUAL: pc.max(rows.column(_RESIDUAL)).as_py()}
     relaxed = rows.filter(rows.column("relaxed")).column("family").to_pylist()
+    accepted = rows.filter(pc.equal(rows.column("status"), str(FamilyStatus.ACCEPTED)))
+    uncertified = accepted.column("family").to_pylist()
     status = {f"{row['status']} ({row['solver']})": row["count_all"] for row in counted}
-    return SolverFacts(status, worst, tuple(sorted(relaxed)))
+    return SolverFacts(status, worst, tuple(sorted(relaxed)), tuple(sorted(uncertified)))
 
 
 def read_level_diagnostics(folder: AnyPlace, geolevel: str, most: int) -> EstimatedLevel:

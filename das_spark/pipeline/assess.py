@@ -155,7 +155,8 @@ def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> Veri
                 judged, read = _judged(run)
                 checks += judged
     every = (complete, unchanged_check(layout, manifest, read), *checks)
-    return VerificationReport(every, manifest.relaxed, manifest.run_id, record_of(layout.manifest).sha256)
+    sha256 = record_of(layout.manifest).sha256
+    return VerificationReport(every, manifest.relaxed, manifest.run_id, sha256, manifest.uncertified)
 
 
 def text_checks(run: Verified) -> list[Check]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measurement_plan, needs_of
 from das_spark.errors import EstimationError, PrivacyGuardError
+from das_spark.estimation import FamilyStatus
 from das_spark.pipeline.charge import agree
 from das_spark.spark.arranged import written_files
 from das_spark.spark.family_rows import StoredRows
@@ -361,7 +362,11 @@ def _refuse_failures(context: RunContext, geolevel: str, diagnostics: Rows) -> N
     context.progress.log(
         Event.FAMILIES_FAILED, geolevel=geolevel, families=number, named=[row["family"] for row in rows]
     )
+    # What is measured stays, and this setting is the one that may change when the run is resumed.
+    unproved = all(row["status"] == str(FamilyStatus.UNCERTIFIED) for row in rows)
+    other = "no draw is lost: the same command with estimation.accept_uncertified = true publishes them with their gaps"
+    hint = other if unproved else "added constraints can do that (estimation.failsafe)"
     raise EstimationError(
         f"{number:,} families of level {geolevel} could not be estimated: {named}",
-        hint=f"the problems are saved in {public.problems}; added constraints can do that (estimation.failsafe)",
+        hint=f"the problems are saved in {public.problems}; {hint}",
     )

@@ -121,7 +121,6 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
 
 def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicManifest:
     """The public manifest of a run, but for its files; holds nothing that tells of the input."""
-    solver_status, residuals, relaxed = solver_facts_of(context.layout.public, context.spine.names)
     rows = _rows(context)
     planned = planned_manifest(
         context.plan, entry, run_id=context.layout.run_id, created=context.created, insecure=context.is_insecure
@@ -132,9 +131,7 @@ def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicM
         published=dict(context.published_run),
         stages=stage_records(context.plan, rows),
         rows=rows,
-        solver_status=solver_status,
-        worst_residuals=residuals,
-        relaxed=relaxed,
+        **solver_facts_of(context.layout.public, context.spine.names),
     )
 
 

@@ -62,9 +62,15 @@ _CELLS: Final = 8
 #: Cells of a schema that are all rehearsed. Of a larger one a family has those that its synthetic people occupy alone,
 #: and there are records of some: a million cells would take minutes and say no more.
 _MOST_CELLS: Final = 1 << 16
-#: Noise of synthetic answers, added in turn, so that there is something to fit.
+#: By what the counts of a synthetic nation and its parts exceed those of a handful of people, and how many geolevels
+#: from the top have so many.
+_MILLIONS: Final = 1_000_000
+_LEVELS_OF_MILLIONS: Final = 2
+#: Noise of synthetic answers, added in turn, so that there is something to fit; of millions in standard deviations.
 _NOISE: Final = (1, -1, 0)
 _USABLE: Final = frozenset(status for status in FamilyStatus if status.is_usable)
+#: How synthetic millions may end: rules that a user adds may not hold of them.
+_PROVED: Final = frozenset(FamilyStatus) - {FamilyStatus.UNCERTIFIED}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +111,10 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
     level = _level_plan(plan, geolevel)
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
+    # A nation's counts have many more digits than its noise: a plan of which no solver can prove them is refused.
+    if level.held is None and plan.spine.index(geolevel) < _LEVELS_OF_MILLIONS:
+        every = replace(level, family=replace(level.family, solvers=level.estimator.needs.solvers))
+        _require_estimated(plan, every, synthetic_family(plan, geolevel, people=_MILLIONS), _PROVED)
     # The failsafe keeps what is known of classes: of a single one there is no family that it could help.
     classes = plan.product.class_query and plan.product.schema.query(plan.product.class_query).rows > 1
     # Nor where classes are sums of counts that are held.
@@ -258,14 +268,16 @@ def rehearse_evaluation(plan: RunPlan) -> None:
     report_of(lines, subject, product=plan.product.name, run=_RUN).to_json()
 
 
-def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False, box: bool = False) -> MeasuredFamily:
+def synthetic_family(
+    plan: RunPlan, geolevel: str, *, demanding: bool = False, box: bool = False, people: int = 1
+) -> MeasuredFamily:
     """A family of a geolevel as an estimator receives it, with exact answers that differ a little, and its bounds.
 
     A level that the estimator goes through upwards first is synthetic as a top level, if what its parent would bring
     along is the estimator's own.
     """
     spine, product, level = plan.spine, plan.product, _level_plan(plan, geolevel, box=box)
-    counts = _few(product)
+    counts = _few(product) * people
     needs = level.estimator.needs
     upwards = geolevel in needs.upward_levels(spine.names)
     top = (upwards and bool(needs.arrays)) or not spine.index(geolevel)
@@ -321,8 +333,9 @@ def _measured(
         query = plan.queries[each.query]
         rows = query.restrict(parent.cells).rows if lazy and parent is not None else np.arange(query.rows)
         exact = np.stack([query.answer_dense(counts) for counts in made.counts])
-        values = exact[:, rows] + np.resize(np.array(_NOISE), len(rows))
         variance = float(plan.budget.mechanism(geolevel, each.query).variance())
+        size = np.ceil(variance**0.5) if exact.max(initial=0) >= _MILLIONS else 1.0
+        values = exact[:, rows] + np.resize(np.array(_NOISE) * int(size), len(rows))
         yield NoisyAnswers(made.geocodes, each.query, rows, values, np.full(len(values), variance))
 
 

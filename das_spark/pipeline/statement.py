@@ -53,6 +53,8 @@ def notices_of(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
         found.append(COUNTED_ELSEWHERE)
     if plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
+    if plan.estimation.accept_uncertified:
+        found.append("Estimates of families that the manifest names may not be proved to be the best")
     return tuple(found)
 
 
@@ -229,14 +231,12 @@ def ledger_text(manifest: PublicManifest) -> str:
     return json.dumps(manifest.ledger, indent=1) + "\n"
 
 
-def solver_facts_of(
-    public: PublicLayout, levels: Sequence[str]
-) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]], tuple[str, ...]]:
-    """What the manifest says of the families of a run: statuses, worst residuals, and which were relaxed."""
+def solver_facts_of(public: PublicLayout, levels: Sequence[str]) -> dict[str, Any]:
+    """What the manifest says of the families of a run, by its fields: statuses, residuals, relaxed and uncertified."""
     found = {name: solver_facts(public.level("diagnostics", name)) for name in levels}
-    relaxed = sorted(f"{name}/{family}" for name, each in found.items() for family in each.relaxed)
-    return (
-        {name: each.status for name, each in found.items()},
-        {name: each.worst for name, each in found.items()},
-        tuple(relaxed),
-    )
+    return {
+        "solver_status": {name: each.status for name, each in found.items()},
+        "worst_residuals": {name: each.worst for name, each in found.items()},
+        "relaxed": tuple(sorted(f"{name}/{family}" for name, each in found.items() for family in each.relaxed)),
+        "uncertified": tuple(sorted(f"{name}/{family}" for name, each in found.items() for family in each.uncertified)),
+    }

@@ -325,7 +325,8 @@ def _differing(content: Any, expected: Mapping[str, Any], manifest: PublicManife
     if not isinstance(content, dict) or not isinstance(content.get("checks"), list):
         return ["is no report"]
     earlier = content.get("schema_version") == 1
-    names = {"passed", "relaxed"} if earlier else (content.keys() | expected.keys()) - {"checks"}
+    unsaid = {"checks"} if content.get("schema_version") != 2 else {"checks", "schema_version", "uncertified"}  # noqa: PLR2004
+    names = {"passed", "relaxed"} if earlier else (content.keys() | expected.keys()) - unsaid
     differing = sorted(name for name in names if content.get(name, ...) != expected.get(name, ...))
     said, found = (_by_key(checks) for checks in (content["checks"], expected["checks"]))
     same_rules = not earlier and manifest.versions.get("das_spark") == __version__

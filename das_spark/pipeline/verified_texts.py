@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config import GEOUNITS_OF_UNITS, config_hash, levels_together
+from das_spark.config import GEOUNITS_OF_UNITS, as_begun, config_hash, levels_together
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
@@ -69,7 +69,7 @@ def text_check(run: Verified) -> Check:
 
 def _manifest_follows(run: Verified) -> dict[str, bool]:
     manifest, plan = run.manifest, run.plan
-    status, worst, relaxed = solver_facts_of(run.layout, run.spine.names)
+    facts = solver_facts_of(run.layout, run.spine.names)
     described = dictionary_of(plan, tabulated=bool(manifest.tables))
     return {
         "product": manifest.product == plan.product.name,
@@ -83,9 +83,7 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "rows": set(manifest.rows) == set(row_names(_with_tables(plan, manifest))),
         "ledger": manifest.ledger.keys() <= LedgerEntry.of(manifest.ledger).public_record().keys(),
         "files": len({each.name for each in manifest.files}) == len(manifest.files),
-        "solver_status": manifest.solver_status == status,
-        "worst_residuals": manifest.worst_residuals == worst,
-        "relaxed": manifest.relaxed == relaxed,
+        **{name: getattr(manifest, name) == value for name, value in facts.items()},
         "data_dictionary": json.dumps(list(manifest.data_dictionary)) == json.dumps(list(described)),
     }
 
@@ -184,7 +182,8 @@ def _marked(run: Verified) -> bool:
     expected = RunMarker(manifest.run_id, manifest.config_hash, created=manifest.created, config=manifest.config)
     if found is None or strict_json(run.layout.marker.read_text(encoding="utf-8")) != strict_json(found.to_json()):
         return False
-    return replace(found, config=dict(found.config) or expected.config) == expected
+    began = as_begun(found.config or expected.config)
+    return replace(found, config=began) == replace(expected, config=as_begun(expected.config))
 
 
 def _odd_spine(run: Verified) -> list[str]:

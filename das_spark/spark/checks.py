@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from das_spark.privacy import Budget
 
-SCHEMA_VERSION = 2  # 2: `run_id` and `manifest`
+SCHEMA_VERSION = 3  # 2: `run_id` and `manifest`. 3: `uncertified`
 #: Failing geounits that a check names.
 NAMED = 20
 RELAXED = "consistency relaxed"
@@ -66,6 +66,7 @@ class VerificationReport:
     relaxed: tuple[str, ...] = ()  # families that are exempt, by `<geolevel>/<parent>`
     run_id: str = ""  # name of the run
     manifest: str = ""  # SHA-256 of the public manifest that was verified
+    uncertified: tuple[str, ...] = ()  # families whose estimate is not proved to be the best, by `<geolevel>/<parent>`
 
     @property
     def passed(self) -> bool:
@@ -93,6 +94,7 @@ class VerificationReport:
             "manifest": self.manifest,
             "passed": self.passed,
             "relaxed": list(self.relaxed),
+            "uncertified": list(self.uncertified),
         }
         return json.dumps({**content, "checks": checks}, indent=1) + "\n"
 

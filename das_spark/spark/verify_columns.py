@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 from das_spark.core import GROUP_TOTAL, UNMEASURED
 from das_spark.core.linear import UNKNOWN
-from das_spark.estimation import FamilyStatus
+from das_spark.estimation import UNPROVED, FamilyStatus
 from das_spark.spark.balanced import balanced
 from das_spark.spark.cells import answer_of
 from das_spark.spark.checks import Finding, Rule, findings
@@ -38,6 +38,7 @@ from das_spark.spark.verify import RunTables, present
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from das_spark.config import EstimationSettings
     from das_spark.constraints import Invariants
     from das_spark.geography import Spine
     from das_spark.histogram import Query
@@ -353,8 +354,7 @@ def diagnostic_columns(
     diagnostics: DataFrame,
     tables: RunTables,
     spine: Spine,
-    solvers: Sequence[str],
-    gap: float,
+    settings: EstimationSettings,
     total_key: TotalKey | None = None,
 ) -> Rule:
     """Every family has one row, which says nothing impossible."""
@@ -366,7 +366,7 @@ def diagnostic_columns(
     lower = tables.geounits.where(F.col("level") != spine.names[0])
     families = lower.groupBy("level", F.col("parent").alias("family")).agg(F.count(F.lit(1)).alias("members"))
     expected = firsts.select("level", "family", "members").unionAll(families)
-    impossible = _impossible(tables, solvers, gap)
+    impossible = _impossible(tables, settings)
     said = F.coalesce(
         *[F.when(F.coalesce(bad, F.lit(True)), F.lit(name)) for name, bad in impossible.items()], F.lit("")
     )
@@ -408,11 +408,13 @@ def looser_bounds(tables: RunTables, spine: Spine, classes: int) -> Rule:
     return columns_rule(first_wrong(differences, "bounds", wrong, F.col("rows")), "bounds", spine.names[:-1])
 
 
-def _impossible(tables: RunTables, solvers: Sequence[str], gap: float) -> dict[str, Column]:
+def _impossible(tables: RunTables, settings: EstimationSettings) -> dict[str, Column]:
     """Column of a row of diagnostics -> whether its value cannot be."""
-    usable = [str(status) for status in FamilyStatus if status.is_usable]
+    refused = "" if settings.accept_uncertified else str(FamilyStatus.ACCEPTED)
+    usable = [str(status) for status in FamilyStatus if status.is_usable and str(status) != refused]
+    accepted = F.col("status") == str(FamilyStatus.ACCEPTED)
     short = F.col("status").isin(*_SHORTCUTS)
-    names = "|".join(["presolve", *solvers])
+    names = "|".join(["presolve", *settings.solvers])
     exempt = F.lit(False)
     for level, parents in tables.relaxed.items():
         exempt |= (F.col("level") == level) & F.col("family").isin(*parents)
@@ -420,7 +422,7 @@ def _impossible(tables: RunTables, solvers: Sequence[str], gap: float) -> dict[s
     most = F.when(short, 0).otherwise(np.iinfo(np.int64).max)
     counted = {name: F.col(name).between(F.lit(0), most) for name in ("variables", "iterations", "attempts")}
     only = F.col("status") == str(FamilyStatus.ONLY_CHILD)
-    relaxed = (F.col("status") == str(FamilyStatus.RELAXED)) == exempt
+    relaxed = accepted | ((F.col("status") == str(FamilyStatus.RELAXED)) == exempt)
     right = {
         "geolevel": F.col("geolevel") == F.col("level"),
         "status": F.col("status").isin(*usable) & (~only | (F.col("children") == 1)) & relaxed,
@@ -428,10 +430,11 @@ def _impossible(tables: RunTables, solvers: Sequence[str], gap: float) -> dict[s
         "passes": F.col("passes") >= 1,
         **counted,
         **finite,
-        "gap": F.abs("gap") <= gap,
+        "gap": accepted | (F.abs("gap") <= settings.gap_tolerance),
         "rounding": (F.col("rounding") == "") | (~short & F.col("rounding").rlike(_ROUNDING)),
         "relaxed": F.col("relaxed") == exempt,
-        "message": (F.col("message") == "") | (F.col("relaxed") & F.col("message").startswith("relaxed because: ")),
+        "message": (F.col("message") == F.when(accepted, UNPROVED).otherwise(""))
+        | (F.col("relaxed") & F.col("message").startswith("relaxed because: ")),
         "problem": F.col("problem").isNull(),
     }
     return {name: ~each for name, each in right.items()}

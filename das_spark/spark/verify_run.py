@@ -136,8 +136,7 @@ def column_rules(run: Verified, read: RunTables, published: RunTables) -> list[R
             run.read("diagnostics"),
             read,
             spine,
-            solving.solvers,
-            solving.gap_tolerance,
+            solving,
             spine.total_key_at(spine.names[0]),
         ),
     ]

@@ -126,7 +126,7 @@ class _Manifest:
             content["stages"] = tuple(StageRecord(**stage) for stage in stages)
         if "files" in content:
             content["files"] = tuple(FileRecord(**each) for each in content["files"])
-        for name in ("invariants", "public_rules", "notices", "relaxed"):
+        for name in ("invariants", "public_rules", "notices", "relaxed", "uncertified"):
             if name in content:
                 content[name] = tuple(content[name])
         return cls(**content)
@@ -155,15 +155,16 @@ class PublicManifest(_Manifest):
             empty where they are held to none.
         notices: What readers must know, in sentences, such as that the run is insecure; every public file has them.
         relaxed: Families whose consistency with their parent was relaxed, by `<geolevel>/<parent>`.
+        uncertified: Families whose estimate is not proved to be the best, likewise; their gaps are in the diagnostics.
         data_dictionary: Every output: what a row is, columns, types, units (`das_spark.io.dictionary`).
         files: Every public file but this one and the verification report: path below the root, size and SHA-256.
     """
 
     #: 2: `notices` are called so; `stages` are all that are done, under the names that users see. 3: `files`. 4:
-    #: `estimation`. 5: `published`.
-    schema_version: ClassVar[int] = 5
+    #: `estimation`. 5: `published`. 6: `uncertified`.
+    schema_version: ClassVar[int] = 6
     earlier: ClassVar[Mapping[int, tuple[str, ...]]] = MappingProxyType(
-        {3: ("estimation", "published"), 4: ("published",)}
+        {3: ("estimation", "published", "uncertified"), 4: ("published", "uncertified"), 5: ("uncertified",)}
     )
     product: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -181,6 +182,7 @@ class PublicManifest(_Manifest):
     published: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     relaxed: tuple[str, ...] = ()
+    uncertified: tuple[str, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
     files: tuple[FileRecord, ...] = ()
 

@@ -18,6 +18,7 @@ from das_spark.config import (
     plan_to_config,
     same_estimation,
 )
+from das_spark.config.plan import public_plan
 from das_spark.core import ESTIMATORS
 from das_spark.errors import ConfigurationError
 
@@ -88,6 +89,17 @@ def test_estimation_is_the_same_whatever_the_number_of_partitions():
     first = plan()
     assert same_estimation(first, again(first, "estimation.partitions_per_core=9"))
     assert not same_estimation(first, again(first, 'estimation.rounding="released"'))
+
+
+def test_only_what_is_done_with_unproved_families_is_no_part_of_what_binds_a_run():
+    """A run that stops because of one goes on with another setting, and says so in its manifest."""
+    first, told = plan(), plan("e2e_1940.toml", "estimation.accept_uncertified=true")
+    assert told.config_hash == first.config_hash
+    assert plan_to_config(told)["estimation"]["accept_uncertified"] is True
+    assert plan_from_config(plan_to_config(told), source="x") == public_plan(told)
+    assert "accept_uncertified" not in plan_to_config(first)["estimation"]
+    assert not same_estimation(first, told)
+    assert plan("e2e_1940.toml", "estimation.rounding=released").config_hash != first.config_hash
 
 
 def test_passes_that_are_spelled_out_replace_those_of_a_level():

@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from das_spark.estimation import FamilyPlan, FamilyProblem, support
+from das_spark.estimation import (
+    FamilyFlows,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    FamilyStatus,
+    estimate_family,
+    support,
+)
 from das_spark.estimation import certify as certify_module
 from das_spark.estimation.certify import certify
 from das_spark.estimation.chain import PosedFamily, solve_chain
@@ -154,16 +162,17 @@ def levelled(made, presolved, candidate):
     """Objective of a candidate less its levelled bound, and the objective."""
     problem, cells = made.problem, presolved.support.cells
     fit = certify_module._Fit.of(problem, cells, candidate.x)
-    box = certify_module._box(problem, cells, certify_module._parent(problem, cells), None)
-    assert not certify_module._separates(fit.places, len(cells))
+    box = certify_module._Box(problem, cells, certify_module._parent(problem, cells), None, fit, candidate.x)
+    assert not certify_module._separates(fit, len(cells))
     return certify_module._levelled_gap(problem, cells, candidate, fit, box), fit.objective
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("queries", [FLAT, ("total",), ("kind * age", "race")], ids=str)
-def test_the_levelled_bound_never_exceeds_the_objective_of_a_feasible_point(small, seed, queries):
+@pytest.mark.parametrize("root", [False, True], ids=["divided", "root"])
+def test_the_levelled_bound_never_exceeds_the_objective_of_a_feasible_point(small, seed, queries, root):
     """Whatever point and multipliers it is made from: good ones, wrong ones, none."""
-    made = small(seed, 4, queries=queries)
+    made = small(seed, 4, queries=queries, root=root)
     presolved, candidate = solved(made)
     generator = np.random.default_rng(seed)
     truth = made.truth[:, presolved.support.cells].astype(float)
@@ -214,6 +223,40 @@ def test_the_levelled_bound_proves_what_the_last_digits_of_millions_hide(small):
         gap, objective = levelled(big, presolved, candidate)
         rescued += proof.certified and gap < 1e-6 * max(1.0, objective)
     assert rescued >= 10
+
+
+@pytest.mark.parametrize("size", [10**3, 10**6, 10**9])
+@pytest.mark.parametrize("weak", [None, 1e3, 1e9], ids=["no cells", "weak cells", "hardly any cells"])
+def test_a_root_without_precise_cells_is_proved_whatever_its_size(toy, size, weak):
+    """Margins are measured, cells not at all or with a thousand times their variance and more."""
+    generator = np.random.default_rng(size % 7)
+    truth = generator.poisson(size * generator.gamma(0.5, 2.0, (1, toy.size)))
+    variances = {"kind * race": 1.0, "age * race": 0.01} | ({} if weak is None else {"detailed": weak})
+    measured = []
+    for name, variance in variances.items():
+        query = toy.query(name)
+        noise = np.rint(generator.normal(size=(1, query.rows)) * variance**0.5).astype(np.int64)
+        answers = query.answer_dense(truth) + noise
+        measured.append(FamilyMeasurement(query, np.arange(query.rows), answers, np.full(1, variance)))
+    result = estimate_family(FamilyProblem("", None, ("0",), toy.size, tuple(measured)), FamilyPlan("toy"))
+    assert result.diagnostics.status is FamilyStatus.OPTIMAL
+    assert abs(result.diagnostics.gap) <= 1e-6
+
+
+@pytest.mark.parametrize("most", [0, 4], ids=["nobody can be there", "nobody is there"])
+def test_no_flow_goes_to_a_class_that_no_cell_can_hold(most):
+    """A class without people of the parent has no price that a solver could find, and flows have room for it."""
+    schema = Schema("classes", (Attribute("k", ("a", "b", "c")),))
+    classes = schema.query("k")
+    answers = FamilyMeasurement(classes, np.array([0, 1]), np.array([[5, 1], [0, 4]]), np.full(2, 4.0))
+    upper = np.array([[2, 4, most], [4, 4, most]])
+    flows = FamilyFlows(classes, np.array([0, 1]), np.zeros((2, 3), dtype=np.int64), upper, np.array([4, 4]))
+    parent = Histogram.from_dense(np.array([4, 4, 0]))
+    problem = FamilyProblem("9", parent, ("90", "91"), schema.size, (answers,), (), flows)
+    result = estimate_family(problem, FamilyPlan("classes"))
+    assert result.diagnostics.status is FamilyStatus.OPTIMAL
+    # The first child may hold two of class a at most, so each has two of either.
+    assert result.counts.tolist() == [[2, 2], [2, 2]]
 
 
 @pytest.mark.parametrize("field", ["linear", "diagonal", "right", "equality"])

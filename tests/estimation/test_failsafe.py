@@ -112,6 +112,26 @@ def least_distance(problem):
     return found.fun
 
 
+def test_one_person_too_many_of_millions_is_infeasible_and_relaxed(small, all_rows):
+    """One person is less than a millionth of the bounds that contradict each other, and is still a person."""
+    asked = 0
+    for seed in range(20):
+        made = all_rows(small(seed, 3))
+        if not people_enough(made):
+            continue
+        many = replace(made, truth=made.truth * 5_000_000)
+        measured = tuple(
+            replace(each, values=each.values + each.query.answer_dense(many.truth - made.truth)[:, each.rows])
+            for each in made.problem.measurements
+        )
+        parent = Histogram.from_dense(many.truth.sum(axis=0))
+        hard = demanding(replace(many, problem=replace(made.problem, parent=parent, measurements=measured)), extra=1)
+        assert estimate_family(hard.problem, hard.plan).diagnostics.status is FamilyStatus.INFEASIBLE
+        assert estimate_family(hard.problem, with_failsafe(hard)).diagnostics.status is FamilyStatus.RELAXED
+        asked += 1
+    assert asked >= 3
+
+
 def test_failsafe_needs_all_rows_measured(small):
     for seed in range(40):
         made = small(seed, 3)

@@ -18,13 +18,14 @@ from das_spark.estimation import (
     FamilyPlan,
     FamilyProblem,
     FamilyStatus,
+    OuterPass,
     estimate_family,
 )
 from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
-from das_spark.histogram import Attribute, Histogram, Schema
+from das_spark.histogram import Attribute, Histogram, Recode, Schema
 
 
 def real_valued(problem, plan):
@@ -247,6 +248,43 @@ def test_rows_beyond_the_support_change_nothing(small, all_rows, seed):
     assert one.diagnostics == other.diagnostics
 
 
+SOME = Schema("some", (Attribute("k", ("a", "b", "c"), (Recode("some", (("first", (0,)),)),)),))
+PASSES = {
+    "no passes": (),
+    "flat": (OuterPass((("some", "detailed"),), (("detailed",),)),),
+    "totals first": (OuterPass((("total", "some"), ("detailed",)), (("total",), ("some", "detailed"))),),
+    "twice": (OuterPass((("some",),), (("some",),)), OuterPass((("total", "detailed"),), (("detailed",),))),
+}
+
+
+@pytest.mark.parametrize("passes", list(PASSES))
+@pytest.mark.parametrize("bounded", ["", "some rows", "no rows"])
+@pytest.mark.parametrize("solver", ["all", "batched", "nested", "piqp", "structured"])
+def test_a_query_that_no_cell_of_the_parent_touches_is_a_constant(passes, bounded, solver):
+    """Its answers may be there or not; so may bounds on them."""
+    some, detailed, total = (SOME.query(name) for name in ("some", "detailed", "total"))
+    none, nothing = np.zeros(0, dtype=np.int64), np.zeros((2, 0), dtype=np.int64)
+    known = (
+        FamilyMeasurement(detailed, np.array([1, 2]), np.array([[1, 2], [2, 2]]), np.ones(2)),
+        FamilyMeasurement(total, np.array([0]), np.array([[4], [3]]), np.ones(2)),
+    )
+    bounds = {
+        "": (),
+        "some rows": (FamilyBounds("b", some, np.zeros((2, 1), dtype=np.int64), np.full((2, 1), 9)),),
+        "no rows": (FamilyBounds("b", some, nothing, nothing, none),),
+    }[bounded]
+    plan = FamilyPlan("x", passes=PASSES[passes], queries={each.name: each for each in (some, detailed, total)})
+    plan = plan if solver == "all" else replace(plan, solvers=(solver,))
+    parent, ends = Histogram.from_dense(np.array([0, 3, 4])), []
+    for rows, values in ((none, nothing), (np.array([0]), np.array([[5], [-7]]))):
+        measurements = (*known, FamilyMeasurement(some, rows, values, np.ones(2)))
+        ends.append(estimate_family(FamilyProblem("9", parent, ("90", "91"), 3, measurements, bounds), plan))
+    assert ends[0].diagnostics == ends[1].diagnostics
+    np.testing.assert_array_equal(ends[0].counts, ends[1].counts)
+    if solver in {"all", "piqp"}:
+        assert ends[0].diagnostics.status is FamilyStatus.OPTIMAL
+
+
 def test_same_family_gives_same_bits(small):
     made = small(3, totals=True)
     first, _ = real_valued(made.problem, made.plan)
@@ -365,6 +403,23 @@ def test_the_next_solver_is_tried_when_a_solution_is_not_certified(small):
     assert [attempt.solver for attempt in result.diagnostics.tried] == ["osqp", "piqp", "clarabel"]
     assert result.diagnostics.attempts == 3
     assert broken_rules(made.problem, plan, result.cells, result.counts) == ()
+
+
+def test_what_no_solver_proves_is_taken_with_its_gap_only_where_the_plan_says_so(small):
+    made = small(2)
+    hard = replace(made.plan, gap_tolerance=1e-300)
+    refused = estimate_family(made.problem, hard)
+    accepted = estimate_family(made.problem, replace(hard, accept_uncertified=True))
+    assert refused.diagnostics.status is FamilyStatus.UNCERTIFIED
+    assert not refused.diagnostics.status.is_usable
+    assert accepted.diagnostics.status is FamilyStatus.ACCEPTED
+    assert accepted.diagnostics.status.is_usable
+    assert accepted.diagnostics.gap == refused.diagnostics.gap != 0
+    assert [each.solver for each in accepted.diagnostics.tried] == ["piqp", "clarabel", "osqp", "batched"]
+    np.testing.assert_array_equal(accepted.counts, refused.counts)
+    assert broken_rules(made.problem, made.plan, accepted.cells, accepted.counts) == ()
+    proved = estimate_family(made.problem, replace(made.plan, accept_uncertified=True))
+    assert proved.diagnostics == estimate_family(made.problem, made.plan).diagnostics
 
 
 @pytest.mark.parametrize("solver", ["piqp", "clarabel", "osqp"])

@@ -13,8 +13,9 @@ from das_spark.estimation import FamilyBounds, FamilyPlan, FamilyProblem, nested
 from das_spark.estimation import rounding as rounding_module
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.presolve import presolve
-from das_spark.estimation.rounding import round_family, round_in_passes, split
+from das_spark.estimation.rounding import round_family, round_in_passes
 from das_spark.estimation.support import restrict
+from das_spark.estimation.ties import split
 from das_spark.histogram import Attribute, Histogram, Recode, Schema
 
 SCHEMA = Schema(

@@ -19,8 +19,9 @@ from das_spark.estimation import (
 from das_spark.estimation import rounding as rounding_module
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.presolve import presolve
-from das_spark.estimation.rounding import Frame, Goal, round_family, round_in_passes, split, sums_of
+from das_spark.estimation.rounding import Frame, Goal, round_family, round_in_passes, sums_of
 from das_spark.estimation.support import restrict
+from das_spark.estimation.ties import hash_geocodes, split, split_without_ties
 from das_spark.histogram import Attribute, Histogram, Schema
 
 BOTH = ["nearest", pytest.param("released", marks=pytest.mark.slow)]
@@ -89,8 +90,9 @@ def answers(query, cells, x):
 
 
 def distance(query, cells, counts, x, rounding):
-    """What a pass minimises, for one query: to the real value, or to the nearest whole number, halves to even."""
-    base, fraction = (part.reshape(x.shape) for part in split(x.ravel()))
+    """What a pass minimises, for one query: to the real value, or to the nearest whole number, halves by their hash."""
+    hashes = hash_geocodes([f"1{child}" for child in range(len(x))])[:, None]
+    base, fraction = split_without_ties(x, hashes, cells)
     over = answers(query, cells, fraction)
     over = np.where(np.abs(over - np.rint(over)) < 1e-9, np.rint(over), over)
     over = np.rint(over) if rounding == "released" else over

@@ -114,6 +114,42 @@ def test_infeasible_programs_are_called_infeasible(name):
     assert found.x is None
 
 
+CROSSED = {
+    "variable": {"lower": [2, 2], "upper": [1, 9]},
+    "row": {"inequalities": Inequalities(sp.csc_matrix([[1.0, 1.0]]), np.array([2.0]), np.array([1.0]))},
+    "nothing": {"equality": np.zeros((1, 0)), "right": [1]},
+}
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+@pytest.mark.parametrize("crossed", list(CROSSED))
+def test_bounds_that_contradict_themselves_are_infeasible_and_no_exception(name, crossed):
+    size = 0 if crossed == "nothing" else 2
+    posed = program(np.full(size, float(name in QUADRATIC)), np.ones(size), **CROSSED[crossed])
+    found = SOLVERS[name].solve(posed, OPTIONS)
+    assert found.status is Status.INFEASIBLE
+    assert found.x is None
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_a_program_without_variables_is_solved(name):
+    found = SOLVERS[name].solve(program(np.zeros(0), np.zeros(0)), OPTIONS)
+    assert found.status is Status.OPTIMAL
+    assert found.x.shape == (0,)
+
+
+@pytest.mark.parametrize("name", QUADRATIC)
+@pytest.mark.parametrize("fault", ["not convex", "not a number"])
+def test_a_program_that_cannot_be_solved_ends_in_a_status(name, fault):
+    # x y on x + y = 1 has its least value at both ends of the segment, and a solver may stop at its middle.
+    coupling = sp.csc_matrix([[0.0, 2.0], [2.0, 0.0]]) if fault == "not convex" else None
+    linear = [0.0, 0.0] if fault == "not convex" else [np.nan, 0.0]
+    posed = program(np.zeros(2), linear, [[1, 1]], [1], lower=[0, 0], coupling=coupling)
+    found = SOLVERS[name].solve(posed, OPTIONS)
+    assert isinstance(found.status, Status)
+    assert fault == "not convex" or found.status is not Status.OPTIMAL
+
+
 @pytest.mark.parametrize("name", LINEAR)
 def test_linear_programs_agree_with_an_independent_call(name):
     generator = np.random.default_rng(5)

@@ -26,6 +26,7 @@ from das_spark.config import (
     Stage,
     StageKind,
     level_plan,
+    load_plan,
     load_sweep,
     plan_of,
     stages_from_measurements,
@@ -386,6 +387,14 @@ class TestWhatIsBroken:
         with pytest.raises(EstimationError, match="product 'e2e_1940' ends as uncertified") as caught:
             tried(plan, tmp_path)
         assert "estimation.gap_tolerance" in caught.value.hint or "gap_tolerance" in caught.value.message
+
+    def test_a_plan_that_is_proved_of_a_handful_of_people_and_not_of_millions_is_refused(self, monkeypatch, tmp_path):
+        only_its_total = 'budget.level_queries.NUTS1={total="1"}'
+        plan = load_plan("conf/establishments_like.toml", (), [only_its_total], files=False)
+        tried(plan, tmp_path, StageKind.ESTIMATE)
+        monkeypatch.setattr("das_spark.estimation.certify._levelled_gap", lambda *_: np.inf)
+        with pytest.raises(EstimationError, match=r"a synthetic family of NUTS1 .* ends as uncertified"):
+            tried(plan, tmp_path, StageKind.ESTIMATE)
 
     def test_a_solver_that_has_no_bounds_is_refused_alone_where_the_product_has_some(self, tmp_path):
         with pytest.raises(EstimationError, match="ends as uncertified"):

@@ -175,6 +175,27 @@ class Solver(Protocol):
         ...
 
 
+def decided(program: Program) -> Solution | None:
+    """Decide what needs no solver: a program without variables, or with bounds that contradict each other."""
+    rows = program.inequalities
+    low, high = (
+        (program.lower, program.upper)
+        if rows is None
+        else (
+            np.concatenate([program.lower, rows.lower]),
+            np.concatenate([program.upper, rows.upper]),
+        )
+    )
+    if (low > high).any():
+        return Solution(Status.INFEASIBLE)
+    if program.size:
+        return None
+    none, count = np.zeros(0), 0 if rows is None else len(rows.lower)
+    if program.right.any() or (rows is not None and ((rows.lower > 0) | (rows.upper < 0)).any()):
+        return Solution(Status.INFEASIBLE)
+    return Solution(Status.OPTIMAL, none, np.zeros(len(program.right)), none, np.zeros(count))
+
+
 def primal_residual(program: Program, x: Floats) -> float:
     """Worst violation of a program's constraints, relative to max(1, |b|) for equality rows and absolute otherwise."""
     worst = [0.0]

@@ -17,6 +17,7 @@ from das_spark.estimation.solvers.base import (
     SolverOptions,
     Status,
     audited,
+    decided,
 )
 
 Integers = NDArray[np.int64]
@@ -39,6 +40,9 @@ class ClarabelSolver:
 
     def solve(self, program: Program, options: SolverOptions) -> Solution:
         """Solve; see :class:`das_spark.estimation.solvers.base.Solver`."""
+        known = decided(program)
+        if known is not None:
+            return known
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.max_threads = 1

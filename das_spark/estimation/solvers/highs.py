@@ -16,6 +16,7 @@ from das_spark.estimation.solvers.base import (
     SolverOptions,
     Status,
     audited,
+    decided,
 )
 
 _STATUS = {0: Status.OPTIMAL, 1: Status.LIMIT, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}
@@ -32,20 +33,18 @@ class HighsSolver:
 
         Where a mixed-integer program meets the limit, its status is LIMIT and its point, if any, the best one found.
         """
+        known = decided(program)
+        if known is not None:
+            return known
         mixed = program.integral is not None and bool(program.integral.any())
         return audited(program, _mixed(program, options) if mixed else _linear(program, options), options)
 
 
 def _linear(program: Program, options: SolverOptions) -> Solution:
-    """By the dual simplex method; scipy's other door to it gives no multipliers, and this one wants some variable."""
+    """By the dual simplex method; scipy's other door to it gives no multipliers."""
     limits = program.inequalities or Inequalities(sp.csc_matrix((0, program.size)), np.zeros(0), np.zeros(0))
     rows, known = sp.csr_matrix(limits.matrix), limits.lower == limits.upper
     above, below = np.isfinite(limits.upper) & ~known, np.isfinite(limits.lower) & ~known
-    if not program.size:
-        met = not program.right.any() and not ((limits.lower > 0) | (limits.upper < 0)).any()
-        none = np.zeros(0)
-        nothing = Solution(Status.OPTIMAL, none, np.zeros(len(program.right)), none, np.zeros(len(known)))
-        return nothing if met else Solution(Status.INFEASIBLE)
     found: Any = linprog(  # type: ignore[call-overload]  # its stubs know dense matrices only
         program.linear,
         A_ub=sp.vstack([rows[above], -rows[below]], format="csc"),

@@ -15,6 +15,7 @@ from das_spark.estimation.solvers.base import (
     SolverOptions,
     Status,
     audited,
+    decided,
 )
 
 _STATUS = {
@@ -41,6 +42,9 @@ class OsqpSolver:
 
     def solve(self, program: Program, options: SolverOptions) -> Solution:
         """Solve; see :class:`das_spark.estimation.solvers.base.Solver`."""
+        known = decided(program)
+        if known is not None:
+            return known
         matrices: list[Any] = [program.equality]
         lows, highs = [program.right], [program.right]
         if program.inequalities is not None:
@@ -51,21 +55,24 @@ class OsqpSolver:
         matrices.append(sp.csc_matrix(sp.eye_array(program.size))[:, bounded].T)
         tolerance = options.tolerance * (CLOSER if Capability.QUADRATIC in program.needs else 1.0)
         solver = osqp.OSQP()
-        solver.setup(
-            sp.csc_matrix(sp.triu(program.hessian, format="csc")),
-            program.linear,
-            sp.csc_matrix(sp.vstack(matrices, format="csc")),
-            np.concatenate([*lows, program.lower[bounded]]),
-            np.concatenate([*highs, program.upper[bounded]]),
-            eps_abs=tolerance,
-            eps_rel=tolerance,
-            eps_prim_inf=1e-7,
-            eps_dual_inf=1e-7,
-            max_iter=options.iterations or 20_000,
-            adaptive_rho_interval=50,  # a fixed number of iterations: the default may follow the clock
-            polishing=True,
-            verbose=False,
-        )
+        try:
+            solver.setup(
+                sp.csc_matrix(sp.triu(program.hessian, format="csc")),
+                program.linear,
+                sp.csc_matrix(sp.vstack(matrices, format="csc")),
+                np.concatenate([*lows, program.lower[bounded]]),
+                np.concatenate([*highs, program.upper[bounded]]),
+                eps_abs=tolerance,
+                eps_rel=tolerance,
+                eps_prim_inf=1e-7,
+                eps_dual_inf=1e-7,
+                max_iter=options.iterations or 20_000,
+                adaptive_rho_interval=50,  # a fixed number of iterations: the default may follow the clock
+                polishing=True,
+                verbose=False,
+            )
+        except osqp.OSQPException:  # it factorises here, and finds out that the objective is not convex
+            return Solution(Status.FAILED)
         found = solver.solve(raise_error=False)
         status = _STATUS.get(osqp.SolverStatus(found.info.status_val), Status.FAILED)
         dual = -np.array(found.y)

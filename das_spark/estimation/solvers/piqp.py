@@ -14,6 +14,7 @@ from das_spark.estimation.solvers.base import (
     SolverOptions,
     Status,
     audited,
+    decided,
 )
 
 _STATUS = {
@@ -32,6 +33,9 @@ class PiqpSolver:
 
     def solve(self, program: Program, options: SolverOptions) -> Solution:
         """Solve; see :class:`das_spark.estimation.solvers.base.Solver`."""
+        known = decided(program)
+        if known is not None:
+            return known
         solver = piqp.SparseSolver()
         settings = solver.settings
         settings.eps_abs = settings.eps_duality_gap_abs = options.tolerance
