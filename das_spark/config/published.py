@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from das_spark.core import HeldCounts
+from das_spark.core import DividedCounts, HeldCounts
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS, Product
 
@@ -18,8 +18,12 @@ def held_sentence(product: Product) -> str:
     )
 
 
-def held_counts(product: Product) -> HeldCounts | None:
-    """The equality by which estimates of a product are held to what another one has published; None without one.
+def held_counts(product: Product, *, units: bool) -> HeldCounts | None:
+    """Return the equality by which estimates of a product are held to what another one has published, if there is one.
+
+    Args:
+        product: What is published.
+        units: Whether the run declares its units, by which published counts are divided where the product says so.
 
     Raises:
         ConfigurationError: There is no such product, or the answers of the two queries are not as many.
@@ -30,10 +34,19 @@ def held_counts(product: Product) -> HeldCounts | None:
     where = f"product {product.name!r}, published {published.name!r}"
     if published.product not in PRODUCTS:
         raise ConfigurationError(f"{where}: there is no product {published.product!r}")
-    query, of = product.schema.query(published.query), PRODUCTS[published.product].schema.query(published.of)
+    same = published.undivided or published.query
+    query, of = product.schema.query(same), PRODUCTS[published.product].schema.query(published.of)
     if query.rows != of.rows:
         raise ConfigurationError(
-            f"{where}: {published.query!r} has {query.rows} answers, and {published.of!r} of {published.product} has "
-            f"{of.rows}"
+            f"{where}: {same!r} has {query.rows} answers, and {published.of!r} of {published.product} has {of.rows}"
         )
-    return HeldCounts(f"published:{published.name}", query, of)
+    name = f"published:{published.name}"
+    if not (published.undivided and units):
+        return HeldCounts(name, query, of)
+    parts = product.schema.query(published.query)
+    answer, unit_class = (parts.answers_in(each) for each in (query, product.schema.query(product.class_query)))
+    if answer is None or unit_class is None:
+        raise ConfigurationError(
+            f"{where}: the answers of {published.query!r} are no parts of those of {same!r} by class of units"
+        )
+    return HeldCounts.in_parts(name, parts, DividedCounts(of, answer, unit_class))

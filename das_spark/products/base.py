@@ -290,6 +290,9 @@ class PublishedCounts:
         divided: Query of that product with one answer, a part of the last answer of `of`: as many of the records that
             the last answer of `query` counts, the last ones of every leaf, have a code of their own in the microdata;
             empty where none have.
+        undivided: Query of this product with the answers of `of`, where those of `query` are parts of them by class of
+            units: each leaf's published counts are divided among the classes of which it has units. Empty where the
+            answers of `query` are those of `of`.
 
     Raises:
         ConfigurationError: The name is not one line of text, or the product has none that a file can have.
@@ -302,6 +305,7 @@ class PublishedCounts:
     vacancies: str = ""
     kinds: int = 1
     divided: str = ""
+    undivided: str = ""
 
     def __post_init__(self) -> None:
         """Check name and product."""
