@@ -254,6 +254,16 @@ def test_people_of_every_block_are_in_both_files_of_microdata_the_same(runs):
     assert {facility for _, facility, *_ in after} > {"0", "5"}
 
 
+def test_people_live_in_quarters_of_a_type_where_the_block_has_a_facility_of_it_and_nowhere_else(runs):
+    people, facilities = (
+        Counter((block(line), line["GQTYPE"]) for line in lines(runs[record], record) if line["GQTYPE"] != "000")
+        for record in ("person", "unit")
+    )
+    assert set(people) == set(facilities)
+    assert all(people[place] >= number for place, number in facilities.items())
+    assert len({kind for _, kind in people}) > 10
+
+
 def shares(public) -> dict[str, dict[str, tuple[str, Fraction]]]:
     """Level -> geocode -> parent and share of the budget."""
     found = {}
