@@ -26,6 +26,7 @@ from das_spark.config import (
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
+from das_spark.products.contradictions import notice_of_contradictions
 from das_spark.report import code, escaped
 from das_spark.store import PublicManifest
 from das_spark.store.tables import of_estimator, of_published
@@ -53,7 +54,7 @@ def notices_of(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
         found.append(COUNTED_ELSEWHERE)
     if plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
-    return tuple(found)
+    return (*found, *notice_of_contradictions(plan.product.name))
 
 
 def declared_invariants(plan: RunPlan) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ PUBLISHED: Final = TableDeclaration(
         [
             _GEOCODE,
             _PARENT,
-            _column("cells", _INTEGERS, "occupied cells: flat indices of the schema of that product, or held answers, ascending"),
+            _column("cells", _INTEGERS, "occupied cells of that product, or held answers: flat indices, ascending"),
             _column("counts", _LONGS, "records of that product in these cells", "records"),
         ]
     ),
