@@ -328,6 +328,8 @@ class Product:
             product of persons without it has one class of people: no unit bounds, no file of units that people are
             assigned to, and no column of source `record_type`, which tells the class.
         strata: Query of the stratified counts in accuracy reports.
+        reported: Attributes and recodes of which accuracy reports compare every answer by itself, with its bias: the
+            bias of all answers together says nothing where their sum is exact.
         unit_bounds: Fewest and most people by class; None where units bound nothing.
         structural_zeros: Cells in which nobody can be.
         strategies: Ways to spend a budget by name; the first is the usual one.
@@ -370,6 +372,7 @@ class Product:
     total_at: str
     record: Record = "person"
     vacant_counted: bool = False
+    reported: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     ppmf: MicrodataLayout | None = None
     spine_settings: SpineSettings = PLAIN_SPINE

@@ -354,6 +354,7 @@ DHC_2020_HOUSEHOLD: Final = Product(
     total_at="none",
     record="household",
     vacant_counted=True,
+    reported=("hhsize_all", "marriedfamily", "otherfamily", "nonfamily", "hhtenshort_3lev"),
     file_recodes={"cef_2020": _CEF},
     # Which of the households that do not own are charged no rent is arbitrary; how many in each block is published.
     tables=dhc_household_tables(SCHEMA),
