@@ -64,8 +64,8 @@ QUANTITIES: Final[Mapping[str, Mapping[str, Quantity]]] = {
     "dhc_2020_unit": {HOMES: Quantity("householdTotal", (1,))},
     "dhc_2020_household": {
         LEAST: Quantity("hhsize_all", tuple(range(1, 8))),
-        COUPLES: Quantity("coupled_hh_type", (0, 1, 1, 0, 0)),
-        COHABITING: Quantity("coupled_hh_type", (0, 0, 0, 1, 1)),
+        COUPLES: Quantity("coupled_hh_type", (1, 1, 0, 0, 0)),
+        COHABITING: Quantity("coupled_hh_type", (0, 0, 1, 1, 0)),
     },
 }
 CONTRADICTIONS: Final = (

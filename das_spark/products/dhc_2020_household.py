@@ -95,7 +95,7 @@ HHTYPE: Final = Attribute(
     tuple(each.label for each in TYPES),
     (
         crossed("multig", (_GENERATIONS, _generations)),
-        crossed("coupled_hh_type", (_COUPLES, _couple)),
+        crossed("coupled_hh_type", ((*_COUPLES[1:], _COUPLES[0]), _couple)),
         crossed(
             "partner_type_detailed_own_child_status",
             (_PARTNERS, _partner),

@@ -122,7 +122,11 @@ def _iterated(letters: str, number: int, title: str, universe: str, lines: Itera
     for letter, (who, levels) in _ITERATIONS.items():
         of = tuple(line.within(levels) for line in every)
         name, prefix = f"{letters}{number}{letter}", f"{letters}{number:03d}{letter}"
-        yield name, f"{title} ({who})", f"{universe} with a {who}", prefix, of, 3
+        yield name, f"{title} ({who})", f"{universe} with {_article(who)} {who}", prefix, of, 3
+
+
+def _article(who: str) -> str:
+    return "an" if who[0] in "AEIOU" else "a"
 
 
 def _of(levels: Iterable[int], **more: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

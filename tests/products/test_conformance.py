@@ -121,6 +121,12 @@ def test_answers_that_reports_compare_alone_are_those_of_attributes_or_recodes(e
 
 
 @EVERY
+def test_texts_of_tables_have_the_article_that_a_vowel_needs(each: Product) -> None:
+    wrong = re.compile(r"\b(a [AEIO]|an [^aeiouAEIOU])")
+    assert not [text for table in each.tables for text in (table.title, table.universe) if wrong.search(text)]
+
+
+@EVERY
 def test_strata_partition_the_cells(each: Product) -> None:
     assert each.schema.query(each.strata).is_partition
 

@@ -114,7 +114,7 @@ def test_noise_and_epsilon_are_those_of_the_release():
 
 #: Recode of types -> groups as the release lists them.
 TYPE_GROUPS = {
-    "coupled_hh_type": ["392-521", "86-171", "0-85", "282-391", "172-281"],
+    "coupled_hh_type": ["86-171", "0-85", "282-391", "172-281", "392-521"],
     "partner_type_detailed_own_child_status": [
         "394-414",
         "392-393,445-521",

@@ -39,8 +39,8 @@ def test_every_contradiction_is_counted_where_it_is(spark):
                 living > 0 and homes == 0,
                 living < (size[types] + 1).sum(),
                 head != homes,
-                spouse != np.isin(couple[types], (1, 2)).sum(),
-                partner != np.isin(couple[types], (3, 4)).sum(),
+                spouse != np.isin(couple[types], (0, 1)).sum(),
+                partner != np.isin(couple[types], (2, 3)).sum(),
             )
         )
     columns = "geocode string, cells array<int>, counts array<bigint>"
