@@ -44,7 +44,7 @@ class DividedCounts:
     unit_class: NDArray[np.int64]
 
     def divide(
-        self, leaf: NDArray[np.int64], cells: NDArray[np.int32], counts: NDArray[np.int64], units: NDArray[np.int64]
+        self, leaf: NDArray[np.int64], cells: NDArray[np.int64], counts: NDArray[np.int64], units: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Divide the published counts of some leaves.
 

@@ -155,7 +155,7 @@ LEAVES = st.lists(
 def test_people_of_a_class_are_divided_among_the_types_that_have_units(leaves):
     counts, units = (np.array(each) for each in zip(*leaves, strict=True))
     leaf, cells = np.nonzero(counts)
-    rows, part, records = PARTS.divide(leaf, cells.astype(np.int32), counts[leaf, cells], units)
+    rows, part, records = PARTS.divide(leaf, cells, counts[leaf, cells], units)
     assert (np.diff(rows * 12 + part) > 0).all()
     assert (records > 0).all()
     found = np.zeros((len(leaves), 4, 3), dtype=np.int64)
