@@ -12,9 +12,10 @@ def held_sentence(product: Product) -> str:
     held = product.published
     if held is None:
         return ""
+    divided = " Those of each leaf are first divided among the classes of its declared units." if held.undivided else ""
     return (
-        f"Every estimate is held to the counts of {held.query!r} that a run of {held.product} has published: public "
-        "estimates, not exact counts."
+        f"Every estimate is held to the counts of {held.undivided or held.query!r} that a run of {held.product} has "
+        f"published: public estimates, not exact counts.{divided}"
     )
 
 
