@@ -166,7 +166,7 @@ def check_published(section: InputSettings, product: Product, part: str, problem
             problems.add(key, f"product '{product.name}' is held to counts of no other product; leave it out")
         return
     with problems.at("run.product"):
-        held_counts(product)
+        held_counts(product, units=True)
     if section.published is None and not part:
         problems.add(
             key,

@@ -65,7 +65,7 @@ def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
     if classes is not None:
         queries["class"] = classes
     queries |= {f"added:{each.name}": schema.query(each.query) for each in plan.added}
-    held = held_counts(plan.product)
+    held = held_counts(plan.product, units=plan.invariants.units)
     if held is not None:
         queries[held.name] = held.query
     passes = plan.estimation.passes.get(geolevel, ())

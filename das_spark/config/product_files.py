@@ -136,7 +136,7 @@ def _own(product: Product, where: str) -> Product:
             f"{where}: a product that comes with das_spark is called {product.name!r}, too", hint="give it another name"
         )
     check_sizes(product_data(product), where)
-    held_counts(product)
+    held_counts(product, units=True)
     return product
 
 

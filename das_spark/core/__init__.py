@@ -30,7 +30,7 @@ from das_spark.core.family import (
 from das_spark.core.in_process import InProcess, LevelInput
 from das_spark.core.levels import GROUP_TOTAL, Executor, LevelPlan, LevelStep, Work, level_steps, run_levels
 from das_spark.core.measure import MeasurementPlan, measure_families, measure_family
-from das_spark.core.published import HeldCounts, PublishedFamily
+from das_spark.core.published import DividedCounts, HeldCounts, PublishedFamily
 from das_spark.core.saved import read_family, saved_family
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "UNMEASURED",
     "ConfidentialFamily",
     "DeclaredBounds",
+    "DividedCounts",
     "Estimator",
     "Executor",
     "FamilyEstimate",

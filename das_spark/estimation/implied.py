@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from das_spark.estimation.nested_family import MOST_STACKED
 from das_spark.estimation.support import sums
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from das_spark.estimation.problem import FamilyBounds, FamilyPlan, FamilyProblem, Integers
+    from das_spark.estimation.problem import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, Integers
 
 
 def without_implied(problem: FamilyProblem, plan: FamilyPlan) -> FamilyProblem:
@@ -29,6 +32,33 @@ def without_implied(problem: FamilyProblem, plan: FamilyPlan) -> FamilyProblem:
     cells = np.setdiff1d(cells, plan.zero_cells, assume_unique=True)
     kept = tuple(bound for bound in problem.bounds if not any(_implies(each, bound, cells) for each in known))
     return problem if len(kept) == len(problem.bounds) else replace(problem, bounds=kept)
+
+
+def without_cut(measurement: FamilyMeasurement, bounds: Sequence[FamilyBounds]) -> FamilyMeasurement:
+    """Return a measurement without the answers that known sums cut, where it has very many and most are uncut.
+
+    Answers within known sums are solved by the sums, and few that cross all of them by their stack. Where types of
+    facilities are known, the answers by class of facilities and age are tens of thousands that cross the known types
+    of one class. What they tell is lost; those of households, and of classes with one type, are kept.
+
+    Args:
+        measurement: What was measured.
+        bounds: Of the family.
+    """
+    known = max((each for each in bounds if np.array_equal(each.lower, each.upper)), key=_rows, default=None)
+    if known is None or measurement.query.rows <= MOST_STACKED:
+        return measurement
+    found = measurement.query.uncut_by(known.query)
+    if found is None or not measurement.query.rows > len(found[1]) > measurement.query.rows // 2:
+        return measurement
+    uncut, rows = found
+    places = np.searchsorted(rows, measurement.rows)
+    kept = rows[np.minimum(places, len(rows) - 1)] == measurement.rows
+    return replace(measurement, query=uncut, rows=places[kept], values=measurement.values[:, kept])
+
+
+def _rows(bound: FamilyBounds) -> int:
+    return bound.query.rows
 
 
 def _implies(known: FamilyBounds, bound: FamilyBounds, cells: NDArray[np.int32]) -> bool:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.certify import Certificate
 from das_spark.estimation.chain import PosedFamily, Solved, solve_chain
+from das_spark.estimation.implied import without_cut
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
     SLACK,
@@ -155,7 +156,7 @@ def _supported(
     names = {_query(plan, name).name for name in outer.least_squares[inner]}
     if problem.prior is not None:
         return restrict(_posed_with_prior(problem, plan, outer, inner, further), plan)
-    measured = tuple(each for each in problem.measurements if each.query.name in names)
+    measured = tuple(without_cut(each, problem.bounds) for each in problem.measurements if each.query.name in names)
     missing = names - {each.query.name for each in measured}
     if missing and problem.measurements:
         raise ConfigurationError(f"a pass asks for {sorted(missing)[0]!r}, which is not measured")

@@ -208,7 +208,8 @@ def _by_population(report: AccuracyReport, lines: Sequence[QueryErrors]) -> Iter
     if len(classes) < _FEWEST_CLASSES:
         return
     curves = []
-    for at, line in enumerate(lines):
+    drawn = [line for line in lines if line.answers > 1 or line.query == TOTAL]
+    for at, line in enumerate(drawn):
         found = {part.bin: part.frequencies.figures.mean_absolute for part in line.parts if part.frequencies.total}
         errors = [found.get(each, nan) for each in classes]
         name, stroke = report.said(line.query), STROKES[at % len(STROKES)]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError
-from das_spark.histogram import DETAILED, NO_GROUP, SEPARATOR, TOTAL, Query, Schema
+from das_spark.histogram import DETAILED, NO_GROUP, SEPARATOR, TOTAL, Attribute, Query, Recode, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,32 @@ def compared_queries(schema: Schema, measured: Iterable[str], strata: str) -> tu
     groups = demographic_groups(schema)
     spelled = [TOTAL, strata, *measured, *(attribute.name for attribute in schema.attributes)]
     return in_order([*map(schema.query, spelled), *([groups] if groups else []), schema.query(DETAILED)])
+
+
+def single_answers(schema: Schema, name: str) -> dict[str, Query]:
+    """Return a query of each answer of an attribute or recode, by what it counts.
+
+    Args:
+        schema: Of the product.
+        name: Of the attribute or recode.
+
+    Raises:
+        QueryError: There is none.
+    """
+    query = schema.query(name)
+    axis = next(axis for axis, each in enumerate(schema.attributes) if name in (each.name, *_recodes(each)))
+    attribute = schema.attributes[axis]
+    labels = attribute.levels if name == attribute.name else _recodes(attribute)[name].labels
+    found = {}
+    for group, label in enumerate(labels):
+        factors = list(query.factors)
+        factors[axis] = np.where(factors[axis] == group, 0, NO_GROUP)
+        found[label] = Query(f"{name}: {label}", query.shape, tuple(factors))
+    return found
+
+
+def _recodes(attribute: Attribute) -> dict[str, Recode]:
+    return {recode.name: recode for recode in attribute.recodes}
 
 
 def in_order(queries: Iterable[Query]) -> tuple[Query, ...]:

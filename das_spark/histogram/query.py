@@ -183,6 +183,30 @@ class Query:
             outside = outside[..., None] | (group == NO_GROUP)
         return np.where(outside, NO_GROUP, found).ravel()
 
+    def uncut_by(self, other: Query) -> tuple[Query, NDArray[np.int64]] | None:
+        """Return the query of those answers whose cells all count in one answer of another query, or all in none.
+
+        An answer is told by its groups of levels: it is uncut where each of its groups lies in one group of the other.
+
+        Args:
+            other: A query on the same cells.
+
+        Returns:
+            The query, of the same name, and which answers of this one its answers are, in order; None without any.
+        """
+        factors, whole = [], np.ones((), dtype=np.bool_)
+        for mine, theirs in zip(self.factors, other.factors, strict=True):
+            groups = int(mine.max()) + 1
+            first = np.full(groups, NO_GROUP, dtype=np.int64)
+            counted = mine != NO_GROUP
+            first[mine[counted]] = theirs[counted]
+            kept = np.bincount(mine[counted], theirs[counted] != first[mine[counted]], groups) == 0
+            factors.append(np.where(counted & kept[mine], (np.cumsum(kept) - 1)[mine], NO_GROUP))
+            whole = whole[..., None] & kept
+        if not whole.any():
+            return None
+        return Query(self.name, self.shape, tuple(factors)), np.flatnonzero(whole.ravel())
+
     @property
     def is_partition(self) -> bool:
         """Whether every cell counts in exactly one answer."""

@@ -32,6 +32,7 @@ from das_spark.simulation import (
     Population,
     PopulationKind,
     class_cells,
+    class_units,
     contributors,
     entities,
     parts_of,
@@ -250,8 +251,8 @@ def _write_counts(
             write("persons", _cell_table(at, made.cell, made.count, PERSON_ATTRIBUTES))
             of_classes = _cell_table(made.geocodes[keys // classes], keys % classes, count, kind.attributes)
             write(f"{_REDISTRICTING}/persons", of_classes)
-            for name in ("units", f"{_REDISTRICTING}/units"):
-                write(name, _unit_table(made.geocodes, made.units, made.vacant))
+            for name, units in (("units", made.units), (f"{_REDISTRICTING}/units", class_units(made.units))):
+                write(name, _unit_table(made.geocodes, units, made.vacant))
             if lowest == _BLOCK:
                 write("areas", _area_table(made.geocodes))
             tally += (made.persons, made.units.sum(), made.vacant.sum(), len(made.geocodes), len(made.cell))

@@ -181,7 +181,7 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
     )
-    held = held_counts(product)
+    held = held_counts(product, units=declared.units)
     if held is not None:
         rules += published_rules(read, run.read("published"), held.query, held.of)
     codes = microdata_codes(product, units=units)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,14 @@ from das_spark.config import (
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import look_ahead
 from das_spark.pipeline.homes import layout_of
+from das_spark.pipeline.published import PublishedRun
 from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
 from das_spark.pipeline.statement import releases_held_to
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
+from das_spark.spark.contradictions import count_contradictions
 from das_spark.spark.hadoop import place_named
+from das_spark.spark.tables import read_table
 from das_spark.store import (
     JointLayout,
     PublicManifest,
@@ -141,13 +144,44 @@ def run_parts(
     if asked != everything:
         summary = JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {}, finished=False)
     else:
-        summary = _completed(layout, summaries)
+        with opened(next(iter(last))) as context:
+            contradictions = _contradictions(context.spark, summaries)
+        summary = _completed(layout, summaries, contradictions)
     set_times(layout.path, datetime.fromisoformat(created))
     return summary
 
 
-def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary]) -> JointSummary:
-    """Write the joint statement and ledger, from what the parts have made public."""
+@dataclass(frozen=True, slots=True)
+class _Contradictions:
+    """In how many geounits the parts contradict each other."""
+
+    leaf: str  # the geolevel that they are counted on, the lowest one
+    geounits: int  # number of all its geounits
+    numbers: Mapping[str, int]  # what cannot be so -> number of geounits in which it is
+
+    def sentences(self) -> list[str]:
+        """Say of each in how many geounits it is so."""
+        where = f"of {self.geounits:,} geounits of geolevel {self.leaf}"
+        return [f"in {number:,} {where}: {sentence}" for sentence, number in self.numbers.items()]
+
+
+def _contradictions(spark: SparkSession, summaries: Mapping[str, RunSummary]) -> _Contradictions:
+    """Count contradictions in what the parts have published of the lowest geolevel."""
+    leaf, frames = "", {}
+    for summary in summaries.values():
+        public = summary.layout.public
+        manifest = PublicManifest.load(public.manifest)
+        plan = plan_from_config(manifest.config, source=str(public.manifest))
+        table, folder = PublishedRun(public, manifest, plan).leaves()
+        leaf = plan.product.census(plan.spine).leaf.name
+        frames[plan.product.name] = read_table(spark, table, folder)
+    return _Contradictions(leaf, *count_contradictions(frames))
+
+
+def _completed(
+    layout: JointLayout[Any], summaries: Mapping[str, RunSummary], contradictions: _Contradictions
+) -> JointSummary:
+    """Write the joint statement, ledger and contradictions, from what the parts have made public."""
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]
     held_to = _held_to(summaries, entries)
@@ -160,13 +194,19 @@ def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary]) ->
         "held_to": [entry.public_record() for entry in held_to],
     }
     with disk_errors(layout.path):
-        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts, held_to=held_to, ledger=ledger))
+        statement = joint_statement(
+            layout.run_id, parts, held_to=held_to, ledger=ledger, contradictions=contradictions.sentences()
+        )
+        write_durably(layout.privacy_statement, statement)
+        write_durably(layout.contradictions, json.dumps(asdict(contradictions), indent=1) + "\n")
         write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")
     spent = {name: str(costs[name]) for name in ("epsilon", "rho") if costs[name] != "0"}
     figures = {
         "privacy loss, together": ", ".join(f"{name} = {value}" for name, value in spent.items()),
         f"epsilon at delta {costs['delta']:g}": f"{costs['joint_epsilon']:.4f}",
     }
+    if contradictions.numbers:
+        figures["contradictions between parts"] = "; ".join(contradictions.sentences())
     from_people = dict.fromkeys(each for part in parts for each in part.from_people)
     if from_people:
         figures |= {"this is the loss": ANSWERS_ALONE, "published nearly exactly": "; ".join(from_people)}
@@ -175,6 +215,7 @@ def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary]) ->
         for name, place in (
             ("joint privacy statement", layout.privacy_statement),
             ("joint privacy ledger", layout.privacy_ledger),
+            ("contradictions between parts", layout.contradictions),
         )
     }
     return JointSummary(layout.run_id, summaries, figures, paths)

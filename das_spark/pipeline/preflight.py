@@ -166,7 +166,7 @@ def _published(ahead: Ahead) -> Iterator[Trial]:
     named, done = plan.input.published, (finished(ahead.layout.public.level("published", plan.spine.leaf.name)))
     if ahead.files and named is not None and not done:
         yield Trial("", partial(open_published_run, plan, named), reads=True)
-    yield Trial("run.product", partial(held_counts, plan.product), _product_fix(plan))
+    yield Trial("run.product", partial(held_counts, plan.product, units=plan.invariants.units), _product_fix(plan))
 
 
 def _check(ahead: Ahead) -> Iterator[Trial]:

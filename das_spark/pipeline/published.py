@@ -23,6 +23,7 @@ from das_spark.pipeline.statement import releases_held_to
 from das_spark.privacy import Ledger, LedgerEntry
 from das_spark.spark.published import (
     contradictions,
+    in_parts,
     published_histograms,
     same_leaves,
     unknown_leaves,
@@ -264,10 +265,13 @@ def _write(context: RunContext, run: PublishedRun) -> None:
         )
         _refuse_other_leaves(run, leaves, context.plan)
 
+        parts = _held(context.plan).parts
+        counts = leaves if parts is None else in_parts(leaves, context.tables.read("invariants", leaf), parts)
+
         def check(written: DataFrame) -> None:
             _refuse_contradictions(context, run, written)
 
-        context.tables.write_all("published", published_histograms(leaves, context.spine), check)
+        context.tables.write_all("published", published_histograms(counts, context.spine), check)
     finally:
         discard(staging)
 
@@ -366,7 +370,7 @@ def _published(plan: RunPlan) -> PublishedCounts:
 
 
 def _held(plan: RunPlan) -> HeldCounts:
-    held = held_counts(plan.product)
+    held = held_counts(plan.product, units=plan.invariants.units)
     if held is None:
         raise ConfigurationError(f"product {plan.product.name!r} is held to counts of no other product")
     return held

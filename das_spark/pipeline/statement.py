@@ -26,6 +26,7 @@ from das_spark.config import (
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
+from das_spark.products.contradictions import notice_of_contradictions
 from das_spark.report import code, escaped
 from das_spark.store import PublicManifest
 from das_spark.store.tables import of_estimator, of_published
@@ -55,7 +56,7 @@ def notices_of(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
     if plan.estimation.accept_uncertified:
         found.append("Estimates of families that the manifest names may not be proved to be the best")
-    return tuple(found)
+    return (*found, *notice_of_contradictions(plan.product.name))
 
 
 def declared_invariants(plan: RunPlan) -> tuple[str, ...]:
@@ -195,7 +196,12 @@ def _bound_sentence(records: Records) -> str:
 def _published_sentence(plan: RunPlan, published: Mapping[str, Any]) -> str:
     """Which run has published the counts that the estimates are held to, and what protects them."""
     held = plan.product.published
-    query = "" if held is None else f" ({held.query})"
+    query = "" if held is None else f" ({held.undivided or held.query})"
+    divided = (
+        f" In each {plan.spine.leaf.name} they are divided among the classes of which it has units, which are exact."
+        if held is not None and held.undivided and plan.invariants.units
+        else ""
+    )
     where = (
         "The ledger of this dataset does not have that release: its cost is as its own manifest states it, and no cap"
         " of this dataset includes it."
@@ -205,9 +211,9 @@ def _published_sentence(plan: RunPlan, published: Mapping[str, Any]) -> str:
     return (
         f"Every estimate of this run, of every geounit, has exactly the counts{query} that run"
         f" {code(published['run_id'])} of {escaped(published['created'])} has published of product"
-        f" {code(published['product'])}. These are public estimates of that run. The claim above counts what that run"
-        f" spent, and what it publishes exactly is exact here, too. {where} SHA-256 of the manifest of that run:"
-        f" {escaped(published['manifest'])}."
+        f" {code(published['product'])}. These are public estimates of that run.{divided} The claim above"
+        f" counts what that run spent, and what it publishes exactly is exact here, too. {where} SHA-256 of the"
+        f" manifest of that run: {escaped(published['manifest'])}."
     )
 
 

@@ -632,6 +632,7 @@ def joint_statement(
     *,
     held_to: Sequence[LedgerEntry] = (),
     ledger: Ledger | None = None,
+    contradictions: Sequence[str] = (),
 ) -> str:
     """Write the statement of a joint run.
 
@@ -641,6 +642,7 @@ def joint_statement(
         delta: For the conversions.
         held_to: Entries of other releases whose published counts the estimates of parts are held to.
         ledger: All runs on the dataset, these included.
+        contradictions: In how many geounits parts contradict each other, each a sentence.
 
     Returns:
         Markdown.
@@ -664,6 +666,7 @@ def joint_statement(
             for sentence in [*exact, *invariants_of(held_to)] or ["Nothing: there are no invariants."]
         )
         + "\n",
+        _contradicting(contradictions),
         *(
             []
             if ledger is None
@@ -676,6 +679,17 @@ def joint_statement(
         + "\n",
     ]
     return "\n".join(section for section in sections if section)
+
+
+def _contradicting(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    listed = "\n".join(f"- {escaped(sentence)}" for sentence in sentences)
+    return (
+        "## Where the parts contradict each other\n\nEach part is protected apart, and its noise is its own, so that"
+        " parts say what cannot be true together, and what no true census has. In what is published it is so\n\n"
+        f"{listed}\n"
+    )
 
 
 def joint_costs(spendings: Sequence[Budget | LedgerEntry], delta: Fraction = PUBLISHED_DELTA) -> dict[str, object]:

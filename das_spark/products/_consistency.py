@@ -71,6 +71,11 @@ def _check_levels(product: Product, problems: Problems) -> None:
 def _check_classes(product: Product, problems: Problems) -> None:
     """Queries by name, and what has a value for every class of units."""
     _rows(product, "strata", product.strata, problems)
+    axes = product.schema.attributes
+    known = {name for axis in axes for name in (axis.name, *(recode.name for recode in axis.recodes))}
+    for place, name in enumerate(product.reported):
+        if name not in known:
+            problems.add(f"reported[{place}]", f"{name!r} is no attribute or recode of the schema")
     classes = len(product.unit_classes)
     if not classes:
         problems.add("unit_classes", "there is none; without kinds of units there is one class, of any name")

@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import Final
 
 from das_spark.estimation import OuterPass
-from das_spark.products._redistricting import LEVELS
+from das_spark.products._file_recodes import BLANK, CodedField
+from das_spark.products._redistricting import LEVELS, UNIT_CLASSES
 from das_spark.products.base import Strategy, concentrated_strategy
 
 #: Code of a type of group quarters -> what it is: 24 types, the last one for codes 702, 704, 706, 903 and 904.
@@ -45,6 +46,10 @@ FACILITY_TYPES: Final = {
 }
 #: Codes in files of each type, in the same order.
 FACILITY_CODES: Final = (*list(FACILITY_TYPES)[:-1], "702,704,706,903,904")
+#: Classes of units: the 24 types of facilities behind housing units.
+CLASSES: Final = (UNIT_CLASSES[0], *FACILITY_TYPES.values())
+#: Type of group quarters in census edited files -> class of the unit.
+CEF_CLASS: Final = CodedField("QGQTYP", (BLANK, *FACILITY_CODES))
 
 COMMENT: Final = "# In the layout of the microdata detail files of the 2020 Demographic and Housing Characteristics"
 MDF: Final = "mdf_2020_dhc"

@@ -292,6 +292,9 @@ class PublishedCounts:
             empty where none have.
         attributes: Attributes of that product, where das_spark does not know it by its name; a product file that names
             another file has them from there.
+        undivided: Query of this product with the answers of `of`, where those of `query` are parts of them by class of
+            units: each leaf's published counts are divided among the classes of which it has units. Empty where the
+            answers of `query` are those of `of`.
 
     Raises:
         ConfigurationError: The name is not one line of text, or the product has none that a file can have.
@@ -305,6 +308,7 @@ class PublishedCounts:
     kinds: int = 1
     divided: str = ""
     attributes: tuple[Attribute, ...] = ()
+    undivided: str = ""
 
     def __post_init__(self) -> None:
         """Check name and product."""
@@ -327,6 +331,8 @@ class Product:
             product of persons without it has one class of people: no unit bounds, no file of units that people are
             assigned to, and no column of source `record_type`, which tells the class.
         strata: Query of the stratified counts in accuracy reports.
+        reported: Attributes and recodes of which accuracy reports compare every answer by itself, with its bias: the
+            bias of all answers together says nothing where their sum is exact.
         unit_bounds: Fewest and most people by class; None where units bound nothing.
         structural_zeros: Cells in which nobody can be.
         strategies: Ways to spend a budget by name; the first is the usual one.
@@ -373,6 +379,7 @@ class Product:
     total_at: str
     record: Record = "person"
     vacant_counted: bool = False
+    reported: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     ppmf: MicrodataLayout | None = None
     spine_settings: SpineSettings = PLAIN_SPINE

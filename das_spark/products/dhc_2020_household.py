@@ -18,12 +18,11 @@ from das_spark.constraints import StructuralZero
 from das_spark.estimation import OuterPass
 from das_spark.geography import DHC
 from das_spark.histogram import Attribute, Recode, Schema
-from das_spark.products._dhc_2020 import COMMENT, FACILITY_TYPES, MDF, strategies
+from das_spark.products._dhc_2020 import CEF_CLASS, CLASSES, COMMENT, FACILITY_TYPES, MDF, strategies
 from das_spark.products._file_recodes import CodedField, FileRecodes
 from das_spark.products._redistricting import LEVELS, NATION_TO_BLOCK, first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
 from das_spark.products.ddp_2010_household import ELDERLY, HHAGE, HHRACE, HHSEX, HISP
-from das_spark.products.dhc_2020_unit import CEF_CLASS, CLASSES
 from das_spark.tabulation import dhc_household_tables
 from das_spark.tabulation.household_types import (
     BOTH,
@@ -355,6 +354,7 @@ DHC_2020_HOUSEHOLD: Final = Product(
     total_at="none",
     record="household",
     vacant_counted=True,
+    reported=("hhsize_all", "marriedfamily", "otherfamily", "nonfamily", "hhtenshort_3lev"),
     file_recodes={"cef_2020": _CEF},
     # Which of the households that do not own are charged no rent is arbitrary; how many in each block is published.
     tables=dhc_household_tables(SCHEMA),

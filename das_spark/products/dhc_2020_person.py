@@ -5,9 +5,12 @@ in which queries enter the estimation, and the record layout.
 
 In every geounit people by class of quarters, voting age, origin and race are those of the redistricting data, which
 were published before: estimates are held to them. What the redistricting data hold exact is exact here for that reason
-alone. The 24 types of facilities are not: that a block has people in quarters of a type without a facility of that type
-is possible, while it always has a facility of the class. The production moved such records after the estimation, which
-left geounits that were not the sums of their parts.
+alone. So are the facilities of 24 types: in every block people live in quarters of a type if and only if there is a
+facility of that type. The production moved records between types of a class after the estimation, until the bounds of
+every geounit held or no move was found, which left geounits that were not the sums of their parts. Here the people of a
+class in a block, which were published, are of the type of its facilities before the estimation; where a block has
+facilities of several types of one class, they are divided among them in proportion to the facilities. The estimates are
+held to that, so that geounits are the sums of their parts. What it costs is in README.md.
 """
 
 from __future__ import annotations
@@ -20,16 +23,14 @@ from das_spark.estimation import OuterPass
 from das_spark.geography import DHC
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.products._cenrace import CENRACE
-from das_spark.products._dhc_2020 import COMMENT, FACILITY_CODES, FACILITY_TYPES, MDF, strategies
+from das_spark.products._dhc_2020 import CEF_CLASS, CLASSES, COMMENT, FACILITY_CODES, FACILITY_TYPES, MDF, strategies
 from das_spark.products._file_recodes import CodedField, FileRecodes
 from das_spark.products._redistricting import (
     FACILITIES,
     HISPANIC,
     LEVELS,
     NATION_TO_BLOCK,
-    PERSON_FILES,
     RACE_CODES,
-    UNIT_CLASSES,
     first_columns,
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
@@ -168,7 +169,9 @@ _ZEROS: Final = tuple(
 )
 
 #: The cells of the redistricting data, which are fixed, and what the first pass rounds: each is a sum of the next.
-_FIXED: Final = "hhgq8lev * votingage * hispanic * cenrace"
+_PUBLISHED: Final = "hhgq8lev * votingage * hispanic * cenrace"
+#: The same by type of facility, which is what estimates are held to.
+_FIXED: Final = "gqlevels * votingage * hispanic * cenrace"
 _RELATED: Final = "relship_and_eight_level_GQ * sex * age_40_groups * hispanic * cenrace"
 _COARSE: Final = "relgq * sex * age_40_groups * hispanic * cenrace"
 _FIRST: Final = (
@@ -189,9 +192,8 @@ _PASSES: Final = (
         least_squares=(_FIRST,),
         rounding=(
             (
-                "hhgq8lev * sex * votingage * hispanic * cenrace",
-                "hhgq8lev * sex * age_18_64_116 * hispanic * cenrace",
-                _RELATED,
+                "gqlevels * sex * votingage * hispanic * cenrace",
+                "gqlevels * sex * age_18_64_116 * hispanic * cenrace",
                 _COARSE,
             ),
         ),
@@ -267,7 +269,7 @@ _CEF: Final = FileRecodes(
         "hispanic": CodedField("CENHISP", ("1", "2")),
         "cenrace": CodedField.numbered("CENRACE", CENRACE.size, 1),
     },
-    PERSON_FILES["cef_2020"].unit_class,
+    CEF_CLASS,
 )
 
 DHC_2020_PERSON: Final = Product(
@@ -276,11 +278,11 @@ DHC_2020_PERSON: Final = Product(
     schema=SCHEMA,
     geolevels=NATION_TO_BLOCK,
     default_levels=LEVELS,
-    unit_classes=UNIT_CLASSES,
-    class_query="hhgq8lev",
+    unit_classes=CLASSES,
+    class_query="gqlevels",
     # What the redistricting data tell of people is theirs, and has no error of this product.
     strata="sex * age_38_groups",
-    unit_bounds=UnitBounds(least=(0, *(1,) * 7), most=(99_999,) * 8, cap_when_total_known=True),
+    unit_bounds=UnitBounds(least=(0, *(1,) * 24), most=(99_999,) * 25, cap_when_total_known=True),
     structural_zeros=_ZEROS,
     strategies=by_name(strategies(_QUERIES, _UNITED_STATES, _PUERTO_RICO, _PASSES)),
     microdata=MICRODATA,
@@ -290,5 +292,5 @@ DHC_2020_PERSON: Final = Product(
     tables=dhc_person_tables(SCHEMA),
     medians=dhc_person_medians(SCHEMA),
     file_recodes={"cef_2020": _CEF},
-    published=PublishedCounts("redistricting data", "pl94_2020_person", _FIXED, _DETAILED),
+    published=PublishedCounts("redistricting data", "pl94_2020_person", _FIXED, _DETAILED, undivided=_PUBLISHED),
 )

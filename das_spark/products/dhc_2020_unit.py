@@ -13,9 +13,9 @@ from typing import Final
 from das_spark.estimation import OuterPass
 from das_spark.geography import DHC
 from das_spark.histogram import Attribute, Recode, Schema
-from das_spark.products._dhc_2020 import COMMENT, FACILITY_CODES, FACILITY_TYPES, Spent, strategies
-from das_spark.products._file_recodes import BLANK, CodedField, FileRecodes
-from das_spark.products._redistricting import LEVELS, NATION_TO_BLOCK, UNIT_CLASSES, first_columns
+from das_spark.products._dhc_2020 import CEF_CLASS, CLASSES, COMMENT, FACILITY_TYPES, Spent, strategies
+from das_spark.products._file_recodes import CodedField, FileRecodes
+from das_spark.products._redistricting import LEVELS, NATION_TO_BLOCK, first_columns
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, PublishedCounts, by_name
 from das_spark.tabulation import dhc_unit_tables
 
@@ -60,11 +60,6 @@ SCHEMA: Final = Schema(
         ),
     ),
 )
-
-#: Classes of units: the 24 types of facilities behind housing units.
-CLASSES: Final = (UNIT_CLASSES[0], *FACILITY_TYPES.values())
-#: Type of group quarters in census edited files -> class of the unit.
-CEF_CLASS: Final = CodedField("QGQTYP", (BLANK, *FACILITY_CODES))
 
 _DETAILED: Final = "detailed"
 

@@ -21,7 +21,14 @@ from das_spark.simulation.census_2020 import CENSUS_2020, STATE_2020
 from das_spark.simulation.demonstration_2010 import DEMONSTRATION_2010
 from das_spark.simulation.entities_2020 import entities
 from das_spark.simulation.household_fields import household_fields
-from das_spark.simulation.people_2020 import PERSON_ATTRIBUTES, People2020, Records, class_cells, person_cells
+from das_spark.simulation.people_2020 import (
+    PERSON_ATTRIBUTES,
+    People2020,
+    Records,
+    class_cells,
+    class_units,
+    person_cells,
+)
 from das_spark.simulation.population import Population, PopulationKind, contributors, generator, share_of
 from das_spark.simulation.quickstart import QUICKSTART
 from das_spark.simulation.states_1940 import GEOUNITS_1940
@@ -35,6 +42,7 @@ __all__ = [
     "PopulationKind",
     "Records",
     "class_cells",
+    "class_units",
     "contributors",
     "entities",
     "generator",

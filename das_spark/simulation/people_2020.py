@@ -186,7 +186,7 @@ class People2020:
             yield _records(made, (start, stop), rates, tract_kind[start:stop], kinds, numbers)
 
     def population(self, digits: int) -> Population:
-        """Count people by cell, and units by class.
+        """Count people by cell, and units by class: housing units, then facilities of each type.
 
         Args:
             digits: Of the geocodes, from the front, that name a geounit to count in.
@@ -194,22 +194,22 @@ class People2020:
         made = self.housing
         geocodes, geounit = np.unique(self.geocodes.astype(f"U{digits}"), return_inverse=True)
         size = int(np.prod([levels for _, levels in PERSON_ATTRIBUTES]))
-        found = [
-            np.unique(geounit[each.block[each.unit]] * size + person_cells(each), return_counts=True)
-            for each in self.records()
-        ]
+        units, vacant = (np.zeros((len(geocodes), *more), dtype=np.int64) for more in ((_CLASSES,), ()))
+        np.add.at(units[:, 0], geounit, made.households)
+        np.add.at(vacant, geounit, made.vacant)
+        found = []
+        for each in self.records():
+            found.append(np.unique(geounit[each.block[each.unit]] * size + person_cells(each), return_counts=True))
+            facility = each.quarters > 0
+            level = _LEVEL_OF_CODE[each.quarters[facility]]
+            np.add.at(units, (geounit[each.block[facility]], level - _MEMBERS + 1), 1)
         keys, place = np.unique(np.concatenate([key for key, _ in found]), return_inverse=True)
         count = np.zeros(len(keys), dtype=np.int64)
         np.add.at(count, place, np.concatenate([number for _, number in found]))
-        units, vacant = np.zeros((len(geocodes), _CLASSES), dtype=np.int64), np.zeros(len(geocodes), dtype=np.int64)
-        np.add.at(units[:, 0], geounit, made.households)
-        np.add.at(units, (geounit[made.block], made.level), 1)
-        np.add.at(vacant, geounit, made.vacant)
         return Population(geocodes, keys // size, keys % size, count, units, vacant)
 
 
 _STREAM: Final = 2022
-_CLASSES: Final = 8
 
 PERSON_ATTRIBUTES: Final = (("relgq", 42), ("sex", 2), ("age", AGES), ("hispanic", 2), ("cenrace", 63))
 """What people are counted by, and the levels of each, in the order of cells."""
@@ -221,8 +221,10 @@ _TOLD_APART: Final = [code for code in QUARTERS if code not in _OTHER_QUARTERS]
 _LEVEL_OF_CODE: Final = np.full(max(QUARTERS) + 1, -1)
 _LEVEL_OF_CODE[_TOLD_APART] = np.arange(_MEMBERS, _MEMBERS + len(_TOLD_APART))
 _LEVEL_OF_CODE[list(_OTHER_QUARTERS)] = _MEMBERS + len(_TOLD_APART)
-_CLASS_OF_LEVEL: Final = np.array([0] * _MEMBERS + [min(code // 100, _CLASSES - 1) for code in (*_TOLD_APART, 904)])
-"""Level of relgq of each type of quarters, five of which are one; class of each level."""
+_CLASS_OF_LEVEL: Final = np.array([0] * _MEMBERS + [min(code // 100, 7) for code in (*_TOLD_APART, 904)])
+_CLASSES: Final = 1 + len(_CLASS_OF_LEVEL) - _MEMBERS
+"""Level of relgq of each type of quarters, five of which are one; class of each level in the redistricting data; and
+classes of units by type."""
 
 
 def person_cells(records: Records) -> Counts:
@@ -243,6 +245,13 @@ def class_cells(cells: Counts) -> Counts:
     relgq, _, age, hispanic, race = np.unravel_index(cells, tuple(size for _, size in PERSON_ATTRIBUTES))
     levels = (_CLASS_OF_LEVEL[relgq], (age >= _ADULT).astype(np.int64), hispanic, race)
     found: Counts = np.ravel_multi_index(levels, CENSUS_2020.shape)
+    return found
+
+
+def class_units(units: Counts) -> Counts:
+    """Units by the classes of the redistricting data, of units by type of facility, (D, 8)."""
+    classes = np.concatenate([[0], _CLASS_OF_LEVEL[_MEMBERS:]])
+    found: Counts = np.add.reduceat(units, np.unique(classes, return_index=True)[1], axis=1)
     return found
 
 

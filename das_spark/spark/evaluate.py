@@ -33,6 +33,7 @@ from das_spark.evaluation import (
     in_order,
     metric_rows_of,
     paired,
+    single_answers,
     sizes_of,
     tally,
     total_of,
@@ -70,7 +71,9 @@ class Subject:
         queries = compared_queries(schema, measured, strata)
         groups = demographic_groups(schema) or schema.query(strata)
         words = {query.name: schema.words(query.name) for query in (schema.query(strata), *queries, groups)}
-        return cls(schema.query(strata), queries, groups, product.counted, words)
+        single = {query: label for name in product.reported for label, query in single_answers(schema, name).items()}
+        words |= {query.name: label for query, label in single.items()}
+        return cls(schema.query(strata), (*queries, *single), groups, product.counted, words)
 
     def comparison(self, geolevel: str) -> Comparison:
         """What is compared in a geolevel."""

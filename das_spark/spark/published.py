@@ -17,13 +17,13 @@ from das_spark.core import GROUP_TOTAL
 from das_spark.spark.census import census_geocode
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import all_levels
-from das_spark.spark.lists import flat_lists
+from das_spark.spark.lists import flat_histograms, flat_lists, list_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from das_spark.core import HeldCounts
+    from das_spark.core import DividedCounts, HeldCounts
     from das_spark.geography import Spine
 
 #: What answers that only structural zeros count are called in `contradictions`.
@@ -57,6 +57,34 @@ def unpublished(leaves: DataFrame) -> DataFrame:
 def unknown_leaves(leaves: DataFrame) -> DataFrame:
     """Leaves that the run does not know, and where something was counted: a column geocode."""
     return leaves.where("leaf is null and size(cells) > 0").select("geocode")
+
+
+def in_parts(leaves: DataFrame, invariants: DataFrame, parts: DividedCounts) -> DataFrame:
+    """Divide what was published of the leaves of a run among the classes of their units.
+
+    Args:
+        leaves: Result of `same_leaves`.
+        invariants: `tables.INVARIANTS` of the lowest level.
+        parts: How counts are divided.
+
+    Returns:
+        Columns leaf, cells and counts of the leaves that the run knows; a cell is the place of a part.
+    """
+    units = invariants.where("name = 'units'").select(F.col("geocode").alias("leaf"), F.col("values").alias("units"))
+
+    def divide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            of_units = flat_lists(batch.column("units"), np.int64)[0].reshape(batch.num_rows, -1)
+            leaf, part, records = parts.divide(*flat_histograms(batch), of_units)
+            offsets = np.searchsorted(leaf, np.arange(batch.num_rows + 1))
+            lists = (list_array(part, offsets, pa.int32()), list_array(records, offsets, pa.int64()))
+            yield pa.RecordBatch.from_arrays([batch.column("leaf"), *lists], names=["leaf", "cells", "counts"])
+
+    return in_tasks(
+        leaves.select("leaf", "cells", "counts").join(units, "leaf"),
+        divide,
+        "leaf string, cells array<int>, counts array<bigint>",
+    )
 
 
 def published_histograms(leaves: DataFrame, spine: Spine) -> DataFrame:

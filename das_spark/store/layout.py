@@ -498,3 +498,8 @@ class JointLayout(Generic[Place]):
     def privacy_ledger(self) -> Place:
         """What the parts cost, alone and together, in exact fractions."""
         return inside(self.path, "privacy_ledger.json")
+
+    @property
+    def contradictions(self) -> Place:
+        """In how many geounits the parts contradict each other."""
+        return inside(self.path, "contradictions.json")

@@ -164,7 +164,8 @@ MEASUREMENTS: Final = TableDeclaration(
 )
 #: Integer, nonnegative, summing to the parent cell by cell.
 ESTIMATES: Final = TableDeclaration("estimates", "a geounit: its protected histogram", _HISTOGRAM)
-#: Of the leaves, the estimates of another product's run; of all others, their sums. Cells are those of that product.
+#: Of the leaves, the estimates of another product's run; of all others, their sums. Cells are those of that product;
+#: or the held answers, where each leaf's counts are divided by its units.
 PUBLISHED: Final = TableDeclaration(
     "published",
     "a geounit: its histogram as another product has published it, to which its estimate is held",
@@ -172,7 +173,7 @@ PUBLISHED: Final = TableDeclaration(
         [
             _GEOCODE,
             _PARENT,
-            _column("cells", _INTEGERS, "occupied cells: flat indices of the schema of that product, ascending"),
+            _column("cells", _INTEGERS, "occupied cells of that product, or held answers: flat indices, ascending"),
             _column("counts", _LONGS, "records of that product in these cells", "records"),
         ]
     ),

@@ -84,6 +84,6 @@ def test_voting_age_and_class_of_quarters_are_held_as_far_as_a_product_knows_the
     names = {"e2e_2018": "hhgq * votingage", "e2e_1940": "hhgq * age18plus", "pl94_2020_unit": "total"}
     assert {name: Held.of(product(name)).query.name for name in names} == names
     persons = Held.of(product("dhc_2020_person"))
-    assert set(persons.query.name.split(" * ")) == {"votingage", "hhgq8lev"}
+    assert set(persons.query.name.split(" * ")) == {"votingage", "gqlevels"}
     assert "voting age" in persons.words
     assert Held.of(product("pl94_2020_unit")).words == ""

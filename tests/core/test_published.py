@@ -7,14 +7,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from das_spark.audit import SmallPopulation
 from das_spark.audit.inputs import neighbouring_inputs
 from das_spark.audit.system import LocalSystem
 from das_spark.config import level_plan, plan_of
-from das_spark.core import ESTIMATORS, DeclaredBounds, HeldCounts, LevelPlan, PublishedFamily, read_family, saved_family
+from das_spark.core import (
+    ESTIMATORS,
+    DeclaredBounds,
+    DividedCounts,
+    HeldCounts,
+    LevelPlan,
+    PublishedFamily,
+    read_family,
+    saved_family,
+)
 from das_spark.core.family import MeasuredFamily
-from das_spark.core.published import held_bounds, held_on
+from das_spark.core.published import divided, held_bounds, held_on
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan
 from das_spark.histogram import Attribute, Histogram, Schema
@@ -124,3 +135,46 @@ def test_a_family_that_is_saved_keeps_which_answers_are_held(monkeypatch):
         assert (mine.rows is None) == (read.rows is None)
         assert mine.rows is None or mine.rows.tolist() == read.rows.tolist()
         assert mine.lower.tolist() == read.lower.tolist()
+
+
+#: Published answers: 2 classes by 3 ages. Parts: by 1 and 3 classes of units, by the same ages.
+COARSE = Schema("coarse", (Attribute("class", ("0", "1")), Attribute("age", ("0", "1", "2"))))
+PARTS = DividedCounts(
+    COARSE.query("detailed"), np.repeat([0, 3], [3, 9]) + np.tile([0, 1, 2], 4), np.repeat(range(4), 3)
+)
+LEAVES = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 40), min_size=6, max_size=6), st.lists(st.integers(0, 3), min_size=4, max_size=4)
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(LEAVES)
+def test_people_of_a_class_are_divided_among_the_types_that_have_units(leaves):
+    counts, units = (np.array(each) for each in zip(*leaves, strict=True))
+    leaf, cells = np.nonzero(counts)
+    rows, part, records = PARTS.divide(leaf, cells, counts[leaf, cells], units)
+    assert (np.diff(rows * 12 + part) > 0).all()
+    assert (records > 0).all()
+    found = np.zeros((len(leaves), 4, 3), dtype=np.int64)
+    found[rows, part // 3, part % 3] = records
+    assert np.array_equal(found[:, 0], counts[:, :3])
+    assert np.array_equal(found[:, 1:].sum(axis=1), counts[:, 3:])
+    for own, facilities in zip(found[:, 1:], units[:, 1:], strict=True):
+        people, everybody = own.sum(axis=1), own.sum()
+        if not facilities.any():
+            assert people.tolist() == [everybody, 0, 0]  # which the bounds of the first type forbid
+            continue
+        wanted = everybody * facilities / facilities.sum()
+        assert (np.abs(people - wanted) < 1).all()
+        assert not people[facilities == 0].any()
+        assert everybody < facilities.sum() or (people >= facilities).all()
+        # No type has people of some ages alone: each has its share of every age, to a person for each type.
+        assert (np.abs(own - own.sum(axis=0) * people[:, None] / max(everybody, 1)) <= len(people)).all()
+
+
+def test_shares_that_are_alike_differ_by_one():
+    assert divided(np.array([2, 3]), np.array([5, 5])).sum(axis=0).tolist() == [3, 2]
+    assert divided(np.array([40, 20]), np.array([2, 1])).tolist() == [[27, 13], [13, 7]]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, estimate_family
-from das_spark.estimation.implied import without_implied
+from das_spark.estimation.implied import without_cut, without_implied
 from das_spark.histogram import Attribute, Histogram, Recode, Schema
 
 SCHEMA = Schema(
@@ -99,3 +99,47 @@ def test_what_is_left_out_changes_no_estimate(first, seed):
     )
     assert with_both.diagnostics.status == with_one.diagnostics.status
     assert np.array_equal(with_both.counts, with_one.counts)
+
+
+#: 7 kinds, the last two of which are asked together, by 500 ages: 3,000 answers, of which known kinds cut 500.
+WIDE = Schema(
+    "wide",
+    (
+        Attribute(
+            "kind",
+            tuple("abcdefg"),
+            (Recode("alike", (*((each, (place,)) for place, each in enumerate("abcde")), ("fg", (5, 6)))),),
+        ),
+        Attribute("age", tuple(map(str, range(500)))),
+    ),
+)
+
+
+def measured(query, rows=None):
+    rows = np.arange(query.rows) if rows is None else rows
+    return FamilyMeasurement(query, rows, np.arange(2)[:, None] * 10_000 + rows, np.array([2.0, 3.0]))
+
+
+def test_answers_that_known_sums_cut_are_left_out_where_they_are_very_many():
+    query, kinds = WIDE.query("alike * age"), WIDE.query("kind")
+    known = FamilyBounds("kinds", kinds, *(np.ones((2, 7), dtype=np.int64),) * 2)
+    touched = np.array([3, 600, 2400, 2500, 2999])
+    found = without_cut(measured(query, touched), (known,))
+    assert found.rows.tolist() == [3, 600, 2400]
+    assert found.values.tolist() == [[3, 600, 2400], [10_003, 10_600, 12_400]]
+    cells = np.arange(WIDE.size)
+    assert np.array_equal(found.query.row_of(cells), np.where(cells < 2500, query.row_of(cells), -1))
+    # Nothing is known, or not exactly; few answers; answers of which known sums cut none, or most.
+    loose = replace(known, upper=known.upper + 1)
+    coarse = FamilyBounds("alike", WIDE.query("alike"), *(np.ones((2, 6), dtype=np.int64),) * 2)
+    ages = FamilyBounds("ages", WIDE.query("age"), *(np.ones((2, 500), dtype=np.int64),) * 2)
+    for query, bounds in (
+        ("alike * age", ()),
+        ("alike * age", (loose,)),
+        ("alike * age", (coarse,)),
+        ("alike", (known,)),
+        ("alike", (ages,)),
+        ("kind * age", (known,)),
+    ):
+        asked = measured(WIDE.query(query))
+        assert without_cut(asked, bounds) is asked

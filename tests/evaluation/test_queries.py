@@ -1,11 +1,12 @@
 """What a report compares: everything once, the total first."""
 
+import numpy as np
 import pytest
 
 from das_spark.errors import QueryError
-from das_spark.evaluation import compared_queries, demographic_groups
+from das_spark.evaluation import compared_queries, demographic_groups, single_answers
 from das_spark.evaluation.tallies import total_of
-from das_spark.histogram import Attribute, Schema
+from das_spark.histogram import Attribute, Recode, Schema
 
 SCHEMA = Schema(
     "persons", (Attribute("hhgq", ("a", "b", "c")), Attribute("hispanic", ("no", "yes")), Attribute("race", ("x", "y")))
@@ -37,3 +38,18 @@ def test_groups_are_origin_by_race_as_far_as_there_are_any():
 def test_a_measured_query_of_another_schema_is_refused():
     with pytest.raises(QueryError, match="tenure"):
         compared_queries(SCHEMA, ["tenure"], "race")
+
+
+def test_every_answer_of_an_attribute_or_recode_is_a_query_of_its_own():
+    kinds = Recode("kinds", (("a or c", (0, 2)), ("b", (1,))))
+    schema = Schema("homes", (Attribute("size", ("1", "2")), Attribute("type", ("a", "b", "c", "d"), (kinds,))))
+    counts = np.arange(1, 9).reshape(2, 4)
+    for name, wanted in (
+        ("size", {"1": [10], "2": [26]}),
+        ("kinds", {"a or c": [1 + 3 + 5 + 7], "b": [2 + 6]}),
+    ):
+        found = single_answers(schema, name)
+        assert {label: query.answer_dense(counts.ravel()).tolist() for label, query in found.items()} == wanted
+        assert [query.name for query in found.values()] == [f"{name}: {label}" for label in wanted]
+    with pytest.raises(QueryError, match="'sizes'"):
+        single_answers(schema, "sizes")

@@ -3,7 +3,7 @@
 import pickle
 import tracemalloc
 from functools import reduce
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -280,3 +280,24 @@ def test_answers_of_a_finer_query_are_parts_of_those_of_a_coarser_one():
             assert expected is not None
             assert found.tolist() == expected.tolist()
     assert compared > 200
+
+
+@given(st.data())
+def test_uncut_answers_lie_in_one_answer_of_the_other_or_in_none(data):
+    shape = data.draw(shapes())
+    query, other = (data.draw(queries(shape)) for _ in range(2))
+    found = query.uncut_by(other)
+    groups = [
+        [set(theirs[mine == group].tolist()) for group in range(mine.max() + 1)]
+        for mine, theirs in zip(query.factors, other.factors, strict=True)
+    ]
+    wanted = [row for row, each in enumerate(product(*groups)) if all(len(inside) == 1 for inside in each)]
+    if not wanted:
+        assert found is None
+        return
+    uncut, rows = found
+    assert rows.tolist() == wanted
+    assert np.array_equal(matrix_of(uncut), matrix_of(query)[wanted])
+    theirs = other.row_of(np.arange(other.size))
+    for row in matrix_of(uncut):
+        assert len(set(theirs[row > 0].tolist())) == 1

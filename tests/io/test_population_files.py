@@ -170,8 +170,11 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
             counts[geocode, cell] = counts.get((geocode, cell), 0) + count
         found[name] = counts, {(row[0], tuple(row[1]), row[2]) for row in tables.geounits.collect()}
         tables.release()
-    (persons, units), (housing, same_units), (relatives, also_units), (tenures, detailed), (types, _) = found.values()
-    assert units == same_units == also_units
+    (persons, units), (housing, same_units), (relatives, also_detailed), (tenures, detailed), (types, _) = (
+        found.values()
+    )
+    assert units == same_units
+    assert detailed == also_detailed
     # Units of the characteristics: one class of housing units and 24 of facilities, in the order of the types.
     first = [0, 1, 7, 10, 11, 16, 17, 19, 25]
     assert units == {
@@ -216,10 +219,12 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
             for row in rows
         }
         assert (cells, len(rows)) == (counts, len(counts))
-    tidy = pq.read_table(tmp_path / "counts" / "units.parquet").to_pylist()
-    assert {
-        (row["geocode"], tuple(row[f"units_{level}"] for level in range(8)), row["vacant"]) for row in tidy
-    } == units
+    for table, wanted in (("units", detailed), ("redistricting/units", units)):
+        tidy = pq.read_table(tmp_path / "counts" / f"{table}.parquet").to_pylist()
+        classes = len(next(iter(wanted))[1])
+        assert {
+            (row["geocode"], tuple(row[f"units_{level}"] for level in range(classes)), row["vacant"]) for row in tidy
+        } == wanted
     assert heads == {geocode: each[0] for geocode, each, _ in units if each[0]}
 
 

@@ -254,6 +254,59 @@ def test_people_of_every_block_are_in_both_files_of_microdata_the_same(runs):
     assert {facility for _, facility, *_ in after} > {"0", "5"}
 
 
+def test_people_live_in_quarters_of_a_type_where_the_block_has_a_facility_of_it_and_nowhere_else(runs):
+    people, facilities = (
+        Counter((block(line), line["GQTYPE"]) for line in lines(runs[record], record) if line["GQTYPE"] != "000")
+        for record in ("person", "unit")
+    )
+    assert set(people) == set(facilities)
+    assert all(people[place] >= number for place, number in facilities.items())
+    assert len({kind for _, kind in people}) > 5
+
+
+#: RELSHIP of householders, of spouses and of unmarried partners; CPLT of married and of cohabiting couples.
+HEADS, SPOUSES, PARTNERS = ("20",), ("21", "23"), ("22", "24")
+MARRIED, COHABITING = ("1", "2"), ("3", "4")
+
+
+def test_contradictions_between_the_parts_are_counted_and_said(runs):
+    """Counted once more in the texts of the microdata."""
+    people, homes = (lines(runs[record], record) for record in ("person", "household"))
+    living = [line for line in people if line["GQTYPE"] == "000"]
+    occupied = [line for line in homes if line["HHSIZE"] != "0"]
+
+    def number(found, name: str, codes: tuple[str, ...]) -> Counter[str]:
+        return Counter(block(line) for line in found if line[name] in codes)
+
+    at_home, households = (Counter(map(block, each)) for each in (living, occupied))
+    sizes: Counter[str] = Counter()
+    for line in occupied:
+        sizes[block(line)] += int(line["HHSIZE"])
+    blocks = {block(line) for line in homes} | set(at_home)
+
+    def unequal(one: Counter[str], other: Counter[str]) -> int:
+        return sum(one[place] != other[place] for place in blocks)
+
+    expected = [
+        len(set(households) - set(at_home)),
+        len(set(at_home) - set(households)),
+        sum(at_home[place] < sizes[place] for place in blocks),
+        unequal(number(living, "RELSHIP", HEADS), households),
+        unequal(number(living, "RELSHIP", SPOUSES), number(occupied, "CPLT", MARRIED)),
+        unequal(number(living, "RELSHIP", PARTNERS), number(occupied, "CPLT", COHABITING)),
+    ]
+    folder = runs["person"].path.parents[1] / runs["person"].path.parent.name.removesuffix("-person")
+    record = json.loads((folder / "contradictions.json").read_text())
+    assert list(record["numbers"].values()) == expected
+    assert all(expected[2:])
+    statement = (folder / "privacy_statement.md").read_text()
+    for sentence, count in record["numbers"].items():
+        assert f"- in {count} of {record['geounits']} geounits of geolevel Block: {sentence}\n" in statement
+    for name in PARTS:
+        manifest = json.loads(runs[name].manifest.read_text())
+        assert "contradict each other in places" in manifest["notices"][-1]
+
+
 def shares(public) -> dict[str, dict[str, tuple[str, Fraction]]]:
     """Level -> geocode -> parent and share of the budget."""
     found = {}

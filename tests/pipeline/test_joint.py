@@ -145,6 +145,31 @@ def test_the_tables_count_the_people_of_the_microdata(whole):
     assert {code: count for code, count in found.items() if count} == dict(people)
 
 
+def totals(public: Path, table: str, column: str) -> dict[str, int]:
+    """Block -> one column of a published table."""
+    folder = public / "tables" / f"{table}.parquet" / "level=Block"
+    rows = [row for file in folder.glob("part-*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]
+    return {row["geocode"]: row[column] for row in rows}
+
+
+def test_people_without_an_occupied_unit_and_the_reverse_are_counted(whole):
+    people, units = (whole / f"both-{part}" / "public" for part in ("person", "unit"))
+    everybody, quarters = totals(people, "P1", "P0010001"), totals(people, "P5", "P0050001")
+    occupied = totals(units, "H1", "H0010002")
+    living = {block: everybody[block] - quarters[block] for block in everybody}
+    record = json.loads((whole / "both" / "contradictions.json").read_text())
+    assert (record["leaf"], record["geounits"]) == ("Block", len(occupied))
+    expected = [
+        sum(occupied[block] > 0 and not living[block] for block in occupied),
+        sum(living[block] > 0 and not occupied[block] for block in occupied),
+    ]
+    assert list(record["numbers"].values()) == expected
+    assert sum(expected)
+    statement = (whole / "both" / "privacy_statement.md").read_text()
+    for sentence, number in record["numbers"].items():
+        assert f"- in {number:,} of {len(occupied):,} geounits of geolevel Block: {sentence}\n" in statement
+
+
 def test_the_joint_run_is_no_run_and_says_which_are(whole):
     with pytest.raises(OutputError, match="a joint run") as caught:
         find_run(whole / "both")

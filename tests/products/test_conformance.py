@@ -13,6 +13,7 @@ import pytest
 from das_spark.config import known_levels
 from das_spark.constraints import divisible
 from das_spark.errors import ConfigurationError, GeographyError
+from das_spark.evaluation import single_answers
 from das_spark.products import PRODUCTS, MicrodataColumn, Product, product
 from das_spark.products import base as vocabulary
 
@@ -111,6 +112,18 @@ def test_every_measured_query_exists_counts_every_cell_once_and_bears_its_canoni
                 query = each.schema.query(share.query)
                 assert query.name == share.query
                 assert query.is_partition
+
+
+@EVERY
+def test_answers_that_reports_compare_alone_are_those_of_attributes_or_recodes(each: Product) -> None:
+    for name in each.reported:
+        assert sum(query.rows for query in single_answers(each.schema, name).values()) == each.schema.query(name).rows
+
+
+@EVERY
+def test_texts_of_tables_have_the_article_that_a_vowel_needs(each: Product) -> None:
+    wrong = re.compile(r"\b(a [AEIO]|an [^aeiouAEIOU])")
+    assert not [text for table in each.tables for text in (table.title, table.universe) if wrong.search(text)]
 
 
 @EVERY

@@ -8,6 +8,7 @@ from math import log, pi, sqrt
 import numpy as np
 import pytest
 
+from das_spark.config import held_counts
 from das_spark.geography import DHC_SHARES
 from das_spark.products import PRODUCTS
 from das_spark.products._dhc_2020 import DHC_LEVELS
@@ -144,22 +145,49 @@ def test_ages_of_relationships_and_of_quarters():
         assert np.array_equal(zero[level, 0, :, 0], [not first <= age <= last for age in range(116)])
 
 
+#: First level of relgq of every class of the redistricting data, households first.
+CLASSES = (0, 18, 24, 27, 28, 33, 34, 36)
+
+
+def cells_of(levels: np.ndarray) -> np.ndarray:
+    """Cell of everybody by voting age, origin, race and what each level of relgq stands for."""
+    relgq, _, age, hispanic, cenrace = np.unravel_index(np.arange(DHC.schema.size), (42, 2, 116, 2, 63))
+    return np.ravel_multi_index(
+        (levels[relgq], (age >= 18).astype(int), hispanic, cenrace), (levels.max() + 1, 2, 2, 63)
+    )
+
+
 def test_people_by_class_age_origin_and_race_are_those_of_the_redistricting_data():
     published = DHC.published
-    other = PRODUCTS[published.product]
-    own, theirs = DHC.schema.query(published.query), other.schema.query(published.of)
+    own, theirs = DHC.schema.query(published.undivided), PRODUCTS[published.product].schema.query(published.of)
     assert own.rows == theirs.rows == 2016
     # Every person of the one stands in the cell that it has in the other.
-    relgq, _, age, hispanic, cenrace = np.unravel_index(np.arange(DHC.schema.size), (42, 2, 116, 2, 63))
-    classes = np.repeat(np.arange(8), (18, 6, 3, 1, 5, 1, 2, 6))
-    cell = np.ravel_multi_index((classes[relgq], (age >= 18).astype(int), hispanic, cenrace), (8, 2, 2, 63))
-    assert np.array_equal(own.row_of(np.arange(DHC.schema.size)), theirs.row_of(cell))
+    classes = np.searchsorted(CLASSES, np.arange(42), side="right") - 1
+    assert np.array_equal(own.row_of(np.arange(DHC.schema.size)), theirs.row_of(cells_of(classes)))
 
 
-def test_passes_are_the_released_ones():
+def test_they_are_held_by_type_of_facility_as_in_the_bounds_of_the_release():
+    types = np.maximum(np.arange(42) - 17, 0)
+    held = held_counts(DHC, units=True)
+    assert (held.query.rows, held.of.rows) == (25 * 252, 25 * 252)
+    assert np.array_equal(held.query.row_of(np.arange(DHC.schema.size)), cells_of(types))
+    assert np.array_equal(held.parts.unit_class, np.repeat(np.arange(25), 252))
+    classes = np.searchsorted(CLASSES, np.arange(17, 42), side="right") - 1
+    assert np.array_equal(held.parts.answer, (classes[:, None] * 252 + np.arange(252)).ravel())
+    # Households are in housing units, which may be empty; in every facility there is somebody.
+    assert (DHC.unit_bounds.least, DHC.unit_bounds.most) == ((0, *(1,) * 24), (99_999,) * 25)
+    assert DHC.unit_classes == PRODUCTS["dhc_2020_unit"].unit_classes
+
+
+def test_without_declared_units_the_published_classes_are_held():
+    held = held_counts(DHC, units=False)
+    assert (held.query.rows, held.parts) == (2016, None)
+
+
+def test_passes_are_the_released_ones_by_type_of_facility():
     first, second = DHC.strategies["us"].passes["County"]
     assert first.least_squares == (tuple(QUERIES)[:-1],)
-    assert [DHC.schema.query(name).rows for name in first.rounding[0]] == [4032, 6048, 252_000, 423_360]
+    assert [DHC.schema.query(name).rows for name in first.rounding[0]] == [12_600, 18_900, 423_360]
     assert (second.least_squares, second.rounding) == ((("detailed",),), (("detailed",),))
 
 

@@ -125,6 +125,7 @@ def test_what_is_wrong_is_said_by_its_key(change, said):
         ({"default_levels": ["National", "Parish"]}, "default_levels: .*Parish"),
         ({"total_at": "Parish"}, "total_at: 'Parish' is no geolevel"),
         ({"strategies": []}, "strategies: there is none"),
+        ({"reported": ["race", "rase"]}, "reported\\[1\\]: 'rase' is no attribute or recode of the schema"),
         ({"strata": "household * race"}, "strata: query 'household \\* race' leaves out some cells"),
         ({"class_query": "race"}, "class_query: 'race' has 6 answers, and there are 8 unit_classes"),
         (

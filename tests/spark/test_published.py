@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from das_spark.core import GROUP_TOTAL, HeldCounts
+from das_spark.core import GROUP_TOTAL, DividedCounts, HeldCounts
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark.published import (
     ZEROS,
     contradictions,
+    in_parts,
     published_histograms,
     same_leaves,
     unknown_leaves,
@@ -45,6 +46,25 @@ def test_leaves_are_brought_together_by_the_census_and_summed_along_the_spine(sp
     assert {key: (row["cells"], row["counts"]) for key, row in found.items()} == {
         ("County", county): ([0, 2], [1, 9]),
         **{("Block", path + code): (cells, counts) for code, _, cells, counts in theirs},
+    }
+
+
+def test_people_of_each_leaf_are_divided_by_its_units_and_summed_along_the_spine(spark):
+    spine = Spine((Geolevel("County", 6), Geolevel("Block", 16)))
+    # Answers of the other product: a household and a class of two types; of this one: a household and two types.
+    parts = DividedCounts(Schema("two", (Attribute("a", ("0", "1")),)).query("a"), np.array([0, 1, 1]), np.arange(3))
+    theirs = [(BLOCKS[0], "x", [0, 1], [3, 5]), (BLOCKS[1], "x", [1], [4]), (BLOCKS[2], "x", [], [])]
+    units = [(BLOCKS[0], [1, 2, 2]), (BLOCKS[1], [0, 0, 1]), (BLOCKS[2], [4, 0, 0])]
+    mine = spark.createDataFrame([(code, code[:6], 0) for code in BLOCKS], GEOUNITS)
+    leaves = same_leaves(mine, spark.createDataFrame([*theirs, ("9" * 16, "x", [], [])], HISTOGRAMS), spine)
+    invariants = [(*row, name) for row, name in zip([*units, (BLOCKS[0], [7])], [*["units"] * 3, "total"], strict=True)]
+    declared = spark.createDataFrame(invariants, "geocode string, values array<bigint>, name string")
+    found = published_histograms(in_parts(leaves, declared, parts), spine)
+    assert {(row["geocode"], tuple(row["cells"]), tuple(row["counts"])) for row in found.collect()} == {
+        (BLOCKS[0][:6], (0, 1, 2), (3, 3, 6)),
+        (BLOCKS[0], (0, 1, 2), (3, 3, 2)),
+        (BLOCKS[1], (2,), (4,)),
+        (BLOCKS[2], (), ()),
     }
 
 
