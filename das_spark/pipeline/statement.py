@@ -26,7 +26,7 @@ from das_spark.config import (
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
-from das_spark.products.contradictions import notice_of_contradictions
+from das_spark.products import notice_of_contradictions
 from das_spark.report import code, escaped
 from das_spark.store import PublicManifest
 from das_spark.store.tables import of_estimator, of_published

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from das_spark.errors import ConfigurationError, did_you_mean
+from das_spark.products._contradictions import QUANTITIES, Compared, contradictions_among, notice_of_contradictions
 from das_spark.products._file_recodes import CodedField, FileRecodes, code_ranges
 from das_spark.products._from_data import product_from
 from das_spark.products._microdata_codes import (
@@ -46,12 +47,14 @@ __all__ = [
     "PERSONS_EQUAL",
     "PERSONS_IN_UNITS",
     "PRODUCTS",
+    "QUANTITIES",
     "RECORD_NUMBERS",
     "ROW_ORDER",
     "UNIT_NUMBERS",
     "CodedColumn",
     "CodedField",
     "ColumnRule",
+    "Compared",
     "FileForm",
     "FileRecodes",
     "HouseholdType",
@@ -64,7 +67,9 @@ __all__ = [
     "Strategy",
     "code_ranges",
     "column_rule",
+    "contradictions_among",
     "microdata_codes",
+    "notice_of_contradictions",
     "product",
     "product_data",
     "product_from",

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.products import PRODUCTS
-from das_spark.products.contradictions import QUANTITIES, Compared, contradictions_among
+from das_spark.products import PRODUCTS, QUANTITIES, Compared, contradictions_among
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import flat_histograms
 from das_spark.spark.tables import union

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from das_spark.products import HOUSEHOLD_TYPES, PRODUCTS
-from das_spark.products.contradictions import (
+from das_spark.products._contradictions import (
     COHABITING,
     COUPLES,
     HEADS,
