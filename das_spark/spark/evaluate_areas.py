@@ -46,7 +46,8 @@ class Areas:
 def areas_of_file(spark: SparkSession, path: Path, spine: Spine) -> Areas:
     """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
     require_areas(path)
-    frame = spark.read.option("header", "true").csv(str(path))
+    # The JVM of a session may have another working folder.
+    frame = spark.read.option("header", "true").csv(str(path.absolute()))
     code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
     short = spine.leaf.length - 1
     # A 16-digit geocode repeats the block group, which is the first digit of the block, before the block.

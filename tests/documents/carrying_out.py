@@ -28,6 +28,8 @@ SMALLER: Final = (
     ("conf/pl94_2020_nation_simulated.toml", "--like 2020", "--like 2020 --share 1/20000"),
     ("conf/reference.toml", "--share 1/100", "--share 1/5000"),
 )
+#: Commands of two minutes and more, each beside others of its kind: continuous integration carries them out in turns.
+IN_TURNS: Final = ("--vary", "geography.spine=dhc", "dhc_2020_to_county", "--structure")
 _TWO_RUNS: Final = """
 for run in another latest-of-two; do ./spark-submit.sh conf/quickstart.toml --run-id $run; done
 """
@@ -71,7 +73,10 @@ def written(table, names, geocode, first, file):
         tracts, blocks = pc.utf8_slice_codeunits(codes, 0, 11), pc.utf8_slice_codeunits(codes, 12)
         codes = pc.binary_join_element_wise(tracts, blocks, "")
     table = table.set_column(table.column_names.index(geocode), geocode, pc.utf8_slice_codeunits(codes, 0, {digits}))
-    pq.write_table(table, file)
+    numbers = [name for name in table.column_names if name in ("count", "n", "vacant") or name.startswith("units_")]
+    keys = [name for name in table.column_names if name not in numbers]
+    summed = table.group_by(keys).aggregate([(name, "sum") for name in numbers])
+    pq.write_table(summed.rename_columns([*keys, *numbers]), file)
 
 written(pq.read_table("simulated/persons.parquet"), {names}, {geocode!r}, {first}, "persons.parquet")
 written(pq.read_table("simulated/units.parquet"), {names}, {geocode!r}, [], {geography!r})
@@ -119,6 +124,12 @@ GIVEN: Final = {
         simulate=f"{_SIMULATE} --like 2020 --share 1/20000", digits=5, geography="counties.parquet", **_PL94
     ),
 }
+
+
+def parameter(block: Block, name: str) -> object:
+    """Return a block as a parameter of a test, which is marked `long` where it is carried out in turns."""
+    marks = [pytest.mark.long] if any(text in block.text for text in IN_TURNS) else []
+    return pytest.param(block, id=name, marks=marks)
 
 
 def carry_out(block: Block, checkout: Checkout, session: Any = None) -> None:

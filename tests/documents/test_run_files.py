@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from documents.carrying_out import carry_out, prepare
+from documents.carrying_out import carry_out, parameter, prepare
 from documents.pages import Block, blocks, documents
 from documents.shared_session import Checkout
 
@@ -26,12 +26,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 # What the page has need not be carried out again for the comments of a run file.
-@pytest.mark.parametrize("page", [page for page in RUN_FILES if lines(page) - lines(PAGE)])
-def test_every_run_file_works_as_its_comments_say(checkout: Checkout, spark, page: str):
+@pytest.mark.parametrize(
+    "block", [parameter(block, page) for page in RUN_FILES for block in blocks(page) if lines(page) - lines(PAGE)]
+)
+def test_every_run_file_works_as_its_comments_say(checkout: Checkout, spark, block: Block):
     with checkout.left_as_it_was():
-        prepare(page, checkout, spark)
-        for block in blocks(page):
-            carry_out(block, checkout, spark)
+        prepare(block.page, checkout, spark)
+        carry_out(block, checkout, spark)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +41,6 @@ def prepared(checkout: Checkout, spark) -> Checkout:
     return checkout
 
 
-@pytest.mark.parametrize(
-    "block", [pytest.param(block, id=block.name) for block in blocks(PAGE) if block.section == SECTION]
-)
+@pytest.mark.parametrize("block", [parameter(block, block.name) for block in blocks(PAGE) if block.section == SECTION])
 def test_every_command_on_the_run_files_works(prepared: Checkout, spark, block: Block):
     carry_out(block, prepared, spark)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from documents import test_run_files
-from documents.carrying_out import carry_out, prepare
-from documents.pages import blocks
+from documents.carrying_out import carry_out, parameter, prepare
+from documents.pages import Block, blocks
 from documents.shared_session import Checkout
 
 #: Pages of which every block is carried out here, or, of the first, in `test_run_files`.
@@ -27,11 +27,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.whole_run
-@pytest.mark.parametrize(
-    "number", [pytest.param(number, id=f"{block.page}: {block.name}") for number, block in enumerate(BLOCKS)]
-)
-def test_every_command_of_the_page_works(checkout: Checkout, spark, number: int):
-    block = BLOCKS[number]
+@pytest.mark.parametrize("block", [parameter(block, f"{block.page}: {block.name}") for block in BLOCKS])
+def test_every_command_of_the_page_works(checkout: Checkout, spark, block: Block):
     if block.page != PAGES[0] and block == blocks(block.page)[0]:
         prepare(block.page, checkout, spark)
     carry_out(block, checkout, spark)
