@@ -29,7 +29,7 @@ SMALLER: Final = (
     ("conf/reference.toml", "--share 1/100", "--share 1/5000"),
 )
 #: Commands of two minutes and more, each beside others of its kind: continuous integration carries them out in turns.
-IN_TURNS: Final = ("--vary", "geography.spine=dhc", "dhc_2020_to_county", "--structure")
+IN_TURNS: Final = ("--vary", "geography.spine=dhc", "dhc_2020_to_county")
 _TWO_RUNS: Final = """
 for run in another latest-of-two; do ./spark-submit.sh conf/quickstart.toml --run-id $run; done
 """

@@ -43,7 +43,7 @@ def test_the_inputs_are_neighbours_within_the_invariants(conf):
     assert set(np.flatnonzero(first.counts.sum(axis=0))) <= set(allowed_cells(plan).tolist())
 
 
-@pytest.mark.long  # as is the audit of the worked examples (test_readme.py), which all tests but those marked long run
+@pytest.mark.long  # as is the audit of the worked examples (documents/), which all tests but those marked long run
 @pytest.mark.spark
 @pytest.mark.whole_run
 def test_neighbours_publish_the_same_bytes(quickstart, spark, tmp_path):
