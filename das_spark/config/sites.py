@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from das_spark.core.linear import MOST_SITES
 from das_spark.estimation import Decomposition, determines_cells
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def undetermined(plan: RunPlan, levels: Sequence[str]) -> str:
         plan: The run.
         levels: The geolevels that are combined, from the top.
     """
+    if too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
+        return ""  # refused for that, and the matrices would take gigabytes
     zeros = np.flatnonzero(plan.product.zero_cells()).astype(np.int32)
     exact = plan.invariants.total_levels(plan.spine.names)
     for level in reversed(levels if not plan.spine.is_census else levels[-1:]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,8 +95,10 @@ def run_leaves(context: RunContext, identity: str) -> DataFrame:
         if not finished(folder):
             _write_leaves(context, folder, identity)
         load_input_record(context, identity)
-        enter_invariants(context.required_ledger())
-        return leaves_on_spine(context, _leaves(context, folder))
+        enter = partial(enter_invariants, context.required_ledger())
+        leaves = leaves_on_spine(context, _leaves(context, folder), enter)
+        enter()
+        return leaves
 
 
 def _leaves(context: RunContext, folder: Path) -> DataFrame:

@@ -26,7 +26,7 @@ from das_spark.store import discard, finished, guarded_staging, require_held
 from das_spark.store.spine import SpineRecord, read_record, require_new, require_source, write_spine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
     from pathlib import Path
 
@@ -90,13 +90,20 @@ def _write_built(
         built.release()
 
 
-def leaves_on_spine(context: RunContext, leaves: DataFrame) -> DataFrame:
-    """The leaves of a run under their geocodes on its spine, which is built where it is not there yet."""
+def leaves_on_spine(context: RunContext, leaves: DataFrame, enter: Callable[[], object]) -> DataFrame:
+    """Return the leaves of a run under their geocodes on its spine, which is built where it is not there yet.
+
+    Args:
+        context: The run.
+        leaves: Its leaves.
+        enter: Enters the run in the ledger: called when all is known for which the areas may be refused, before the
+            spine is public.
+    """
     if not context.has_shares:
         return leaves
     folder = context.layout.public.spine
     if not finished(folder):
-        _build(context, leaves, folder)
+        _build(context, leaves, folder, enter)
     paths = load_spine(context)
     if not context.tables.is_finished("shares"):
         context.tables.write_all("shares", geounit_shares(paths, context.spine.names), leaves=path_leaves(paths))
@@ -137,7 +144,7 @@ def _spine(record: SpineRecord) -> Spine:
     return spine_of([Geolevel(level.name, level.length) for level in record.levels], record.kind)
 
 
-def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
+def _build(context: RunContext, leaves: DataFrame, folder: Path, enter: Callable[[], object]) -> None:
     plan, settings = context.plan, context.plan.geography
     if settings.spine.consider_gq and (follows_from_people(plan) or not plan.invariants.units):
         raise PrivacyGuardError(
@@ -150,6 +157,7 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
     built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
     facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
+    enter()
     require_held(context.layout)
     discard(folder)  # what a driver left that died
     _write_built(built, facts, folder, _staging(context))

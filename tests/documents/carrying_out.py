@@ -29,7 +29,7 @@ SMALLER: Final = (
     ("conf/reference.toml", "--share 1/100", "--share 1/5000"),
 )
 #: Commands of two minutes and more, each beside others of its kind: continuous integration carries them out in turns.
-IN_TURNS: Final = ("--vary", "geography.spine=dhc", "dhc_2020_to_county")
+IN_TURNS: Final = ("--vary", "conf/ddp_2010.toml", "conf/dhc_2020.toml", "dhc_2020_to_county")
 _TWO_RUNS: Final = """
 for run in another latest-of-two; do ./spark-submit.sh conf/quickstart.toml --run-id $run; done
 """
@@ -106,7 +106,7 @@ _PRECINCTS: Final = """
 import pyarrow.parquet as pq
 
 codes = sorted(set(pq.read_table("texas_units.parquet")["geocode16"].to_pylist()))
-lines = [f"{code[:11]}{code[12:]},{number % 3}" for number, code in enumerate(codes)]
+lines = [f"{code},{number % 3}" for number, code in enumerate(codes)]
 open("block_to_precinct.csv", "w").write("block,precinct\\n" + "\\n".join(lines) + "\\n")
 END
 """

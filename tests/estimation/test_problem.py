@@ -58,9 +58,9 @@ def test_problems_plans_and_results_can_be_pickled(small):
     assert pickle.loads(pickle.dumps(one)).diagnostics == one.diagnostics
 
 
-def test_only_proved_and_complete_estimates_are_usable():
-    usable = {status for status in FamilyStatus if status.is_usable}
-    assert usable == {FamilyStatus.OPTIMAL, FamilyStatus.ONLY_CHILD, FamilyStatus.EMPTY_PARENT, FamilyStatus.RELAXED}
+def test_only_estimates_that_are_complete_and_proved_or_accepted_are_usable():
+    unusable = {status for status in FamilyStatus if not status.is_usable}
+    assert unusable == {FamilyStatus.UNCERTIFIED, FamilyStatus.UNROUNDED, FamilyStatus.INFEASIBLE}
 
 
 def test_a_plan_names_its_defaults():

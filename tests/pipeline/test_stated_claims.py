@@ -43,7 +43,7 @@ def context(of: RunPlan, folder: Path) -> Any:
 
 def statement(of: RunPlan, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(publish, "require_held", lambda _layout: None)
-    nothing = {"solver_facts_of": ({}, {}, ()), "_rows": {}, "stage_records": (), "public_files": ()}
+    nothing = {"solver_facts_of": {}, "_rows": {}, "stage_records": (), "public_files": ()}
     for name, value in nothing.items():
         monkeypatch.setattr(publish, name, lambda *_, value=value, **__: value)
     entry = LedgerEntry("run#0", "2026-01-01", of.product.name, of.product.record, of.budget, insecure=False)

@@ -63,7 +63,7 @@ def test_an_error_is_stated_however_small_it_is_and_that_of_an_exact_count_is_no
     batch = pa.RecordBatch.from_pydict(
         {"geocode": ["1"], "estimates": [[5.0] * count], "variances": [variances]}, schema=pa.schema(MOMENTS)
     )
-    (found,) = IntervalTask(0, interval_schema(P1), LEVEL)(iter([batch]))
+    (found,) = IntervalTask(0, interval_schema(P1), LEVEL, ZCDP)(iter([batch]))
     errors = [found.column(f"{name}_se")[0].as_py() for name in P1.names]
     assert errors == [1e-6, *[1.0] * (count - 2), 0.0]
 

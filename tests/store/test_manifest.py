@@ -71,7 +71,10 @@ def test_a_restricted_manifest_of_the_first_version_is_refused_by_name(tmp_path)
         RestrictedManifest.load(tmp_path / "m")
 
 
-@pytest.mark.parametrize(("version", "without"), [(3, ("estimation", "published")), (4, ("published",))])
+@pytest.mark.parametrize(
+    ("version", "without"),
+    [(3, ("estimation", "published", "uncertified")), (4, ("published", "uncertified")), (5, ("uncertified",))],
+)
 def test_a_public_manifest_of_an_earlier_version_is_read_and_says_nothing_of_what_came_later(
     tmp_path, version, without
 ):
