@@ -10,7 +10,8 @@ import pytest
 from documents.pages import Block
 from documents.shared_session import Checkout
 
-_CLONE: Final = "git clone <this repository> das_spark && cd das_spark\n"
+#: How the quick start begins: the checkout is there already.
+CLONE: Final = "git clone <this repository> das_spark && cd das_spark\n"
 _DATA: Final = "DAS_SPARK_DATA"
 #: The extract that the reader asks IPUMS for is made here, in the layout of the published one.
 _EXTRACT: Final = "EXT1940USCB.dat"
@@ -159,7 +160,7 @@ def prepare(page: str, checkout: Checkout, session: Any = None) -> None:
 
 def _enough(block: Block) -> str:
     """Return the commands of a block, of which the long ones ask for less."""
-    text = block.text.removeprefix(_CLONE)
+    text = block.text.removeprefix(CLONE)
     _require_data(text)
     for page, asked, enough in SMALLER:
         if page == block.page:

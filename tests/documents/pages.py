@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tracked import ROOT, tracked
+
 _BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 _SHOWN_FILE = re.compile(r"^```toml\n(# (\w+\.toml):.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 #: A command in a comment of a run file, with the lines that go on with it.
@@ -39,14 +38,7 @@ class Block:
 @cache
 def documents() -> tuple[str, ...]:
     """Return all pages and run files of the checkout that people read."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "conf/*.toml"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
-    return tuple(page for page in listed if _FROZEN not in page and (ROOT / page).is_file())
+    return tuple(page for page in tracked("*.md", "conf/*.toml") if _FROZEN not in page)
 
 
 @cache

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from tracked import ROOT, tracked
 
 from das_spark.cli.main import main
 
-ROOT = Path(__file__).parents[2]
 _ADDRESS = "DAS_SPARK_TEST_ADDRESS"
 #: Programs that the shared session carries out, and what of their arguments is not das-spark's.
 _SHARED = ("das-spark", "spark-submit")
@@ -46,14 +46,7 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        listed = subprocess.run(
-            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        for name in filter(lambda path: (ROOT / path).is_file(), listed.stdout.splitlines()):
+        for name in tracked():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
         (folder / ".venv").symlink_to(Path(sys.prefix))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from documents.carrying_out import carry_out
+from documents.carrying_out import CLONE, carry_out
 from documents.pages import Block, blocks, shown_files
 from documents.shared_session import Checkout
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
-#: How the quick start begins, which even the quick path of the tests runs.
-CLONE = "git clone <this repository> das_spark && cd das_spark\n"
 #: What is running this test: not run once more.
 THIS = "tests/run\n"
 QUICK_START, *OTHERS = (block for block in blocks("README.md") if block.text != THIS)
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    checkout = Checkout(tmp_path_factory.mktemp("readme") / "das_spark")
+def with_shown_files(checkout: Checkout) -> Checkout:
     checkout.write(shown_files("README.md"))
     return checkout
 
@@ -31,5 +28,5 @@ def test_the_quick_start_works(checkout: Checkout):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.name) for block in OTHERS])
-def test_every_command_of_the_readme_works(checkout: Checkout, spark, block: Block):
-    carry_out(block, checkout, spark)
+def test_every_command_of_the_readme_works(with_shown_files: Checkout, spark, block: Block):
+    carry_out(block, with_shown_files, spark)

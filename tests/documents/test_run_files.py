@@ -20,11 +20,6 @@ def lines(page: str) -> set[str]:
     return {line for block in blocks(page) for line in block.text.splitlines()}
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    return Checkout(tmp_path_factory.mktemp("run_files") / "das_spark")
-
-
 # What the page has need not be carried out again for the comments of a run file.
 @pytest.mark.parametrize(
     "block", [parameter(block, page) for page in RUN_FILES for block in blocks(page) if lines(page) - lines(PAGE)]

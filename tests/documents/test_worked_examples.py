@@ -19,11 +19,6 @@ PAGES = (
 BLOCKS = [block for page in PAGES for block in blocks(page) if block.section != test_run_files.SECTION]
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    return Checkout(tmp_path_factory.mktemp("examples") / "das_spark")
-
-
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.whole_run

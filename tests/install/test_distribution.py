@@ -11,19 +11,16 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
+from tracked import ROOT, tracked
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 
-
-def tracked() -> set[str]:
+def tracked_files() -> set[str]:
     """Files that git knows, or would know."""
     if not (ROOT / ".git").exists():
         pytest.skip("no checkout of git: there is no list of files to compare with")
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    return {name for name in listed if (ROOT / name).is_file()}
+    return set(tracked())
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +39,15 @@ def test_the_wheel_holds_the_package_and_conf_and_nothing_else(built):
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         for name in ("spark/local.conf", "quickstart.toml"):
             assert wheel.read(f"das_spark/conf/{name}") == (ROOT / "conf" / name).read_bytes()
-    package = {name for name in tracked() if name.startswith("das_spark/")}
-    conf = {f"das_spark/{name}" for name in tracked() if name.startswith("conf/")}
+    package = {name for name in tracked_files() if name.startswith("das_spark/")}
+    conf = {f"das_spark/{name}" for name in tracked_files() if name.startswith("conf/")}
     assert names == package | conf
 
 
 def test_the_sdist_holds_every_file_of_the_checkout(built):
     with tarfile.open(built[0]) as sdist:
         names = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
-    assert names - {"PKG-INFO"} == {name for name in tracked() if not name.startswith(".") or name in names}
+    assert names - {"PKG-INFO"} == {name for name in tracked_files() if not name.startswith(".") or name in names}
     assert {"pyproject.toml", "tests/run", "conf/quickstart.toml", "spark-submit.sh", ".ci/run"} <= names
 
 
