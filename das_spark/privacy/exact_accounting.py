@@ -132,7 +132,7 @@ class ExactComposition:
         """
         if not self.parts:
             return 1 - type_one, 1 - type_one
-        return self._curve.bounds(type_one)
+        return _curve(self).bounds(type_one)
 
     def odds(self, power: float) -> float:
         """How many times more probable, at most, a claim is where it is true than where it is not.
@@ -168,19 +168,6 @@ class ExactComposition:
         if any(isinstance(mechanism, DiscreteGaussian) for mechanism, _ in self.parts):
             return None
         return sum((count * _loss_unit(mechanism) for mechanism, count in self.parts), Fraction(0))
-
-    @cached_property
-    def _curve(self) -> TradeOffCurve:
-        moments = self._moments
-        last = min(self.epsilon(_END_OF_CURVE).high, _END_OF_TRADE_OFFS)
-        first = min(max(moments.mean - _START_OF_CURVE * moments.deviation, 0.0), last / 2)
-        step = min(moments.deviation, math.sqrt(moments.deviation)) / _STEPS
-        epsilons = np.linspace(first, last, max(4, min(math.ceil((last - first) / step), _MOST_STEPS)))
-        found = _deltas(self, epsilons)
-        if self.largest_loss <= _END_OF_TRADE_OFFS:  # where delta is 0
-            kept = epsilons < self.largest_loss
-            epsilons, found = np.append(epsilons[kept], self.largest_loss), [*found[: kept.sum()], Bounds(0.0, 0.0)]
-        return TradeOffCurve(epsilons, np.array([each.low for each in found]), np.array([each.high for each in found]))
 
     @cached_property
     def _moments(self) -> _Moments:
@@ -748,6 +735,22 @@ def _deltas(composition: ExactComposition, epsilons: Floats) -> list[Bounds]:
             points *= 4
         found += bounds
     return found
+
+
+@lru_cache(maxsize=1 << 8)  # statement, ledger, rehearsal and verification of one run ask for the same ones
+def _curve(composition: ExactComposition) -> TradeOffCurve:
+    """Bounds on the trade-off function, at the epsilons where it bends."""
+    moments = composition._moments
+    last = min(composition.epsilon(_END_OF_CURVE).high, _END_OF_TRADE_OFFS)
+    first = min(max(moments.mean - _START_OF_CURVE * moments.deviation, 0.0), last / 2)
+    step = min(moments.deviation, math.sqrt(moments.deviation)) / _STEPS
+    epsilons = np.linspace(first, last, max(4, min(math.ceil((last - first) / step), _MOST_STEPS)))
+    deltas = _deltas(composition, epsilons)
+    if composition.largest_loss <= _END_OF_TRADE_OFFS:  # where delta is 0
+        kept = epsilons < composition.largest_loss
+        epsilons = np.append(epsilons[kept], composition.largest_loss)
+        deltas = [*deltas[: kept.sum()], Bounds(0.0, 0.0)]
+    return TradeOffCurve(epsilons, np.array([each.low for each in deltas]), np.array([each.high for each in deltas]))
 
 
 @lru_cache(maxsize=1 << 10)

@@ -21,6 +21,7 @@ from das_spark.process import closed_umask, forbid_core_files
 from das_spark.spark import local_engine
 from das_spark.spark.engine import in_tasks, is_sail
 from das_spark.spark.java import usable_java
+from das_spark.spark.known_classes import keep_classes
 
 #: Chooses the engine, spark or sail. Spark where it is not set.
 ENGINE = "DAS_SPARK_ENGINE"
@@ -72,10 +73,10 @@ def session(name: str) -> SparkSession:
     """
     forbid_core_files()  # whoever called: the processes of the engine inherit the limit
     active = local_engine.active() or SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    sail = _sail(name)
-    return _spark(name) if sail is None else sail
+    started = active or _sail(name) or _spark(name)
+    if (context := context_of(started)) is not None:
+        keep_classes(context)
+    return started
 
 
 def _sail(name: str) -> SparkSession | None:

@@ -542,6 +542,16 @@ def test_trade_offs_of_the_releases_are_close_and_those_of_continuous_noise(runs
         assert most - least < 0.01 * power, alpha
 
 
+def test_a_curve_of_the_same_mechanisms_is_computed_once():
+    at, computed = np.array([0.1]), []
+    first, second = (ExactComposition(((DiscreteGaussian(Fraction(7, 3)), 2),)) for _ in range(2))
+    first.trade_off(at)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExactComposition, "_inversion", lambda *arguments: computed.append(arguments))
+        assert first.trade_off(at) == second.trade_off(at)
+    assert computed == []
+
+
 def test_trade_offs_keep_the_shape_of_their_grid_and_their_ends():
     composed = compose_exactly([production("persons_us")])
     grid = np.linspace(0, 1, 12).reshape(3, 4)
