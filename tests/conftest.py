@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,27 +36,36 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--turn", type=int, help="Leave out the tests marked `long`, but for a few: another number, others."
-    )
+    parser.addoption("--turn", type=int, help="Leave out most tests marked `slow` or `long`: another number, others.")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest files first; the others stay in their order. Leave out the long tests that are not in turn."""
+    """Put the longest files first; the others stay in their order. Leave out what is not in turn."""
     places = {str(ROOT / name): place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(str(item.path), len(LONGEST)))
     turn = config.getoption("turn")
     if turn is None:
         return
-    long = [item for item in items if item.get_closest_marker("long")]
-    from turns import turns
+    from turns import divided, in_turn
 
-    groups = turns([(str(item.path), item.nodeid) for item in long])
-    in_turn = set(groups[turn % len(groups)]) if groups else set()
-    left_out = [item for item in long if item.nodeid not in in_turn]
-    items[:] = [item for item in items if item not in set(left_out)]
-    config.hook.pytest_deselected(items=left_out)
+    marks = {item.nodeid: {mark.name for mark in item.iter_markers()} for item in items}
+    tests = [divided(item.path.relative_to(ROOT).as_posix(), item.nodeid, marks[item.nodeid]) for item in items]
+    names = in_turn([test for test in tests if test is not None], turn)
+    carried = [item for item, test in zip(items, tests, strict=True) if test is None or item.nodeid in names]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(carried)])
+    items[:] = carried
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, bool | None]:
+    """Leave the verification of runs out, which takes as long as the rest of them, but of tests marked `verified`."""
+    if item.get_closest_marker("spark") is None or item.get_closest_marker("verified") is not None:
+        return (yield)
+    from verification import unverified
+
+    with unverified():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from das_spark.results import OpenedRun
 from das_spark.store.parquet import read_rows
 from das_spark.store.tables import TABLES
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 
 @pytest.fixture(scope="module")

@@ -92,6 +92,7 @@ def test_before_a_run(printed, place):
 
 
 @pytest.mark.spark
+@pytest.mark.verified
 def test_of_the_machine(printed, spark):
     found = printed("doctor")
     assert found["passed"]
@@ -99,6 +100,7 @@ def test_of_the_machine(printed, spark):
 
 
 @pytest.mark.spark
+@pytest.mark.verified
 @pytest.mark.whole_run
 @pytest.mark.slow
 def test_a_run_and_what_is_made_of_it(printed, run, place):
@@ -125,6 +127,7 @@ def _settings(run: Path) -> list[str]:
 
 
 @pytest.mark.spark
+@pytest.mark.verified
 @pytest.mark.whole_run
 @pytest.mark.slow
 def test_intervals(printed, run, place):
@@ -148,6 +151,7 @@ def test_audits(printed):
 
 
 @pytest.mark.spark
+@pytest.mark.verified
 @pytest.mark.slow
 def test_spines(printed, place, spark):
     simulate(place / "cef", "2020", Fraction(1, 20_000), "cef")

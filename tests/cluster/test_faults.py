@@ -39,7 +39,7 @@ from standalone import ROOT, standalone_cluster, wait_until
 from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
 BROKEN_STORE = Path(__file__).parent / "broken_store"
 

@@ -11,7 +11,7 @@ from standalone import ROOT, StandaloneCluster, standalone_cluster
 
 from das_spark.spark.executors import TIMEOUT
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
 
 def kill_and_start_the_master(cluster: StandaloneCluster) -> None:

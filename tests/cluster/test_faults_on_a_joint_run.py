@@ -18,7 +18,7 @@ from standalone import ROOT, wait_until
 from das_spark.cli.main import main
 from das_spark.privacy import Ledger
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
 CONF = ROOT / "conf" / "pl94_2020.toml"
 PARTS = ("person", "unit")

@@ -13,7 +13,7 @@ from standalone import ROOT
 
 from das_spark.cli.main import main
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
 BEFORE, CHARACTERISTICS = (ROOT / "conf" / name for name in ("pl94_2020_simulated.toml", "dhc_2020_person.toml"))
 

@@ -19,7 +19,7 @@ from standalone import ROOT, StandaloneCluster, standalone_cluster
 from das_spark.config import load_plan
 from das_spark.privacy import RunKey
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
 #: Runs, and what they change of the shipped properties.
 NAMES = ("shipped", "open")

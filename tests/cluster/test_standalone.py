@@ -20,7 +20,7 @@ from standalone import ROOT, marked_processes, pack_environment, standalone_clus
 from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 
 CONF = ROOT / "conf" / "quickstart.toml"
 KEY = "an open secret"

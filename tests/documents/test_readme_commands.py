@@ -7,7 +7,7 @@ from documents.carrying_out import CLONE, carry_out
 from documents.pages import Block, blocks, shown_files
 from documents.shared_session import Checkout
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 
 #: What is running this test: not run once more.
 THIS = "tests/run\n"

@@ -12,7 +12,7 @@ PAGE = "conf/README.md"
 SECTION = "Runs, one by one"
 RUN_FILES = [page for page in documents() if page.endswith(".toml") and page.count("/") == 1]
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 
 
 def lines(page: str) -> set[str]:

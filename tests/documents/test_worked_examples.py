@@ -21,6 +21,7 @@ BLOCKS = [block for page in PAGES for block in blocks(page) if block.section != 
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.verified
 @pytest.mark.whole_run
 @pytest.mark.parametrize("block", [parameter(block, f"{block.page}: {block.name}") for block in BLOCKS])
 def test_every_command_of_the_page_works(checkout: Checkout, spark, block: Block):

@@ -1,13 +1,15 @@
-"""Five whole runs under test keys, and the digests of what they publish: the same before and after a change of code.
+"""Runs of every product under test keys, and the digests of all that they publish: the same before and after a change.
 
-    DAS_SPARK_DATA=FOLDER python tests/golden/golden.py [NAME ...] [--keep FOLDER] [--write]
+    python tests/golden/golden.py [NAME ...] [--keep FOLDER] [--write]
 
-compares with digests.json beside this file, and prints the seconds of each run; `--write` records what is found,
-for a change that alters numbers on purpose (say why in the commit). Digests of tables are those of their rows in the
-order of their files, so that another version of a library that compresses otherwise is no difference; the bytes of
-files are compared by `das-spark audit --structure`.
+carries out all commands in one session of Spark, compares with digests.json beside this file, names what differs, and
+prints the seconds of each group; `--write` records what is there, for a change that alters numbers on purpose (say why
+in the commit). Populations are synthetic and small: nothing else is needed. Runs are not verified, which would take as
+long again: this tells whether they are the same, not whether they are right.
 
-The record was made with the kernels of OpenBLAS that it names (`kernels`), and is compared under no others.
+Digests of Parquet are those of its rows in the order of the files, so that another version of a library that compresses
+otherwise is no difference. Those of text leave out times, versions and digests of bytes; `das-spark audit --structure`
+compares the bytes. The record names the kernels of OpenBLAS that it was made with, and is compared under no others.
 """
 
 from __future__ import annotations
@@ -16,150 +18,183 @@ import argparse
 import hashlib
 import json
 import os
-import subprocess
+import re
+import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Final
+from unittest import mock
 
 from das_spark.process import KERNELS, same_numbers
 
-DIGESTS = Path(__file__).with_name("digests.json")
-#: What is compared of the public folder. Manifest, statement and reports name versions and times.
-TABLES = ("geounits", "invariants", "bounds", "measurements", "estimates", "microdata", "tables")
-KEY = "golden"
+if TYPE_CHECKING:
+    from das_spark.pipeline import VerificationReport
+    from das_spark.store import PublicLayout
+
+DIGESTS: Final = Path(__file__).with_name("digests.json")
+_CONF: Final = Path(__file__).parents[2] / "conf"
+#: Nothing confidential is reported: what is compared is public.
+_OF_RUN: Final = " --test-key golden --set evaluation.enabled=false"
+#: A group -> the arguments of das-spark, a line a command, in a folder of the group.
+COMMANDS: Final = {
+    "e2e_2018": """
+        run quickstart --run-id all --set measurement.rows=all --set output.intervals.level="9/10" \
+            --set output.replicates.runs=2 --set output.replicates.level="9/10"
+        estimate runs/all --run-id released --set estimation.rounding=released
+        measurements runs/all --out measurements
+        estimate --from-measurements measurements --run-id from-files --set estimation.estimator=blue_down
+        interval runs/all --table P1 --areas areas.csv --out intervals.csv
+    """,
+    "e2e_1940": """
+        simulate --like 1940 --share 1/20000 --out population
+        run e2e_1940_simulated --run-id top-down
+    """,
+    "dallas_2010": """
+        product new texas.toml --like dallas_2010
+        simulate --like texas.toml --share 1/2000 --out texas
+        run dallas_2010 --run-id units --set input.path=texas --set input.columns.geocode=geocode \
+            --set input.columns.age18plus=age18plus --set input.columns.hispanic=hispanic
+    """,
+    "ddp_2010": """
+        simulate --like 2010-state --share 1/10000 --out population
+        run ddp_2010 --run-id demonstration
+    """,
+    "dhc_2020": """
+        simulate --like 2020-state --product dhc_2020 --share 1/10000 --layout cef --out population
+        run pl94_2020_simulated --run-id redistricting-persons --set budget.strategy=state
+        run pl94_2020_simulated --run-id redistricting-units --set budget.strategy=state \
+            --set run.product=pl94_2020_unit
+        run pl94_2020_simulated --run-id optimised --set budget.strategy=state --set geography.spine=optimised
+        run dhc_2020 --run-id characteristics
+    """,
+    "own": """
+        simulate --like {conf}/products/england_and_wales_like.toml --share 1/500 --out residents
+        run {conf}/england_and_wales_like.toml --run-id own-product
+        simulate --like {conf}/products/own_codes_like.toml --share 1/100 --out communes
+        run {conf}/own_codes_like.toml --run-id own-codes
+        simulate --like {conf}/products/establishments_like.toml --share 1/100 --out establishments
+        run {conf}/establishments_like.toml --run-id establishments
+        simulate --like {conf}/products/hospital_stays_like.toml --share 1/100 --out stays
+        run {conf}/hospital_stays_like.toml --run-id stays
+    """,
+}
+#: How long a run took, what nobody has examined here, and what a run keeps to itself.
+_NOT_COMPARED: Final = ("run.json", "run.html", "verification.json", "restricted", "runs/latest")
+#: What another time, version or compression changes in a text.
+_VOLATILE: Final = re.compile(
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?|\b[0-9a-f]{64}\b|(?<=#)[0-9a-f]{8}\b"
+    rb'|"(bytes|size|seconds|versions)": (\{[^}]*\}|[^,\n]*)'
+)
 
 
-def arguments(name: str, data: Path, folder: Path) -> list[list[str]]:
-    """The commands of a run, each as the arguments of das-spark."""
-    dallas, hawaii, official = data / "dallas_2010", data / "hi_2020_block", data / "official/ri2018_2020Style.pl"
-    population = folder / "population"
-    runs = {
-        "quickstart": ["conf/quickstart.toml"],
-        "providence": [
-            "conf/pl94_2020.toml",
-            "--set=input.dataset=providence-2018",
-            f"--set=input.path={official}",
-            "--set=budget.strategy=state",
-            "--set=measurement.rows=all",
-            '--set=output.microdata=["text","ppmf"]',
-        ],
-        "texas": [
-            "conf/dallas_2010.toml",
-            f"--set=input.persons={dallas / 'texas_persons.parquet'}",
-            f"--set=input.units={dallas / 'texas_units.parquet'}",
-        ],
-        "e2e-1940": ["conf/e2e_1940_simulated.toml", f"--set=input.path={population}"],
-        "hawaii": [
-            "conf/pl94_2020_state.toml",
-            f"--set=input.persons={hawaii}_person_cells.parquet",
-            f"--set=input.geography={hawaii}_units_and_gq.parquet",
-        ],
-    }
-    run = ["run", *runs[name], f"--set=output.root={folder}", "--run-id", name, "--test-key", KEY]
-    if name == "e2e-1940":
-        return [["simulate", "--like", "1940", "--share", "1/100", "--out", str(population)], run]
-    return [run]
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *COMMANDS], metavar="NAME", help=", ".join(COMMANDS))
+    parser.add_argument("--keep", type=Path, help="folder for all runs; a temporary one by default")
+    parser.add_argument("--write", action="store_true", help="record what is there")
+    options = parser.parse_args()
+    numbers = same_numbers()
+    os.environ |= numbers | {"DAS_SPARK_ENV": "test"}  # before numpy is imported
+    recorded = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
+    kernels = numbers.get(KERNELS, "of the processor")
+    if recorded and not options.write and recorded["kernels"] != kernels:
+        raise SystemExit(f"the record was made with kernels {recorded['kernels']} of OpenBLAS; these are {kernels}")
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="das-spark-golden-") as temporary:
+        for name in options.names or COMMANDS:
+            folder = (options.keep or Path(temporary)).resolve() / name
+            folder.mkdir(parents=True)
+            start = time.monotonic()
+            carry_out(COMMANDS[name], folder)
+            digests = digests_of(folder)
+            wrong = differences(recorded.get(name, {}), digests)
+            print(f"{name}: {len(digests)} digests, {time.monotonic() - start:.1f} s, {len(wrong)} differ", flush=True)
+            if options.write:
+                recorded |= {"kernels": kernels, name: digests}
+                DIGESTS.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
+            else:
+                print(*wrong, sep="\n", end="\n" if wrong else "")
+                failed = failed or bool(wrong)
+    raise SystemExit(1 if failed else 0)
 
 
-NAMES = ("quickstart", "providence", "texas", "e2e-1940", "hawaii")
+def carry_out(commands: str, folder: Path) -> None:
+    """Carry out the commands of a group in its folder, in this process."""
+    from das_spark.cli.main import main as das_spark
+    from das_spark.pipeline import assess
+
+    with chdir(folder), redirect_stdout(sys.stderr), mock.patch.object(assess, "examine", unexamined):
+        for line in commands.replace("\\\n", " ").split("\n"):
+            more = _OF_RUN if line.strip().startswith("run ") else ""
+            arguments = shlex.split(line.format(conf=_CONF) + more)
+            if "areas.csv" in arguments:
+                write_areas(Path("runs/all/public/geounits"), Path("areas.csv"))
+            if arguments and (code := das_spark(arguments)):
+                raise SystemExit(f"das-spark {shlex.join(arguments)} ended with {code}")
 
 
-def table_digest(files: list[Path]) -> str:
-    """SHA-256 of the rows of Parquet files, value by value, whatever the compression and the row groups."""
-    found = hashlib.sha256()
-    for file in files:
-        table = pq.read_table(file, partitioning=None).combine_chunks().replace_schema_metadata(None)
-        found.update(f"{file.name}\n".encode())
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            # Two rows of one value and of none have other buffers than their IPC form says: a stream has one form.
-            sink = pa.BufferOutputStream()
-            own = pa.table({name: column.cast(column.type)})
-            with pa.ipc.new_stream(sink, own.schema) as writer:
-                writer.write_table(pa.Table.from_batches([batch_of_own(own)]))
-            found.update(sink.getvalue())
-    return found.hexdigest()
+def unexamined(_: object, layout: PublicLayout, __: object) -> VerificationReport:
+    """Report of a run that nobody has examined."""
+    from das_spark.pipeline import VerificationReport
+    from das_spark.store import PublicManifest, record_of
+
+    run_id = PublicManifest.load(layout.manifest).run_id
+    return VerificationReport((), {}, run_id, record_of(layout.manifest).sha256, ())
 
 
-def batch_of_own(table: pa.Table) -> pa.RecordBatch:
-    """A table as one batch whose buffers are its own: not slices of others, which carry what lies around them."""
-    return (
-        table.take(pa.array(range(table.num_rows), pa.int64())).combine_chunks().to_batches()[0]
-        if len(table)
-        else (pa.RecordBatch.from_pydict({name: [] for name in table.column_names}, schema=table.schema))
-    )
+def write_areas(geounits: Path, file: Path) -> None:
+    """Write areas of blocks: each in the one of its last digit."""
+    import pyarrow.parquet as pq
+
+    codes = sorted(pq.read_table(geounits / "level=Block", partitioning=None)["geocode"].to_pylist())
+    file.write_text("".join(f"{code},{area}\n" for code, area in [("geocode", "area"), *((c, c[-1]) for c in codes)]))
 
 
-def published(public: Path) -> dict[str, str]:
-    """Folder of public tables -> digest of its rows, or, of text, of its bytes."""
-    folders: dict[str, list[Path]] = {}
-    for table in TABLES:
-        for file in sorted((public / table).rglob("*")):
-            if file.is_file() and not file.name.startswith(("_", ".")):
-                folders.setdefault(f"{file.parent.relative_to(public)}/*{file.suffix}", []).append(file)
+def digests_of(folder: Path) -> dict[str, str]:
+    """Kind of files in a folder below this one -> digest of their rows, or, of text, of their lines."""
+    kinds: dict[str, list[Path]] = {}
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder)
+        hidden = any(part.startswith(("_", ".")) for part in name.parts)
+        compared = not hidden and not any(f"/{each}/" in f"/{name}/" for each in _NOT_COMPARED)
+        if compared and file.is_file():
+            kinds.setdefault(f"{name.parent}/*{file.suffix}", []).append(file)
     return {
-        name: table_digest(files) if name.endswith(".parquet") else text_digest(files)
-        for name, files in folders.items()
+        kind: (digest_of_rows if kind.endswith(".parquet") else digest_of_text)(files) for kind, files in kinds.items()
     }
 
 
-def text_digest(files: list[Path]) -> str:
-    """SHA-256 of the lines of text files, without those of metadata, which say when a run was begun."""
-    lines = (line for file in files for line in file.read_bytes().splitlines(keepends=True))
-    return hashlib.sha256(b"".join(line for line in lines if not line.startswith(b"#"))).hexdigest()
+def digest_of_rows(files: list[Path]) -> str:
+    """SHA-256 of the rows of Parquet files, value by value, whatever the compression and the row groups."""
+    import pyarrow.parquet as pq
+
+    sha256 = hashlib.sha256()
+    for file in files:
+        table = pq.read_table(file, partitioning=None).replace_schema_metadata(None)
+        sha256.update(f"{file.name} {table.schema}\n".encode())
+        # Values of Python have one form; buffers of Arrow depend on slices and chunks.
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            sha256.update(f"{name}: {column.to_pylist()!r}\n".encode())
+    return sha256.hexdigest()
 
 
-def made(name: str, data: Path, folder: Path) -> tuple[dict[str, str], float]:
-    """The digests of a run, and its seconds."""
-    folder.mkdir(parents=True)
-    program = Path(sys.executable).with_name("das-spark")
-    for call in arguments(name, data, folder):
-        start = time.monotonic()
-        subprocess.run([program, *call], check=True, stdout=sys.stderr, stdin=subprocess.DEVNULL)
-        seconds = time.monotonic() - start
-    roots = sorted(each for each in folder.glob(f"{name}*/public"))
-    found = {f"{root.parent.name}/{each}": digest for root in roots for each, digest in published(root).items()}
-    if not found:
-        raise SystemExit(f"{name} published nothing below {folder}")
-    return found, seconds
+def digest_of_text(files: list[Path]) -> str:
+    """SHA-256 of text files without what another time, version or compression changes."""
+    sha256 = hashlib.sha256()
+    for file in files:
+        sha256.update(file.name.encode() + b"\n" + _VOLATILE.sub(b"", file.read_bytes()))
+    return sha256.hexdigest()
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """What differs, one line each."""
-    names = sorted(before.keys() | after.keys())
     kinds = {(True, False): "missing", (False, True): "new", (True, True): "differs"}
+    names = sorted(before.keys() | after.keys())
     return [f"{each}: {kinds[each in before, each in after]}" for each in names if before.get(each) != after.get(each)]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--keep", type=Path, help="folder for all runs; a temporary one by default")
-    parser.add_argument("--write", action="store_true", help="record what is found")
-    options = parser.parse_args()
-    if not (data := os.environ.get("DAS_SPARK_DATA")):
-        raise SystemExit("DAS_SPARK_DATA is not set: it names the folder of public census data")
-    kernels = same_numbers().get(KERNELS, "of the processor")
-    recorded = {"kernels": kernels} | (json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {})
-    if recorded["kernels"] != kernels:
-        raise SystemExit(f"the record was made with kernels {recorded['kernels']} of OpenBLAS; these are {kernels}")
-    failed = False
-    with tempfile.TemporaryDirectory(prefix="das-spark-golden-") as temporary:
-        for name in options.names or NAMES:
-            found, seconds = made(name, Path(data), (options.keep or Path(temporary)).resolve() / name)
-            wrong = differences(recorded.get(name, {}), found)
-            print(f"{name}: {len(found)} tables, {seconds:.1f} s, {len(wrong)} differ", flush=True)
-            if options.write:
-                recorded[name] = found
-                DIGESTS.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
-                continue
-            print(*wrong, sep="\n", end="\n" if wrong else "")
-            failed = failed or bool(wrong)
-    raise SystemExit(1 if failed else 0)
 
 
 if __name__ == "__main__":

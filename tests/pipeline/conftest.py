@@ -20,7 +20,6 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan, steps_of
 from das_spark.core import run_levels
-from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.charge import enter_run, open_ledger
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
@@ -282,13 +281,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> W
 def tools() -> type[Tools]:
     """The functions of this module, for tests that are imported on their own."""
     return Tools
-
-
-@pytest.fixture
-def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the verification out, which takes longer than all the rest of a tiny run and has tests of its own."""
-    report = VerificationReport((Check("left out", "", True, 0),))
-    monkeypatch.setattr(runner, "verify_public", lambda *_: report)
 
 
 class Tools:

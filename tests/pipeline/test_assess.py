@@ -35,6 +35,7 @@ def test_a_root_with_a_folder_that_is_not_whole_fails_without_being_read_and_say
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.verified
 @pytest.mark.parametrize("form", [pytest.param("concatenate", marks=pytest.mark.long), "single"])
 def test_a_run_with_joined_text_is_verified_in_its_form(workshop, capsys, form):
     arguments = ["run", str(workshop.run_file()), "--run-id", form, "--test-key", "x"]

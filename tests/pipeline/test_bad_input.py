@@ -376,7 +376,6 @@ def fill(place: Path) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.long
-@pytest.mark.usefixtures("unverified")
 class TestFullDisk:
     """A disk that fills while a run is made, and has room again when it is resumed."""
 
@@ -409,7 +408,6 @@ class TestFullDisk:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("unverified")
 class TestGuards:
     """What the guards of privacy refuse, with exit code 3."""
 

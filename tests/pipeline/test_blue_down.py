@@ -10,7 +10,7 @@ import pytest
 from das_spark.config import levels_together, stages_of
 from das_spark.pipeline import estimate_from, open_source, run_stages
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 BLUE = "estimation.estimator=blue_down"
 EVERY_ROW = "measurement.rows=all"
@@ -60,7 +60,6 @@ def test_a_whole_run_passes_every_check_and_publishes_what_went_upwards(whole, t
     assert False in kept["Enumdist"]
 
 
-@pytest.mark.usefixtures("unverified")
 def test_a_run_that_stopped_on_its_way_upwards_goes_on_to_the_same_bytes(whole, tools):
     workshop, public = whole
     names = [stage.name for stage in stages_of(workshop.plan(BLUE))]
@@ -73,7 +72,6 @@ def test_a_run_that_stopped_on_its_way_upwards_goes_on_to_the_same_bytes(whole, 
     require_same_bytes(stopped, public, tools)
 
 
-@pytest.mark.usefixtures("unverified")
 def test_estimates_are_made_again_from_the_public_folder(whole, tmp_path, tools):
     _, public = whole
     again = estimate_from(open_source(public.path, None, [f"output.root={tmp_path}"]), run_id="again")

@@ -54,6 +54,7 @@ def contents(public: Any) -> dict[str, str]:
     return {str(path.relative_to(public.path)): hashlib.sha256(path.read_bytes()).hexdigest() for path in parts}
 
 
+@pytest.mark.verified
 def test_a_run_from_tables_gives_the_bytes_of_one_from_files(tables, tools):
     files = tables.run_file()
     assert main(["run", str(files), "--run-id", "files", "--test-key", tools.TEST_KEY]) == 0

@@ -16,7 +16,7 @@ from das_spark.errors import InputError
 from das_spark.pipeline import run_stages
 from das_spark.products import PRODUCTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 RUN_FILE = Path(__file__).parents[2] / "conf" / "ddp_2010_household.toml"
 DDP = PRODUCTS["ddp_2010_household"]

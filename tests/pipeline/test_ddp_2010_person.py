@@ -14,7 +14,7 @@ import pytest
 from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 RUN_FILE = Path(__file__).parents[2] / "conf" / "ddp_2010_person.toml"
 #: Names and codes as a census could have them: 15 digits of a block, codes that begin with 1.

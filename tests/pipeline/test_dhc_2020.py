@@ -22,7 +22,7 @@ from das_spark.cli.main import main
 from das_spark.config import load_plan, load_run
 from das_spark.pipeline import estimate_from, levels, open_source, run_parts, run_stages, runner, verify_run
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 CONF = Path(__file__).parents[2] / "conf"
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")

@@ -19,7 +19,7 @@ from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.pipeline import require_begun, run_stages
 from das_spark.spark import hadoop_gateway
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 
 MAIN = "import sys; from das_spark.cli.main import main; sys.exit(main(sys.argv[1:]))"
 #: The same, killed at the second level, with its measurements public and no estimates of them.
@@ -96,7 +96,6 @@ def test_a_run_lies_there_as_it_would_on_a_disk(workshop, tools, address, far, c
     assert main(["show", f"{address}/mine", "--retention"]) == 1
 
 
-@pytest.mark.usefixtures("unverified")
 def test_a_run_goes_on_in_another_folder_stage_by_stage(workshop, tools, address, far):
     """As tasks of a scheduler on machines without a common disk; the ledger alone lies where all of them see it."""
     (workshop.folder / "ledgers").mkdir()
@@ -151,7 +150,6 @@ def test_a_run_that_was_killed_goes_on(workshop, tools, far, tmp_path, same_disk
     assert json.loads((far / "mine" / "public" / "verification.json").read_text())["passed"]
 
 
-@pytest.mark.usefixtures("unverified")
 def test_the_public_side_alone_may_lie_there(workshop, tools, address, far):
     plan = workshop.plan(f"output.public={address}")
     run_stages(plan, run_id="mine", test_key=tools.TEST_KEY, spark=workshop.spark)

@@ -20,7 +20,7 @@ from das_spark.pipeline.runner import run_stages
 sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 import doubles
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.verified]
 
 DOUBLE = "estimation.estimator=double"
 

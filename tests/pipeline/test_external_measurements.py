@@ -16,7 +16,7 @@ from das_spark.cli.main import main
 from das_spark.products import PRODUCTS
 from das_spark.store import RunLayout
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow, pytest.mark.verified]
 
 PRODUCT = PRODUCTS["pl94_2020_person"]
 SCHEMA = PRODUCT.schema

@@ -70,7 +70,6 @@ DEATHS = {
 }
 
 
-@pytest.mark.usefixtures("unverified")
 def test_a_run_whose_driver_dies_at_every_step_ends_with_the_same_bytes(workshop, reference, tools):
     plan, layout = workshop.plan(), workshop.layout("haunted")
     measured: dict[str, str] = {}
@@ -99,7 +98,7 @@ def believed_safe(monkeypatch):
     monkeypatch.setattr(driver_module, "require_safe_session", lambda *_, **__: None)
 
 
-@pytest.mark.usefixtures("unverified", "believed_safe")
+@pytest.mark.usefixtures("believed_safe")
 def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, calm, tools):
     context = workshop.ingested("real", calm)
     plan, layout = context.plan, context.layout
@@ -293,7 +292,7 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("unverified", "believed_safe")
+@pytest.mark.usefixtures("believed_safe")
 def test_a_real_key_leaves_one_draw_when_everything_is_killed_while_it_measures(workshop, tools):
     layout = workshop.layout("power-cut")
     staged = layout.restricted.staging("measurements", "Enumdist", 1)

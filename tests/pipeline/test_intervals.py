@@ -23,7 +23,7 @@ from das_spark.pipeline.statement import INSECURE
 from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 P1, _, _, _, P5 = PRODUCT.tables
 TABLES = (P1, P5)

@@ -22,7 +22,7 @@ from das_spark.privacy import Ledger
 from das_spark.spark import hadoop_gateway
 from das_spark.store import find_run
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020.toml"
 KEY = "an open secret"

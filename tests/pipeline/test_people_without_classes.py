@@ -12,7 +12,7 @@ from das_spark.config import product_files
 from das_spark.pipeline import run_stages
 from das_spark.products import PRODUCTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 E2E_1940 = PRODUCTS["e2e_1940"]
 PLAIN = replace(

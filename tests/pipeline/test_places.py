@@ -17,7 +17,7 @@ from das_spark.config import load_plan
 from das_spark.pipeline import run_stages, verify_run
 from das_spark.store import PublicManifest, RestrictedManifest
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_simulated.toml"
 KEY = "an open secret"

@@ -52,7 +52,7 @@ from das_spark.spark.checks import Check, VerificationReport
 from das_spark.spark.verify_run import Verified
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, open_public, part_files, public_files, record_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 STATEMENT = "statement and ledger follow from the manifest"
 LINK = "a symbolic link"

@@ -13,7 +13,7 @@ from das_spark.config import load_plan
 from das_spark.pipeline import run_stages, tabulate_run, verify_run
 from das_spark.store import PublicManifest
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 VILLAGE = """
 name = "village"

@@ -19,7 +19,7 @@ from das_spark.pipeline import published as published_stage
 from das_spark.pipeline.context import RunOptions
 from das_spark.store import PublicManifest, RunLayout, open_public, read_ledger
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 LEVELS = ("County", "Tract", "Block")
 

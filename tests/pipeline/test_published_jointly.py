@@ -58,6 +58,7 @@ def charged(root):
 
 
 @pytest.mark.spark
+@pytest.mark.verified
 @pytest.mark.whole_run
 @pytest.mark.slow
 def test_a_joint_run_that_dies_holds_every_estimate_to_the_units_of_its_earlier_part(plan, tmp_path, spark, tools):

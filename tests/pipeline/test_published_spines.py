@@ -15,7 +15,7 @@ from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 from das_spark.products import _REGISTRY, PRODUCTS, PublishedCounts
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow, pytest.mark.verified]
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_simulated.toml"
 QUERY = "hhgq * votingage * hispanic"

@@ -19,7 +19,7 @@ from das_spark.pipeline.statement import INSECURE
 from das_spark.spark import session as session_module
 from das_spark.store import PublicManifest, RunLayout, created_at
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow, pytest.mark.verified]
 
 FAILED, WRONG = 1, 2
 

@@ -11,7 +11,7 @@ from das_spark.pipeline.charge import enter_invariants
 from das_spark.spark import microdata, run_tables
 from das_spark.store import discard, finished, hold_run, part_files, succeed
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 #: A function after which the run is lost, and what must not be published any more: a folder, or a file.
 LOST = {

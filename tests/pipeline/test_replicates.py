@@ -23,7 +23,7 @@ from das_spark.pipeline import replicates as stage
 from das_spark.pipeline.statement import INSECURE
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 P1, _, _, _, P5 = PRODUCT.tables
 TABLES = (P1, P5)
@@ -263,7 +263,6 @@ def test_a_run_that_stopped_between_replicates_goes_on_with_the_next_and_without
     assert not list(public.path.rglob("*staging*/*"))
 
 
-@pytest.mark.usefixtures("unverified")
 def test_intervals_are_made_again_from_the_public_folder_and_follow_from_the_name_of_the_run(
     copied, whole, tmp_path, spark, tools
 ):

@@ -43,7 +43,6 @@ def test_a_whole_run_gives_the_same_bytes_as_its_stages(whole, reference, tools)
     assert tools.level_rows(whole.layout("whole").public.path) == reference
 
 
-@pytest.mark.usefixtures("unverified")
 def test_a_finished_run_that_is_run_again_writes_no_table_and_charges_nothing(whole, monkeypatch, tools):
     folder, ledger = whole.layout("whole").folder, whole.ledger()
     before = stamps(folder)
@@ -151,7 +150,6 @@ class Stop(BaseException):
     """Ends a run where a test has seen enough."""
 
 
-@pytest.mark.usefixtures("unverified")
 def test_the_input_is_charged_before_the_first_draw_and_each_level_when_it_is_public(
     workshop, calm, monkeypatch, tools
 ):
@@ -169,7 +167,6 @@ def test_the_input_is_charged_before_the_first_draw_and_each_level_when_it_is_pu
     assert seen == [(), ("State",), ("State", "County")]
 
 
-@pytest.mark.usefixtures("unverified")
 def test_two_runs_are_charged_twice_and_one_that_resumes_once(workshop, calm, monkeypatch, tools):
     monkeypatch.setattr(levels, "estimate", lambda *_: (_ for _ in ()).throw(Stop))
     for run_id in ("first", "second"):

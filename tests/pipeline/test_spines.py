@@ -35,7 +35,7 @@ from das_spark.pipeline.progress import Progress
 from das_spark.privacy import LedgerEntry, RunKey
 from das_spark.store import PublicLayout, RunLayout, created_at, open_run
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow, pytest.mark.verified]
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_simulated.toml"
 KEY = "an open secret"

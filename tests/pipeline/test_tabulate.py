@@ -27,7 +27,7 @@ from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.products import PRODUCTS, product_data
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, TablesManifest, finished, part_files
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 TABLES = PRODUCT.tables
 NAMES = ("P1", "P2", "P3", "P4", "P5")

@@ -18,7 +18,7 @@ from das_spark.privacy import EntryState
 from das_spark.spark.run_tables import LevelTables
 from das_spark.store import Journal, RunLayout, read_ledger
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 REPORTED = "evaluation.enabled=true"
 

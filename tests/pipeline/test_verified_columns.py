@@ -26,7 +26,7 @@ from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.store import PublicLayout, PublicManifest, part_files
 from das_spark.store.tables import TABLES as DECLARED
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verified]
 
 LEVELS = ("State", "County", "Enumdist")
 OF_AREAS = ("shares", "census_estimates")  # tests/spark/test_verify_spine.py

@@ -14,7 +14,7 @@ import pytest
 from das_spark.pipeline import verify_run
 from das_spark.store import PublicLayout, PublicManifest, public_files
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 FILES = "files are those of the manifest"
 TEXTS = "statement and ledger follow from the manifest"

@@ -14,7 +14,7 @@ from das_spark.config.load import FOLDER
 from das_spark.io.population_files import simulate
 from das_spark.pipeline import run_stages
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 #: Run file -> a column of a table, and which lines of the text file it counts.
 EXAMPLES = {

@@ -13,7 +13,7 @@ from das_spark.cli.main import main
 from das_spark.pipeline import rehearsal
 from das_spark.store import Journal, RunLayout
 
-pytestmark = [pytest.mark.whole_run, pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.whole_run, pytest.mark.slow, pytest.mark.spark, pytest.mark.verified]
 
 #: No solver reaches this gap.
 UNPROVABLE = "estimation.gap_tolerance=1e-300"

@@ -10,7 +10,7 @@ from run_files import census_files, run_file
 
 import das_spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 
 KEY = "spark equals local"
 EPSILON = 3
