@@ -13,6 +13,11 @@ _BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", flags=re.MULTILINE | re.DO
 _SHOWN_FILE = re.compile(r"^```toml\n(# (\w+\.toml):.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 #: A command in a comment of a run file, with the lines that go on with it.
 _COMMENT = re.compile(r"^#   ((?:\./|\.venv/bin/)(?:.*\\\n#  +)*.*)$", flags=re.MULTILINE)
+#: A block of another kind, or lines that are set in.
+_PLAIN = re.compile(r"^```\w*\n(.*?)^```$|((?:^ {4}.*\n)+)", flags=re.MULTILINE | re.DOTALL)
+#: What begins with a program, perhaps behind variables; prose begins otherwise.
+_OF_OURS = r"(?:\./|\.venv/bin/|build/|tests/|jobs/)\S+|das-spark"
+_PROGRAM = re.compile(rf" *(?:[A-Z_]+=\S+ )*(?:{_OF_OURS}|spark-\w+|python[\d.]*|airflow|docker|kubectl)(?: +[^ ].*)?$")
 #: What the comment says of a command behind it.
 _REMARK = re.compile(r" {3,}\(.*\)$", flags=re.MULTILINE)
 #: Pages of runs that tests read; nobody follows them.
@@ -48,11 +53,30 @@ def blocks(page: str) -> tuple[Block, ...]:
     if page.endswith(".toml"):
         commands = [_REMARK.sub("", re.sub(r"\\\n#  +", "", command)) for command in _COMMENT.findall(text)]
         return tuple(Block(page, "", "bash", text) for text in ["".join(f"{each}\n" for each in commands)] if text)
-    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
-    sections = [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
     return tuple(
-        Block(page, section, language, block) for section, part in sections for language, block in _BLOCK.findall(part)
+        Block(page, section, language, block)
+        for section, part in _sections(page)
+        for language, block in _BLOCK.findall(part)
     )
+
+
+@cache
+def plain_commands(page: str) -> tuple[Block, ...]:
+    """Return the lines of a page that are commands and stand in no block of bash or Python, each by itself."""
+    return tuple(
+        Block(page, section, "", line.strip())
+        for section, text in _sections(page)
+        for block in _PLAIN.finditer(_BLOCK.sub("", text))
+        for line in block.group().splitlines()
+        if _PROGRAM.match(line)
+    )
+
+
+def _sections(page: str) -> list[tuple[str, str]]:
+    """Return the headings of level 2 of a page, each with what stands below it; what stands before is below none."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    return [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
 
 
 @cache
