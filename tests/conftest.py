@@ -47,14 +47,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     turn = config.getoption("turn")
     if turn is None:
         return
-    from turns import divided, in_turn
+    from turns import Divided, in_turn
 
-    marks = {item.nodeid: {mark.name for mark in item.iter_markers()} for item in items}
-    tests = [divided(item.path.relative_to(ROOT).as_posix(), item.nodeid, marks[item.nodeid]) for item in items]
-    names = in_turn([test for test in tests if test is not None], turn)
-    carried = [item for item, test in zip(items, tests, strict=True) if test is None or item.nodeid in names]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(carried)])
-    items[:] = carried
+    divided = [
+        Divided(_unit(item), item.nodeid, long=item.get_closest_marker("long") is not None)
+        for item in items
+        if item.get_closest_marker("slow") or item.get_closest_marker("long")
+    ]
+    left_out = {test.name for test in divided} - in_turn(divided, turn)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _unit(item: pytest.Item) -> str:
+    """What has its turn together with a test: what its marker says, else its file."""
+    marker = item.get_closest_marker("unit")
+    return str(item.path) if marker is None else str(marker.args[0])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,8 +29,10 @@ SMALLER: Final = (
     ("conf/pl94_2020_nation_simulated.toml", "--like 2020", "--like 2020 --share 1/20000"),
     ("conf/reference.toml", "--share 1/100", "--share 1/5000"),
 )
-#: Commands of two minutes and more, each beside others of its kind: continuous integration carries them out in turns.
-IN_TURNS: Final = ("--vary", "conf/ddp_2010.toml", "conf/dhc_2020.toml", "dhc_2020_to_county")
+#: Blocks that go on with what the one before has made: words of theirs -> what continuous integration calls them.
+_TOGETHER: Final = {"conf/dhc_2020.toml": "characteristics"}
+#: The page whose blocks stand alone, but for these. Those of another page are carried out together.
+_EXAMPLES: Final = "conf/README.md"
 _TWO_RUNS: Final = """
 for run in another latest-of-two; do ./spark-submit.sh conf/quickstart.toml --run-id $run; done
 """
@@ -128,9 +130,10 @@ GIVEN: Final = {
 
 
 def parameter(block: Block, name: str) -> object:
-    """Return a block as a parameter of a test, which is marked `long` where it is carried out in turns."""
-    marks = [pytest.mark.long] if any(text in block.text for text in IN_TURNS) else []
-    return pytest.param(block, id=name, marks=marks)
+    """Return a block as a parameter of a test, which has its turn with those that it needs."""
+    together = next((unit for words, unit in _TOGETHER.items() if words in block.text), None)
+    unit = together or (f"{block.page}: {block.text}" if block.page == _EXAMPLES else block.page)
+    return pytest.param(block, id=name, marks=pytest.mark.unit(unit))
 
 
 def carry_out(block: Block, checkout: Checkout, session: Any = None) -> None:

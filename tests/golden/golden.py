@@ -26,14 +26,13 @@ import time
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from unittest import mock
+from typing import Final
 
 from das_spark.process import KERNELS, same_numbers
 
-if TYPE_CHECKING:
-    from das_spark.pipeline import VerificationReport
-    from das_spark.store import PublicLayout
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from verification import unverified
 
 DIGESTS: Final = Path(__file__).with_name("digests.json")
 _CONF: Final = Path(__file__).parents[2] / "conf"
@@ -82,7 +81,7 @@ COMMANDS: Final = {
         run {conf}/hospital_stays_like.toml --run-id stays
     """,
 }
-#: How long a run took, what nobody has examined here, and what a run keeps to itself.
+#: How long a run took, a report of a verification that was left out, and what a run keeps to itself.
 _NOT_COMPARED: Final = ("run.json", "run.html", "verification.json", "restricted", "runs/latest")
 #: What another time, version or compression changes in a text.
 _VOLATILE: Final = re.compile(
@@ -125,9 +124,8 @@ def main() -> None:
 def carry_out(commands: str, folder: Path) -> None:
     """Carry out the commands of a group in its folder, in this process."""
     from das_spark.cli.main import main as das_spark
-    from das_spark.pipeline import assess
 
-    with chdir(folder), redirect_stdout(sys.stderr), mock.patch.object(assess, "examine", unexamined):
+    with chdir(folder), redirect_stdout(sys.stderr), unverified():
         for line in commands.replace("\\\n", " ").split("\n"):
             more = _OF_RUN if line.strip().startswith("run ") else ""
             arguments = shlex.split(line.format(conf=_CONF) + more)
@@ -135,15 +133,6 @@ def carry_out(commands: str, folder: Path) -> None:
                 write_areas(Path("runs/all/public/geounits"), Path("areas.csv"))
             if arguments and (code := das_spark(arguments)):
                 raise SystemExit(f"das-spark {shlex.join(arguments)} ended with {code}")
-
-
-def unexamined(_: object, layout: PublicLayout, __: object) -> VerificationReport:
-    """Report of a run that nobody has examined."""
-    from das_spark.pipeline import VerificationReport
-    from das_spark.store import PublicManifest, record_of
-
-    run_id = PublicManifest.load(layout.manifest).run_id
-    return VerificationReport((), {}, run_id, record_of(layout.manifest).sha256, ())
 
 
 def write_areas(geounits: Path, file: Path) -> None:
@@ -159,7 +148,7 @@ def digests_of(folder: Path) -> dict[str, str]:
     kinds: dict[str, list[Path]] = {}
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder)
-        hidden = any(part.startswith(("_", ".")) for part in name.parts)
+        hidden = file.name == "_SUCCESS" or any(part.startswith(".") for part in name.parts)
         compared = not hidden and not any(f"/{each}/" in f"/{name}/" for each in _NOT_COMPARED)
         if compared and file.is_file():
             kinds.setdefault(f"{name.parent}/*{file.suffix}", []).append(file)
