@@ -41,9 +41,9 @@ _OF_RUN: Final = " --test-key golden --set evaluation.enabled=false"
 #: A group -> the arguments of das-spark, a line a command, in a folder of the group.
 COMMANDS: Final = {
     "e2e_2018": """
-        run quickstart --run-id all --set measurement.rows=all --set output.intervals.level="9/10" \
+        run quickstart --run-id all --set measurement.rows=all
+        estimate runs/all --run-id released --set estimation.rounding=released --set output.intervals.level="9/10" \
             --set output.replicates.runs=2 --set output.replicates.level="9/10"
-        estimate runs/all --run-id released --set estimation.rounding=released
         measurements runs/all --out measurements
         estimate --from-measurements measurements --run-id from-files --set estimation.estimator=blue_down
         interval runs/all --table P1 --areas areas.csv --out intervals.csv
