@@ -12,7 +12,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 #: Files that say when and as what a run was made.
-OF_A_RUN = {"run.json", "manifest.json", "privacy_ledger.json", "privacy_statement.md", "_about.txt", "metadata"}
+OF_A_RUN = {
+    "run.json",
+    "manifest.json",
+    "privacy_ledger.json",
+    "privacy_statement.md",
+    "_about.txt",
+    "metadata",
+    "0_metadata",
+}
 
 
 def published(folder: Path, engine: str, *arguments: str) -> dict[str, bytes]:
