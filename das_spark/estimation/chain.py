@@ -266,13 +266,18 @@ class Solved:
 def solve_chain(posed: PosedFamily, plan: FamilyPlan) -> Solved:
     """Try the plan's solvers in order until a solution is certified, or the family is found to be infeasible.
 
-    Whether it can be met at all is asked once, after the first solver that proves nothing, unless that met it.
+    Whether it can be met at all is asked once: after the first solver that proves nothing, or, where that met it, after
+    the last, for one person too many, divided among constraints, is less than half a person of each.
     """
     support = posed.support
 
     @lru_cache(maxsize=1)
     def proof(candidate: Candidate) -> Certificate:
         return certify(support.problem, plan, support.cells, candidate, support.relaxation)
+
+    @lru_cache(maxsize=1)
+    def contradiction() -> str:
+        return conflict(posed.presolved) if support.relaxation is None else posed.presolved.contradiction
 
     best: Solved | None = None
     tried: tuple[SolverAttempt, ...] = ()
@@ -287,14 +292,12 @@ def solve_chain(posed: PosedFamily, plan: FamilyPlan) -> Solved:
             best = Solved(proposal.candidate, proved, each.name, proposal.iterations, tried)
         if proved.certified:
             return replace(best, tried=tried)
-        if len(tried) == 1 and support.relaxation is None and not is_met(proved, plan):
-            contradiction = conflict(posed.presolved)
-            if contradiction:
-                return replace(best, contradiction=contradiction)
+        if len(tried) == 1 and not is_met(proved, plan) and contradiction():
+            break
     if best is None:
         candidate = unsolved(posed.presolved)
-        best = Solved(candidate, proof(candidate), "presolve", 0, ())
-    return replace(best, tried=tried, contradiction=posed.presolved.contradiction)
+        return Solved(candidate, proof(candidate), "presolve", 0, (), posed.presolved.contradiction)
+    return replace(best, tried=tried, contradiction=contradiction())
 
 
 def _ordered(names: tuple[str, ...], posed: PosedFamily) -> Iterator[FamilySolver]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.estimation.chain import PosedFamily, Solved, conflict, solve_chain
+from das_spark.estimation.chain import PosedFamily, Solved, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import relaxed_family, round_relaxed
 from das_spark.estimation.flat_estimate import estimate_flat
@@ -256,9 +256,6 @@ def _in_passes(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
 def _finish(presolved: Presolved, plan: FamilyPlan, solved: Solved, rounded: Rounded | None) -> FamilyResult:
     """Check the whole numbers and write the diagnostics."""
     support = presolved.support
-    # A person too many among a hundred million is less than solvers of real numbers see.
-    if rounded is None and support.relaxation is None and (contradiction := conflict(presolved)):
-        return _infeasible(support.problem, plan, contradiction, solved.tried)
     counts = np.zeros((support.children, len(support.cells)), dtype=np.int64)
     message, status = "no rounding keeps all constraints", FamilyStatus.UNROUNDED
     if rounded is not None:
