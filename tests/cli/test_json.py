@@ -92,7 +92,6 @@ def test_before_a_run(printed, place):
 
 
 @pytest.mark.spark
-@pytest.mark.verified
 def test_of_the_machine(printed, spark):
     found = printed("doctor")
     assert found["passed"]
@@ -151,7 +150,6 @@ def test_audits(printed):
 
 
 @pytest.mark.spark
-@pytest.mark.verified
 @pytest.mark.slow
 def test_spines(printed, place, spark):
     simulate(place / "cef", "2020", Fraction(1, 20_000), "cef")
