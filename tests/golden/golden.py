@@ -83,9 +83,9 @@ COMMANDS: Final = {
 }
 #: How long a run took, a report of a verification that was left out, and what a run keeps to itself.
 _NOT_COMPARED: Final = ("run.json", "run.html", "verification.json", "restricted", "runs/latest")
-#: What another time, version or compression changes in a text.
+#: What another time, version, compression or attempt (its number is random) changes in a text.
 _VOLATILE: Final = re.compile(
-    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?|\b[0-9a-f]{64}\b|(?<=#)[0-9a-f]{8}\b"
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|(?<=#)[0-9a-f]{8}\b"
     rb'|"(bytes|size|seconds|versions)": (\{[^}]*\}|[^,\n]*)'
 )
 
