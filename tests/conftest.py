@@ -39,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--turn", type=int, help="Leave out most tests marked `slow` or `long`: another number, others.")
 
 
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say whose turn it is, so that the same tests can be run again."""
+    turn = config.getoption("turn")
+    return None if turn is None else f"turn: {turn} (--turn {turn} chooses the same slow and long tests)"
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the longest files first; the others stay in their order. Leave out what is not in turn."""

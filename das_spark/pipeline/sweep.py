@@ -45,6 +45,7 @@ from das_spark.store import (
     SweepRecord,
     finished,
     is_complete,
+    make_way,
     now,
     write_texts,
 )
@@ -229,7 +230,8 @@ def _noted(layout: SweepLayout, record: SweepRecord, run: GridRun, state: RunSta
 
 def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
     """Whether a run is done and verified; one that this sweep has not begun is accepted only under a real key."""
-    if not layout.public.marker.is_file():
+    config_hash, config = run.plan.config_hash, plan_to_config(run.plan)
+    if not layout.public.marker.is_file() or make_way(layout, config_hash, config):
         return False
     insecure = record.key != _SYSTEM
     if insecure and record.states[run.run_id] == RunState.WAITING:
@@ -237,8 +239,6 @@ def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
     if not is_complete(layout):
         return False
     manifest = PublicManifest.load(layout.public.manifest)
-    if manifest.config_hash != run.plan.config_hash:
-        raise _taken(layout, f"what differs is {difference(manifest.config, plan_to_config(run.plan))}")
     if read_identity(layout) != record.input:
         raise _taken(layout, "it was made from another input")
     if manifest.ledger["insecure"] and not insecure:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from verification import unverified
 
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan, steps_of
@@ -269,10 +270,14 @@ def reference(calm: RunLayout) -> dict[str, list[tuple[Any, ...]]]:
 
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Workshop:
-    """A whole run that keeps every noisy answer, and its measurements in a folder of their own: "whole" and nmf/."""
+    """A whole run that keeps every noisy answer, and its measurements in a folder of their own: "whole" and nmf/.
+
+    It is not verified, whichever test asks for it first.
+    """
     workshop = Workshop(tmp_path_factory.mktemp("measured"), spark)
     arguments = ["run", str(workshop.run_file()), "--run-id", "whole", "--test-key", TEST_KEY]
-    assert main([*arguments, "--set", 'measurement.rows="all"']) == 0
+    with unverified():
+        assert main([*arguments, "--set", 'measurement.rows="all"']) == 0
     assert main(["measurements", str(workshop.layout("whole").folder), "--out", str(workshop.folder / "nmf")]) == 0
     return workshop
 
