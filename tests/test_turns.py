@@ -18,7 +18,7 @@ TESTS = st.lists(NUMBERED, unique_by=lambda each: each[:2]).map(
 
 
 @given(TESTS)
-def test_every_slow_test_has_its_turn_with_every_sixth_commit_and_so_has_its_unit(tests):
+def test_every_slow_test_has_one_turn_and_so_has_its_unit(tests):
     slow = {test.name for test in tests if not test.long}
     turns = [in_turn(tests, turn) & slow for turn in range(PARTS)]
     assert sorted(name for turn in turns for name in turn) == sorted(slow)

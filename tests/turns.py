@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 #: A unit of slow tests has its turn with every so many commits.
-PARTS: Final = 6
+PARTS: Final = 10
 #: Most long tests of a commit, all of one unit: some minutes.
 LONG_TESTS: Final = 4
 

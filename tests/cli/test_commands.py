@@ -59,6 +59,7 @@ def test_simulate_writes_what_the_run_file_reads(capsys, tmp_path):
     assert main(["check", str(CONF / "e2e_1940_simulated.toml"), "--set", f"input.path={out}"]) == 0
 
 
+@pytest.mark.slow
 def test_simulate_writes_records_that_the_run_file_reads(capsys, tmp_path):
     out = tmp_path / "population"
     options = ["--like", "2020", "--share", "1/20000", "--layout", "cef", "--out", str(out)]

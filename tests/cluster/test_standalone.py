@@ -65,11 +65,12 @@ def on_a_cluster(folder: Path, root: Path, conf: Path, until: str | None, *, pac
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("census", "until", "tables", "files"),
     [
         pytest.param("tiny", "measure County", 10, 12, id="levels of a tiny census"),
-        pytest.param("quickstart", None, 30, 50, id="all with the packed environment", marks=pytest.mark.slow),
+        pytest.param("quickstart", None, 30, 50, id="all with the packed environment"),
     ],
 )
 def test_a_run_on_a_cluster_publishes_what_local_mode_does(tmp_path, spark, census, until, tables, files):

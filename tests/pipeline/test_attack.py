@@ -59,6 +59,7 @@ def flat(of, geocodes) -> Records:
     return Records(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
 
 
+@pytest.mark.slow
 def test_spark_sums_up_what_each_area_gives(measured, run, found):
     """Area by area, from the files themselves."""
     layout, finished = measured.layout("whole"), FinishedRun.at(run)
@@ -87,6 +88,7 @@ def test_spark_sums_up_what_each_area_gives(measured, run, found):
     assert row.persons == sum(sum(counts) for _, counts in truth.values())
 
 
+@pytest.mark.slow
 def test_the_command_writes_json_csv_and_a_page_for_their_owner_alone(run, found, tmp_path, capsys):
     out = tmp_path / "attack"
     assert main(["attack", str(run), "--only", "linkage", "--out", str(out), "--data", str(tmp_path / "data")]) == 0
@@ -121,6 +123,7 @@ def test_every_attack_is_made_and_reported():
         assert name in fields
 
 
+@pytest.mark.slow
 def test_another_run_on_the_same_people_tells_more(measured, run, tmp_path):
     again = ["run", str(measured.run_file()), "--run-id", "again", "--test-key", "another"]
     assert main([*again, "--set", "budget.epsilon=1/2"]) == 0
@@ -139,6 +142,7 @@ def test_another_run_on_the_same_people_tells_more(measured, run, tmp_path):
         assert leaf[name] == sum(error**2 for error in errors)
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_run_that_leaks_convicts(run, tmp_path, capsys, monkeypatch):
     """Measurements that are the counts themselves, planted where the run's own are read."""
     real = residuals._noise
@@ -164,6 +168,7 @@ def test_what_is_known_and_learned_can_be_said(run):
     assert (found.known, found.learned) == ("total", "hispanic")
 
 
+@pytest.mark.slow
 def test_a_report_without_any_attack_says_so(found):
     nothing = replace(found, linkage=None, left_out={"linkage": "nobody"})
     report = present_attacks(nothing)

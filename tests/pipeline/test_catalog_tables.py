@@ -55,6 +55,7 @@ def contents(public: Any) -> dict[str, str]:
 
 
 @pytest.mark.verified
+@pytest.mark.slow
 def test_a_run_from_tables_gives_the_bytes_of_one_from_files(tables, tools):
     files = tables.run_file()
     assert main(["run", str(files), "--run-id", "files", "--test-key", tools.TEST_KEY]) == 0
@@ -77,6 +78,7 @@ def test_a_run_from_tables_gives_the_bytes_of_one_from_files(tables, tools):
     assert main(["verify", str(tables.layout("tables").folder)]) == 0
 
 
+@pytest.mark.slow
 def test_a_run_from_tables_goes_on_where_it_stopped_and_needs_them_until_all_is_measured(
     tables, spark, tools, monkeypatch
 ):

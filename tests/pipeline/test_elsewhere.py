@@ -62,6 +62,7 @@ def tree(folder: Path) -> set[str]:
     return {name for name in found if not name.endswith((".crc", "run.lock", "inventory.json"))}
 
 
+@pytest.mark.slow
 def test_a_run_lies_there_as_it_would_on_a_disk(workshop, tools, address, far, capsys):
     """The same files with the same rows; read, shown and verified by its address; nothing stays where it was made."""
     made = workshop.folder / "made"
@@ -96,6 +97,7 @@ def test_a_run_lies_there_as_it_would_on_a_disk(workshop, tools, address, far, c
     assert main(["show", f"{address}/mine", "--retention"]) == 1
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_in_another_folder_stage_by_stage(workshop, tools, address, far):
     """As tasks of a scheduler on machines without a common disk; the ledger alone lies where all of them see it."""
     (workshop.folder / "ledgers").mkdir()
@@ -150,6 +152,7 @@ def test_a_run_that_was_killed_goes_on(workshop, tools, far, tmp_path, same_disk
     assert json.loads((far / "mine" / "public" / "verification.json").read_text())["passed"]
 
 
+@pytest.mark.slow
 def test_the_public_side_alone_may_lie_there(workshop, tools, address, far):
     plan = workshop.plan(f"output.public={address}")
     run_stages(plan, run_id="mine", test_key=tools.TEST_KEY, spark=workshop.spark)

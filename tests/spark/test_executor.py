@@ -16,7 +16,6 @@ from das_spark.audit import SmallPopulation
 from das_spark.audit.inputs import neighbouring_inputs
 from das_spark.audit.system import LocalSystem
 from das_spark.config import plan_of, steps_of
-from das_spark.config.model import DEFAULT_ESTIMATOR
 from das_spark.core import ESTIMATORS, level_steps, run_levels
 from das_spark.privacy import RunKey
 from das_spark.products import PRODUCTS
@@ -90,7 +89,7 @@ def takes(estimator, product):
         pytest.param(
             estimator,
             product,
-            marks=() if estimator == DEFAULT_ESTIMATOR or product in USUAL else pytest.mark.slow,
+            marks=() if product in USUAL else pytest.mark.slow,
             id=f"{estimator}-{product}",
         )
         for estimator in ESTIMATORS

@@ -63,6 +63,7 @@ def assert_same(tmp_path: Path, *arguments: str) -> None:
 @pytest.mark.whole_run
 @pytest.mark.spark
 @pytest.mark.verified
+@pytest.mark.slow
 @pytest.mark.usefixtures("sail_usable")
 def test_a_run_of_persons_and_units_has_the_same_bytes(tmp_path):
     assert_same(tmp_path, "conf/quickstart.toml")
