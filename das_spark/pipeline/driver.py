@@ -117,9 +117,14 @@ def look_ahead(
     plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], progress: Callable[[str], None] = lambda line: None
 ) -> None:
     """Refuse, before anything is begun, a run whose id is taken, or of which a stage will lack something."""
+    claim_id(plan, layout, progress)
+    try_stages(plan, layout, stages)
+
+
+def claim_id(plan: RunPlan, layout: RunLayout, progress: Callable[[str], None] = lambda line: None) -> None:
+    """Refuse the id of another run that was charged; remove another one that was not."""
     if make_way(layout, plan.config_hash, plan_to_config(plan)):
         progress(f"run {layout.run_id}: an earlier one of another configuration, which was never charged, is removed")
-    try_stages(plan, layout, stages)
 
 
 def _session_of_tables(plan: RunPlan, layout: RunLayout, spark: SparkSession | None, *, insecure: bool) -> SparkSession:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config import difference, plan_to_config, require_dataset, stages_of, sweep_config
+from das_spark.config import difference, require_dataset, stages_of, sweep_config
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.evaluation import (
     AccuracyReport,
@@ -27,9 +27,10 @@ from das_spark.evaluation import (
 from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.charge import is_charged, spending_against_caps
 from das_spark.pipeline.context import RunOptions
-from das_spark.pipeline.driver import look_ahead
+from das_spark.pipeline.driver import claim_id
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
+from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
@@ -45,7 +46,6 @@ from das_spark.store import (
     SweepRecord,
     finished,
     is_complete,
-    make_way,
     now,
     write_texts,
 )
@@ -135,10 +135,12 @@ def carry_out(
     if test_key is None:
         require_dataset(plan.base.input)
     layouts = tuple(_run_layout(run) for run in plan)
-    # The runs of one point have one plan: one of them that is not charged yet stands for all.
-    left = {run.point: (run.plan, where) for run, where in zip(plan, layouts, strict=True) if not is_charged(where)}
-    for each, where in left.values():
-        look_ahead(each, where, stages_of(each), progress)
+    uncharged = [(run, where) for run, where in zip(plan, layouts, strict=True) if not is_charged(where)]
+    for run, where in uncharged:
+        claim_id(run.plan, where, progress)
+    # The runs of one point have one plan: one of them stands for all.
+    for each, where in {run.point: (run.plan, where) for run, where in uncharged}.values():
+        try_stages(each, where, stages_of(each))
 
     def of_tables() -> SparkSession:
         started = session()
@@ -148,6 +150,8 @@ def carry_out(
     created = now()  # before the input is read: how long that takes tells of its size
     identity, files = fingerprint(plan.base.input, of_tables)
     record = _opened(plan, layout, test_key, identity, created)
+    for run, where in zip(plan, layouts, strict=True):
+        claim_id(run.plan, where, progress)  # of charged runs, too: only now, since another grid is named as such first
     done = tuple(_is_finished(run, where, record) for run, where in zip(plan, layouts, strict=True))
     waiting = [(run.plan, where) for run, where, is_done in zip(plan, layouts, done, strict=True) if not is_done]
     for line in _announcement(plan, sum(done)):
@@ -230,8 +234,7 @@ def _noted(layout: SweepLayout, record: SweepRecord, run: GridRun, state: RunSta
 
 def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
     """Whether a run is done and verified; one that this sweep has not begun is accepted only under a real key."""
-    config_hash, config = run.plan.config_hash, plan_to_config(run.plan)
-    if not layout.public.marker.is_file() or make_way(layout, config_hash, config):
+    if not layout.public.marker.is_file():
         return False
     insecure = record.key != _SYSTEM
     if insecure and record.states[run.run_id] == RunState.WAITING:

@@ -96,10 +96,9 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for all runs; a temporary one by default")
     parser.add_argument("--write", action="store_true", help="record what is there")
     options = parser.parse_args()
-    numbers = same_numbers()
-    os.environ |= numbers | {"DAS_SPARK_ENV": "test"}  # before numpy is imported
+    os.environ |= same_numbers() | {"DAS_SPARK_ENV": "test"}  # before numpy is imported
     recorded = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
-    kernels = numbers.get(KERNELS, "of the processor")
+    kernels = kernels_here()
     if recorded and not options.write and recorded["kernels"] != kernels:
         raise SystemExit(f"the record was made with kernels {recorded['kernels']} of OpenBLAS; these are {kernels}")
     failed = False
@@ -119,6 +118,11 @@ def main() -> None:
                 print(*wrong, sep="\n", end="\n" if wrong else "")
                 failed = failed or bool(wrong)
     raise SystemExit(1 if failed else 0)
+
+
+def kernels_here() -> str:
+    """Return the kernels of linear algebra that runs have on this machine."""
+    return same_numbers().get(KERNELS, "of the processor")
 
 
 def carry_out(commands: str, folder: Path) -> None:

@@ -305,6 +305,23 @@ def test_a_record_of_a_sweep_from_before_settings_could_vary_is_read(tmp_path, d
     assert SweepRecord.load(layout.record).variants == {}
 
 
+def test_ids_of_runs_that_came_to_nothing_are_free_for_all_runs_of_a_grid(dry_workshop):
+    plan, lines = plan_of(dry_workshop), list[str]()
+    runs = [run.run_id for run in plan]
+    for run in runs:
+        open_run(RunLayout.at(plan.base.output.root, run), "0" * 64, {"estimation": "another"})
+    with pytest.raises(pytest.fail.Exception, match="nothing is run"):
+        carry_out(
+            plan,
+            SweepLayout(dry_workshop.folder / "sweep"),
+            session=no_session,
+            test_key=KEY,
+            progress=lines.append,
+        )
+    removed = [line.split(":")[0] for line in lines if line.endswith("which was never charged, is removed")]
+    assert removed == [f"run {run}" for run in runs]
+
+
 def finished_by_hand(run: Any, identity: str, *, insecure: bool = False) -> RunLayout:
     """What a finished run leaves that says so."""
     layout = RunLayout.at(run.plan.output.root, run.run_id)
