@@ -207,12 +207,12 @@ def _compiled(product: Product, kind: str, format: str, *, assigned: bool) -> Fi
 def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], format: str) -> dict[str, Any]:
     types = {column.name: column.type for column in layout}
     sources = {column.name: column.source for column in layout}
-    kept = columns.produced if format == "parquet" else columns.columns
+    entries = [_entry(each.name, types[each.name], _meaning(each, sources[each.name])) for each in columns.columns]
     return {
         "path": f"microdata/{columns.kind}.{format}",
         "root": "public",
         "row": f"a protected {columns.kind} record",
-        "columns": [_entry(column.name, types[column.name], _meaning(column, sources[column.name])) for column in kept],
+        "columns": entries,
     }
 
 

@@ -130,7 +130,7 @@ class Columns:
         delimiter: What stands between the fields of a text file.
         names_inside: Whether a text file begins with a line of the names of all its columns.
         commented: Whether lines that begin with "#" stand before that, or before the records.
-        constants: Columns of a text file that hold one text throughout -> that text, to be looked at with `_deviating`.
+        constants: Columns that hold one text throughout -> that text.
     """
 
     layout: tuple[str, ...]
@@ -166,14 +166,16 @@ class RecordRuns:
     """Some records of a file, in the order of the file, in runs that differ in their numbers alone.
 
     Attributes:
-        firsts: The texts, and the columns of constants, of the first record of each run.
+        firsts: The texts of the first record of each run.
         lengths: Records of each run, shape (runs,).
         numbers: Columns of whole numbers, shape (records,) each; -1 where there is none.
+        deviating: Columns of constants that hold another text anywhere.
     """
 
     firsts: pa.RecordBatch
     lengths: Integers
     numbers: Mapping[str, Integers]
+    deviating: frozenset[str] = frozenset()
 
     @property
     def records(self) -> int:
@@ -194,12 +196,13 @@ def read_runs(path: Path, format: str, columns: Columns) -> Iterator[RecordRuns]
 
 
 def _parquet_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
-    wanted = [*columns.texts, *columns.numbers]
-    missing = sorted(set(wanted) - set(parquet.read_schema(path).names))
+    needed, names = (*columns.texts, *columns.numbers), parquet.read_schema(path).names
+    missing = sorted(set(needed) - set(names))
     if missing:
         raise pa.ArrowInvalid(f"no column {missing[0]}")
-    with parquet.ParquetFile(path, read_dictionary=list(columns.texts)) as file:
-        for batch in file.iter_batches(_ROWS, columns=wanted, use_threads=False):
+    constants = {name: text for name, text in columns.constants.items() if name in names}
+    with parquet.ParquetFile(path, read_dictionary=[*columns.texts, *constants]) as file:
+        for batch in file.iter_batches(_ROWS, columns=[*needed, *constants], use_threads=False):
             encoded = [_encoded(batch.column(name)) for name in columns.texts]
             starts = _starts([each.indices.to_numpy() for each in encoded], batch.num_rows)
             firsts = [each.take(pa.array(starts)) for each in encoded]
@@ -207,6 +210,7 @@ def _parquet_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
                 pa.RecordBatch.from_arrays(firsts, columns.texts),
                 np.diff(np.append(starts, batch.num_rows)),
                 {name: _numbers_of(batch, name) for name in columns.numbers},
+                frozenset(name for name, text in constants.items() if _texts_of(batch, name) != {text}),
             )
 
 
@@ -272,7 +276,7 @@ def _every_line(block: NDArray[np.uint8], columns: Columns) -> RecordRuns:
     """Each line as a run of its own, read by Arrow."""
     lines = _read_lines(block.data, columns)
     numbers = {name: _numbers_of(lines, name) for name in columns.numbers}
-    return RecordRuns(lines, np.ones(lines.num_rows, dtype=np.int64), numbers)
+    return RecordRuns(lines, np.ones(lines.num_rows, dtype=np.int64), numbers, _deviating(lines, columns.constants))
 
 
 def _repeated_lines(block: NDArray[np.uint8], columns: Columns) -> RecordRuns | None:
@@ -289,7 +293,8 @@ def _repeated_lines(block: NDArray[np.uint8], columns: Columns) -> RecordRuns | 
     starts = np.cumsum(runs.lengths) - runs.lengths
     for (_, name), values in zip(places, runs.numbers, strict=True):
         values[starts] = _numbers_of(firsts, name)
-    return RecordRuns(firsts, runs.lengths, {name: runs.numbers[place] for place, (_, name) in enumerate(places)})
+    numbers = {name: runs.numbers[place] for place, (_, name) in enumerate(places)}
+    return RecordRuns(firsts, runs.lengths, numbers, _deviating(firsts, columns.constants))
 
 
 def _read_lines(lines: memoryview, columns: Columns) -> pa.RecordBatch:
@@ -305,19 +310,32 @@ def _read_lines(lines: memoryview, columns: Columns) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
 
 
-def _deviating(batch: pa.RecordBatch, constants: Mapping[str, str]) -> set[str]:
-    """Names of the columns that do not hold their text everywhere."""
+def _deviating(lines: pa.RecordBatch, constants: Mapping[str, str]) -> frozenset[str]:
+    """Names of the columns of a text that do not hold their text everywhere."""
     wanted = {name: pa.scalar(text.encode(), pa.binary()) for name, text in constants.items()}
-    return {name for name, text in wanted.items() if not pc.all(pc.equal(batch.column(name), text)).as_py()}
+    return frozenset(name for name, text in wanted.items() if not pc.all(pc.equal(lines.column(name), text)).as_py())
 
 
-def _misdeclared(path: Path, expected: Mapping[str, bool]) -> set[str]:
+def _texts_of(batch: pa.RecordBatch, column: str) -> set[str]:
+    """The distinct texts that stand in a column."""
+    return set(pc.unique(_encoded(batch.column(column))).cast(pa.string()).to_pylist())
+
+
+def _misdeclared(path: Path, form: FileForm, kind: str) -> set[str]:
     """Columns of a Parquet file that it lacks, has besides, or has at another place or of another type."""
-    found = parquet.read_schema(path)
-    declared = [(name, pa.int32() if number else _TEXT) for name, number in expected.items()]
-    return {name for name, _ in set(declared) ^ set(zip(found.names, found.types, strict=True))} or (
-        set() if list(found.names) == list(expected) else {"(their order)"}
-    )
+    file = parquet.read_schema(path)
+    of_file = list(zip(file.names, file.types, strict=True))
+    rules, integers = form.rules[kind], form.integers[kind]
+    declared = [(name, pa.int32() if name in integers else _TEXT) for name in rules]
+    # Earlier versions left constants out, and had codes as texts.
+    earlier = [
+        (name, pa.int32() if rule.is_number else _TEXT)
+        for name, rule in rules.items()
+        if rule is not ColumnRule.CONSTANT
+    ]
+    if of_file in (declared, earlier):
+        return set()
+    return {name for name, _ in set(declared) ^ set(of_file)} or {"(their order)"}
 
 
 def _numbers_of(batch: pa.RecordBatch, column: str) -> Integers:
@@ -340,6 +358,9 @@ def _joined_texts(runs: RecordRuns, columns: Sequence[str], separator: str, numb
 def _encoded(column: pa.Array) -> pa.DictionaryArray:
     if pa.types.is_dictionary(column.type) and not column.null_count:
         return column
+    if pa.types.is_integer(column.type) and not column.null_count:
+        numbers = column.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(numbers.indices, numbers.dictionary.cast(pa.string()))
     return pc.fill_null(column.cast(pa.string()), _NOTHING).dictionary_encode()
 
 
@@ -396,7 +417,7 @@ def digest_part(part: FilePart, codes: MicrodataCodes) -> Iterator[pa.RecordBatc
         columns = _person_columns(codes, part)
         reduced.declared(codes.record, part.person)
         for runs in read_runs(part.person, part.format, columns):
-            reduced.take(runs, columns)
+            reduced.take(runs)
     except (pa.ArrowException, OSError) as error:
         _raise_out_of_memory(error)
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
@@ -517,16 +538,14 @@ class _Reduced:
     unreadable: list[tuple[str, str]] = field(default_factory=list)
 
     def declared(self, kind: str, path: Path) -> None:
-        """Look at which columns a Parquet file has; it holds no constant ones."""
+        """Look at which columns a Parquet file has."""
         if self.part.format == "parquet":
-            rules = self.codes.forms[self.part.format].rules[kind]
-            numbers = {name: rule.is_number for name, rule in rules.items() if rule is not ColumnRule.CONSTANT}
-            self._note(COLUMNS_AS_DECLARED, kind, _misdeclared(path, numbers))
+            form = self.codes.forms[self.part.format]
+            self._note(COLUMNS_AS_DECLARED, kind, _misdeclared(path, form, kind))
 
-    def compare(self, kind: str, runs: RecordRuns, columns: Columns) -> None:
-        """Look at the columns whose values follow from the layout alone."""
-        if self.part.format != "parquet":
-            self._note(COLUMNS_AS_DECLARED, kind, _deviating(runs.firsts, columns.constants))
+    def compare(self, kind: str, runs: RecordRuns) -> None:
+        """Note the columns that do not hold their constant."""
+        self._note(COLUMNS_AS_DECLARED, kind, runs.deviating)
 
     def _note(self, rule: str, kind: str, columns: Iterable[str]) -> None:
         self.misshapen |= {(rule, f"{kind}.{self.part.format}: {column}") for column in columns}
@@ -541,9 +560,9 @@ class _Reduced:
             if numbers[0] != self.first + self.persons or (np.diff(numbers) != 1).any():
                 self._note(RECORD_NUMBERS, self.codes.record, [column])
 
-    def take(self, runs: RecordRuns, columns: Columns) -> None:
+    def take(self, runs: RecordRuns) -> None:
         """Count some persons, and add them to their units."""
-        self.compare(self.codes.record, runs, columns)
+        self.compare(self.codes.record, runs)
         self._number_records(runs)
         place = _joined_texts(runs, self.codes.person_place, "", self.places)
         code = _joined_texts(runs, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
@@ -668,7 +687,7 @@ def _read_units(path: Path, reduced: _Reduced) -> _Units:
     combinations = _Numbering()
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
     for runs in read_runs(path, part.format, columns):
-        reduced.compare(UNIT, runs, columns)
+        reduced.compare(UNIT, runs)
         place = _joined_texts(runs, codes.unit_place, "", places)
         combination = _joined_texts(runs, codes.unit_columns, CODE_SEPARATOR, combinations)
         kinds = np.array([codes.kinds.get(text, _NO_KIND) for text in combinations.texts], dtype=np.int64)

@@ -7,8 +7,8 @@ attempt and reports them; the driver promotes exactly the reported files, destro
 Part n of the person file holds the people of the units in part n of the unit file, and no others: whoever reads one
 geounit, or checks the files, needs no other part. Unit numbers run through the parts in the order of their own.
 
-Without units the person file alone is written: in text its unit number is 999999999 and its person number 99999 in
-every record, in Parquet both columns are left out.
+Without units the person file alone is written: its unit number is 999999999 and its person number 99999 in every
+record.
 
 Workers write to the staging folder themselves, so it must lie on a file system that all of them mount.
 """

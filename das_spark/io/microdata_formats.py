@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib.metadata import version
 from itertools import groupby
@@ -70,6 +70,7 @@ class Column:
         end: Digit after the last of the geocode part.
         filled: What fills up a code that is shorter than its part of the geocode; empty where nothing does.
         values: The constant (one value), or the texts of the levels that cells, or kinds of units, have.
+        integers: Whether Parquet files have these texts as whole numbers.
         axes: Number of levels, and cells in which the level stays the same, of every attribute that tells.
         listed: The code from which on units are listed, which have the last text; None where none are.
         table: Place of the text of each code, where that does not follow from attributes.
@@ -83,6 +84,7 @@ class Column:
     end: int = 0
     filled: str = ""
     values: tuple[str, ...] = ()
+    integers: bool = False
     axes: tuple[tuple[int, int], ...] = ()
     listed: int | None = None
     table: NDArray[np.int8] | None = None
@@ -140,11 +142,6 @@ class FileColumns:
     codes: int
     delimiter: str = "|"
     names_inside: bool = False
-
-    @property
-    def produced(self) -> tuple[Column, ...]:
-        """The columns that Parquet files hold."""
-        return tuple(column for column in self.columns if column.produced)
 
 
 def record_columns(product: Product, format: str = TEXT, *, units: bool) -> FileColumns:
@@ -210,7 +207,11 @@ def class_codes(product: Product) -> np.ndarray:
 
 
 def _file(kind: str, columns: Sequence[Column], codes: int, layout: MicrodataLayout) -> FileColumns:
-    return FileColumns(kind, tuple(columns), codes, layout.delimiter, layout.header == "inside")
+    typed = tuple(
+        replace(column, integers=bool(column.values) and declared.holds_integers(column.values))
+        for column, declared in zip(columns, layout.columns(kind), strict=True)
+    )
+    return FileColumns(kind, typed, codes, layout.delimiter, layout.header == "inside")
 
 
 def _common(column: MicrodataColumn, product: Product) -> Column:
@@ -430,23 +431,23 @@ class _ParquetFormat:
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
         """Begin a file; see `MicrodataFormat`."""
-        fields = [pa.field(column.name, _type_of(column), nullable=False) for column in columns.produced]
+        fields = [pa.field(column.name, _type_of(column), nullable=False) for column in columns.columns]
         metadata = {"das_spark.notices": json.dumps(list(notices))} if notices else None
         schema = pa.schema(fields, metadata=metadata)
-        numbers = [column.name for column in columns.produced if column.scope in _NUMBERS]
+        numbers = [column.name for column in columns.columns if column.scope in _NUMBERS]
         system_of(path).open_output(str(path)).close()  # with the mode of a file that not everybody may write
         writer = pq.ParquetWriter(
             path,
             schema,
             compression="zstd",
             compression_level=1,
-            use_dictionary=[column.name for column in columns.produced if column.name not in numbers],
+            use_dictionary=[column.name for column in columns.columns if column.name not in numbers],
             # Every group of rows has all codes: least and greatest say nothing of them, and took half the time.
-            write_statistics=[column.name for column in columns.produced if column.scope is not Scope.CODE],
+            write_statistics=[column.name for column in columns.columns if column.scope is not Scope.CODE],
             column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
         )
-        coded = {column.name: _dictionary(column) for column in columns.produced if column.scope is Scope.CODE}
-        return _ParquetSink(writer, schema, columns.produced, coded)
+        coded = {column.name: _dictionary(column) for column in columns.columns if column.values}
+        return _ParquetSink(writer, schema, columns.columns, coded)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -454,7 +455,7 @@ class _ParquetSink:
     writer: pq.ParquetWriter
     schema: pa.Schema
     columns: tuple[Column, ...]
-    coded: dict[str, tuple[np.ndarray, pa.Array]]
+    coded: dict[str, tuple[NDArray[np.int32], pa.Array | None]]
 
     def write(self, rows: Rows) -> None:
         arrays = [self._array(column, rows) for column in self.columns]
@@ -464,9 +465,13 @@ class _ParquetSink:
         self.writer.close()
 
     def _array(self, column: Column, rows: Rows) -> pa.Array:
-        if column.scope is Scope.CODE:
-            index, dictionary = self.coded[column.name]
-            return pa.DictionaryArray.from_arrays(np.repeat(index[column.level(rows.code)], rows.lengths), dictionary)
+        if column.values:
+            values, dictionary = self.coded[column.name]
+            if column.scope is Scope.CONSTANT:
+                of_rows = np.full(rows.number, values[0])
+            else:
+                of_rows = np.repeat(values[column.level(rows.code)], rows.lengths)
+            return pa.array(of_rows) if dictionary is None else pa.DictionaryArray.from_arrays(of_rows, dictionary)
         if column.scope is Scope.GEOCODE:
             parts = pa.array([column.part(geocode) for geocode in rows.geocodes]).dictionary_encode()
             index = parts.indices.to_numpy()
@@ -475,11 +480,13 @@ class _ParquetSink:
 
 
 def _type_of(column: Column) -> pa.DataType:
-    return pa.int32() if column.scope in _NUMBERS else _TEXT
+    return pa.int32() if column.integers or column.scope in _NUMBERS else _TEXT
 
 
-def _dictionary(column: Column) -> tuple[np.ndarray, pa.Array]:
-    """Position of the text of each level among the distinct texts, and these."""
+def _dictionary(column: Column) -> tuple[NDArray[np.int32], pa.Array | None]:
+    """Position of the text of each level among the distinct texts, and these; of whole numbers, these and None."""
+    if column.integers:
+        return np.array(column.values, dtype=np.int32), None
     names, index = np.unique(np.array(column.values), return_inverse=True)
     return index.astype(np.int32), pa.array(names.tolist(), pa.string())
 

@@ -75,19 +75,21 @@ def column_rule(column: MicrodataColumn, *, assigned: bool) -> ColumnRule:
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """The columns of a format, and how text files hold them (Parquet files leave constant columns out).
+    """The columns of a format, and how files hold them.
 
     Attributes:
         delimiter: What stands between the fields of a text.
         header: Where a text in parts has a line of the names of its columns.
         rules: Kind of file -> every column of it, in order -> what it is compared with.
         constants: Kind of file -> constant column -> its text.
+        integers: Kind of file -> columns that Parquet files hold as whole numbers.
     """
 
     delimiter: str
     header: Header
     rules: Mapping[str, Mapping[str, ColumnRule]]
     constants: Mapping[str, Mapping[str, str]]
+    integers: Mapping[str, frozenset[str]]
 
     @property
     def names_inside(self) -> bool:
@@ -274,6 +276,7 @@ def _forms(product: Product, *, assigned: bool) -> dict[str, FileForm]:
 def _form(layout: MicrodataLayout, kinds: Iterable[str], *, assigned: bool) -> FileForm:
     rules: dict[str, dict[str, ColumnRule]] = {}
     texts: dict[str, dict[str, str]] = {}
+    integers: dict[str, frozenset[str]] = {}
     for kind in kinds:
         columns = layout.columns(kind)
         rules[kind] = {each.name: column_rule(each, assigned=assigned) for each in columns}
@@ -282,7 +285,14 @@ def _form(layout: MicrodataLayout, kinds: Iterable[str], *, assigned: bool) -> F
             for each in columns
             if rules[kind][each.name] is ColumnRule.CONSTANT
         }
-    return FileForm(layout.delimiter, layout.header, rules, texts)
+        integers[kind] = frozenset(each.name for each in columns if _holds_integers(each, rules[kind][each.name]))
+    return FileForm(layout.delimiter, layout.header, rules, texts, integers)
+
+
+def _holds_integers(column: MicrodataColumn, rule: ColumnRule) -> bool:
+    filler = WITHOUT_UNITS.get(column.source)
+    texts = column.texts if filler is None else (filler,)
+    return rule.is_number or (rule is not ColumnRule.PLACE and column.holds_integers(texts))
 
 
 def _class_query(product: Product) -> Query | None:

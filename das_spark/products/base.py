@@ -65,6 +65,8 @@ WITHOUT_UNITS: Final[Mapping[str, str]] = {"unit_number": "999999999", "person_n
 COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units", "household": "households"}
 #: Kinds of records that are units, occupied or not: their files have other columns than those of people.
 OF_UNITS: Final[tuple[Record, ...]] = ("unit", "household")
+#: Of at most nine digits, which 32 bits hold, and no zero before others.
+_PLAIN_INTEGER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 #: Form of a noun: it names folders and files, too.
 _NOUN: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[ -][A-Za-z0-9]+)*")
 
@@ -179,6 +181,10 @@ class MicrodataColumn:
         if kind == "constant":
             return (rest,)
         return tuple(rest.rpartition(":")[2].split(",")) if rest and "[" not in kind else ()
+
+    def holds_integers(self, texts: Iterable[str]) -> bool:
+        """Return whether Parquet files have the texts of the column as whole numbers: its type is INT, and they can."""
+        return self.type.startswith("INT") and all(map(_PLAIN_INTEGER.fullmatch, texts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ budget, order of estimation and record layout. Households are a product of their
 Groups of tracts, those of a county whose codes share the first four of six digits, are a level between counties and
 tracts that exists within the system alone: nothing is published of them by the census, and no table here has them.
 
-The file of persons has the 17 columns that the released program writes. The published one has 16: CITIZEN, which was
-imputed and not known, was left out of it.
+The file of persons has the 16 columns of the published one. The released program writes a 17th, CITIZEN, which was
+imputed and not known, and was left out of what was published: estimates have it, the microdata have not.
 """
 
 from __future__ import annotations
@@ -130,7 +130,6 @@ MICRODATA: Final = MicrodataLayout(
         MicrodataColumn("QAGE", f"recode:age:{','.join(map(str, range(_TOP_AGE + 1)))}", "INT3"),
         MicrodataColumn("CENHISP", "recode:hispanic:1,2", "CHAR1"),
         MicrodataColumn("CENRACE", f"recode:cenrace:{RACE_CODES}", "CHAR2"),
-        MicrodataColumn("CITIZEN", "recode:citizen:1,2", "CHAR1"),
         MicrodataColumn("LIVE_ALONE", "constant:9", "CHAR1"),
     ),
     unit=(),

@@ -263,8 +263,8 @@ def _faults(microdata: MicrodataTables, level: str, *names: str) -> dict[Key, se
 def part_checks(microdata: MicrodataTables) -> list[Check]:
     """Rules that were looked at part by part.
 
-    `columns of microdata`: constant columns of texts hold their text in every record, and Parquet files have the
-    columns of the layout that are not constant, of their types, and no others.
+    `columns of microdata`: constant columns hold their text in every record, and Parquet files have the columns of the
+    layout, of their types, and no others.
     `order of records`: they stand by geocode, class and cell, and people of a class as its units got them in turn.
     `record numbers`: where records are numbered, they are 0, 1, ... in the order of the file.
 

@@ -17,7 +17,7 @@ import pytest
 from das_spark.io import microdata_digest as microdata_part
 from das_spark.io.microdata_digest import DIGEST, Columns, FilePart, digest_part, microdata_parts, read_runs
 from das_spark.io.microdata_order import cell_ranges
-from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
+from das_spark.products import PRODUCTS, microdata_codes
 from das_spark.store import PublicLayout
 
 PRODUCT = PRODUCTS["e2e_1940"]
@@ -28,6 +28,11 @@ KIND_CODES = [dict(zip(CODES.unit_columns, text.split("|"), strict=True)) for te
 PERSON = tuple(
     name for name in FORM.rules["person"] if name in {*CODES.person_place, *CODES.person_columns, "EUID", "EPNUM"}
 )
+#: Columns of Parquet files that are of whole numbers, by the types of the layout.
+INTEGERS = {
+    kind: {each.name for each in PRODUCT.microdata.columns(kind) if each.type.startswith("INT")}
+    for kind in ("person", "unit")
+}
 
 
 def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -56,10 +61,11 @@ def write(folder: Path, format: str, rows: list[dict[str, object]], kind: str) -
     folder.mkdir(parents=True, exist_ok=True)
     if format == "parquet":
         path = folder / "part-00003.parquet"
-        rules = {name: rule for name, rule in FORM.rules[kind].items() if rule is not ColumnRule.CONSTANT}
-        text = pa.dictionary(pa.int32(), pa.string())
-        schema = pa.schema([(name, pa.int32() if rule.is_number else text) for name, rule in rules.items()])
-        pq.write_table(pa.Table.from_pylist(rows, schema), path, row_group_size=7)
+        text, integers = pa.dictionary(pa.int32(), pa.string()), INTEGERS[kind]
+        schema = pa.schema([(name, pa.int32() if name in integers else text) for name in FORM.rules[kind]])
+        whole = [{**FORM.constants[kind], **row} for row in rows]
+        typed = [{name: int(str(row[name])) if name in integers else row[name] for name in row} for row in whole]
+        pq.write_table(pa.Table.from_pylist(typed, schema), path, row_group_size=7)
     else:
         path = folder / "part-00003.txt"
         fillers = FORM.constants[kind]
@@ -125,6 +131,53 @@ def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, format, shuffled):
         path = Path(row["path"])
         assert path.parent == tmp_path / kind
         assert (row["count"], row["sha256"]) == (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def rewritten(path: Path, change) -> None:
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def test_parquet_files_of_earlier_versions_are_as_declared_and_others_not(tmp_path):
+    """They left constants out, and had codes as texts."""
+    part = part_of(tmp_path, "parquet", *records(1))
+    before = digested(part)
+    text = pa.dictionary(pa.int32(), pa.string())
+
+    def earlier(rows: pa.Table) -> pa.Table:
+        kept = rows.drop_columns([name for name in FORM.constants["person"] if name in rows.column_names])
+        place = kept.schema.get_field_index("QAGE")
+        return kept.set_column(place, "QAGE", kept["QAGE"].cast(pa.string()).cast(text))
+
+    whole = pq.read_table(part.person)
+    rewritten(part.person, earlier)
+    now = digested(part)
+    assert (now["persons"], now["fault"]) == (before["persons"], [])
+    for change in (
+        lambda rows: rows.drop_columns([next(iter(FORM.constants["person"]))]),
+        lambda rows: rows.append_column("MORE", rows["QAGE"]),
+        lambda rows: rows.select(rows.column_names[::-1]),
+    ):
+        pq.write_table(change(whole), part.person)
+        assert {row["rule"] for row in digested(part)["fault"]} == {"columns of microdata"}
+
+
+@pytest.mark.parametrize("kind", ["person", "unit"])
+def test_a_constant_that_differs_in_one_record_of_a_parquet_file_is_a_fault(tmp_path, kind):
+    part = part_of(tmp_path, "parquet", *records(1))
+    path = part.person if kind == "person" else part.unit
+    name = next(name for name in FORM.constants[kind] if name not in INTEGERS[kind])
+
+    def changed(rows: pa.Table) -> pa.Table:
+        texts = rows[name].cast(pa.string()).to_pylist()
+        place = rows.schema.get_field_index(name)
+        wrong = pa.array([*texts[:-1], "?"]).cast(rows.schema.field(name).type)
+        return rows.set_column(place, name, wrong)
+
+    rewritten(path, changed)
+    found = digested(part)
+    assert {(row["rule"], row["geocode"]) for row in found["fault"]} == {
+        ("columns of microdata", f"{kind}.parquet: {name}")
+    }
 
 
 @pytest.mark.parametrize("seed", range(12))

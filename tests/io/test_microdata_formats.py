@@ -3,6 +3,8 @@
 import dataclasses
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from das_spark.errors import ConfigurationError
@@ -72,12 +74,32 @@ def test_the_codes_of_2020_are_those_of_the_specification():
     assert units["HH_STATUS"] == ["2", "1", *["0"] * 7]
 
 
-def test_without_units_the_numbers_are_fillers_and_are_not_produced():
+def test_without_units_the_numbers_are_fillers():
     person = record_columns(PRODUCTS["e2e_1940"], units=False)
     fillers = {column.name: column.values for column in person.columns if column.scope is Scope.CONSTANT}
     assert fillers["EUID"] == ("999999999",)
     assert fillers["EPNUM"] == ("99999",)
-    assert {"EUID", "EPNUM"}.isdisjoint(column.name for column in person.produced)
+
+
+def test_a_parquet_file_has_every_column_and_plain_numbers_of_type_int_as_such(tmp_path):
+    product = PRODUCTS["e2e_2018"]
+    path = tmp_path / "part-00000.parquet"
+    columns = record_columns(product, units=True)
+    sink = WRITERS["parquet"].open(path, columns, ())
+    cells, lengths = np.array([0, product.schema.size - 1]), np.array([2, 1])
+    numbers = {scope: np.arange(3) for scope in (Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.RECORD_NUMBER)}
+    sink.write(Rows(("4400701010101001",), np.zeros(2, dtype=np.int64), cells, lengths, numbers))
+    sink.close()
+    rows = pq.read_table(path)
+    assert rows.schema.names == [column.name for column in product.microdata.person]
+    assert rows["QAGE"].to_pylist() == [17, 17, 18]
+    assert set(rows["SCHEMA_TYPE_CODE"].to_pylist()) == {"MPD"}
+    kinds = {column.name: column.type for column in product.microdata.person}
+    for field in rows.schema:
+        assert (field.type == pa.int32()) == kinds[field.name].startswith("INT"), field
+    assert sum(kind.startswith("INT") for kind in kinds.values()) > 1
+    zeros = dataclasses.replace(product.microdata.person[0], type="INT3")
+    assert [zeros.holds_integers(texts) for texts in (["0", "17"], ["07"], ["1" * 10], ["x"])] == [True, *[False] * 3]
 
 
 @pytest.mark.parametrize("source", ["something", "recode:race:1,2", "recode:unit_class:1", "geocode[a:b]"])

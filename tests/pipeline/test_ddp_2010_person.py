@@ -104,7 +104,7 @@ def test_the_demonstration_is_ingested_protected_published_and_verified(tmp_path
 
     people = records(public.microdata("person", "text"))
     assert Counter(row["TABBLKST"] for row in people) == of_states
-    assert len(people[0]) == 17
+    assert len(people[0]) == 16
     assert {row["EPNUM"] for row in people} == {"999999999"}
     ages = {code: [int(row["QAGE"]) for row in people if row["GQTYPE"] == code] for code in ("101", "201", "301")}
     assert min(ages["101"]) >= 15

@@ -154,7 +154,7 @@ def test_vacant_units_count_among_the_units_of_households() -> None:
     assert len(DDP.unit_classes) == 8
 
 
-def test_the_person_file_has_the_columns_of_the_released_writer() -> None:
+def test_the_person_file_has_the_columns_of_the_published_one() -> None:
     assert [(column.name, column.type) for column in DDP.microdata.person] == [
         ("SCHEMA_TYPE_CODE", "CHAR3"),
         ("SCHEMA_BUILD_ID", "CHAR5"),
@@ -171,7 +171,6 @@ def test_the_person_file_has_the_columns_of_the_released_writer() -> None:
         ("QAGE", "INT3"),
         ("CENHISP", "CHAR1"),
         ("CENRACE", "CHAR2"),
-        ("CITIZEN", "CHAR1"),
         ("LIVE_ALONE", "CHAR1"),
     ]
     sources = {column.name: column.source for column in DDP.microdata.person}
@@ -185,7 +184,6 @@ def test_the_person_file_has_the_columns_of_the_released_writer() -> None:
     }
     assert sources["GQTYPE"] == "recode:hhgq:000,101,201,301,401,501,601,701"
     assert sources["QAGE"].split(":")[2].split(",") == [str(age) for age in range(116)]
-    assert sources["CITIZEN"] == "recode:citizen:1,2"
     assert DDP.files(units=True) == ("person",)
 
 
