@@ -108,18 +108,13 @@ class Rows:
         return found
 
     def spark(self, session: SparkSession) -> DataFrame:
-        """The rows as a DataFrame of Spark, which reads the files itself; Sail is given them.
+        """The rows as a DataFrame of Spark, which reads the files itself.
 
         Args:
             session: Whose executors can read the folder of the run.
         """
         from pyspark.sql import functions as F  # noqa: PLC0415 - only this needs pyspark
 
-        from das_spark.spark.engine import is_sail  # noqa: PLC0415
-
-        if is_sail(session):  # which reads no dictionary of Arrow, and is given what fits into memory
-            plain = pa.schema([_without_dictionary(each) for each in self.schema])
-            return session.createDataFrame(self.arrow().cast(plain))
         frames: list[DataFrame] = []
         for level, folder in self._folders.items():
             frame: DataFrame = session.read.parquet(system_of(folder).uri(str(folder)))
@@ -150,10 +145,6 @@ _LEVEL: Final = "geolevel"
 
 def _schema_of(folder: AnyPlace) -> pa.Schema:
     return read_metadata(part_files(folder)[0]).schema.to_arrow_schema().remove_metadata()
-
-
-def _without_dictionary(column: pa.Field) -> pa.Field:
-    return column.with_type(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _with_level(batch: pa.RecordBatch, level: str) -> pa.RecordBatch:

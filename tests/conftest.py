@@ -84,12 +84,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, b
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for all tests: starting a JVM for each would take minutes. With DAS_SPARK_ENGINE=sail one of Sail."""
-    if os.environ.get("DAS_SPARK_ENGINE") == "sail":
-        from das_spark.spark.session import session as any_session
-
-        yield any_session("das_spark tests")
-        return
+    """One session for all tests: starting a JVM for each would take minutes."""
     from pyspark.sql import SparkSession
 
     from das_spark.spark.session import properties
@@ -108,15 +103,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def sail_usable() -> None:
-    """Leaves tests of Sail out where the system grants it no network of its own, as in most containers."""
-    from das_spark.spark.local_engine import is_usable
-
-    if not is_usable():
-        pytest.skip("this system grants Sail no network namespace, so that it is not used")
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from chispa import assert_df_equality
 
-from das_spark.spark.engine import is_sail
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -20,9 +18,5 @@ def assert_rows(found: DataFrame, expected: Iterable[Sequence[Any]], *, ordered:
 
 
 def assert_frames(found: DataFrame, expected: DataFrame, *, ignore_row_order: bool = False, **more: bool) -> None:
-    """Two DataFrames are the same; see `chispa.assert_df_equality`, which sorts by columns that Sail does not sort."""
-    if not is_sail(found):
-        assert_df_equality(found, expected, ignore_row_order=ignore_row_order, **more)
-        return
-    rows, others = ([repr(row) for row in frame.toArrow().to_pylist()] for frame in (found, expected))
-    assert (sorted(rows) == sorted(others)) if ignore_row_order else (rows == others)
+    """Two DataFrames are the same; see `chispa.assert_df_equality`."""
+    assert_df_equality(found, expected, ignore_row_order=ignore_row_order, **more)

@@ -255,12 +255,7 @@ def _solver_packages() -> tuple[str, str, str]:
 def _toy() -> tuple[str, str, str]:
     """Send rows through the JVM and a Python worker, as a stage does."""
     from das_spark.spark.engine import in_tasks  # noqa: PLC0415 - the same
-    from das_spark.spark.session import (  # noqa: PLC0415 - after Java was found
-        context_of,
-        master_of,
-        require_safe_session,
-        session,
-    )
+    from das_spark.spark.session import require_safe_session, session  # noqa: PLC0415 - after Java was found
 
     def same(batches: Iterator[Any]) -> Iterator[Any]:
         yield from batches
@@ -272,9 +267,9 @@ def _toy() -> tuple[str, str, str]:
         return "toy in Spark", "none", str(error)
     except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
         return "toy in Spark", type(error).__name__, str(error).splitlines()[0]
-    context = context_of(spark)
-    encrypted = "of nothing" if context is None else context.getConf().get("spark.io.encryption.enabled", "false")
-    found = f"{spark.version}, {master_of(spark)}, encryption of local files {encrypted}"
+    context = spark.sparkContext
+    encrypted = context.getConf().get("spark.io.encryption.enabled", "false")
+    found = f"{spark.version}, {context.master}, encryption of local files {encrypted}"
     try:
         require_safe_session(spark, insecure=False)
     except DasError as error:

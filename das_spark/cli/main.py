@@ -191,7 +191,6 @@ def _carried_out(arguments: list[str]) -> int:
 _OF_A_TASK = re.compile(r"^das_spark\.errors\.(\w+): \[\w+\] (.+?)(?: Hint: (.+))?$", re.MULTILINE)
 #: Libraries whose errors carry what tasks said: it may quote a row.
 _ENGINE = ("pyspark.", "py4j.")
-_OF_SAIL = "pyspark.errors.exceptions.connect"
 #: Errors of theirs about a plan, before any row is read.
 _OF_A_PLAN = ("AnalysisException", "ParseException")
 #: Kinds of errors of a JVM in such a text, and Spark's own name for what went wrong.
@@ -231,8 +230,6 @@ class _Errors:
             return self._print(message, ConfigurationError.exit_code, ConfigurationError.code)
         text = _without_values(error)
         hint = f"{DEBUG} prints the traceback"
-        if type(error).__module__.startswith(_OF_SAIL):
-            hint += "; with DAS_SPARK_ENGINE=spark Spark does the same, and resumes what was begun"
         return self._print(text, FAILED, hint=hint, text=f"{text} ({hint})")
 
     def _interrupted(self, error: BaseException) -> int:

@@ -16,7 +16,7 @@ from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
-from das_spark.spark.session import context_of, entries_of_one_task, fitted, require_safe_session, session
+from das_spark.spark.session import entries_of_one_task, fitted, require_safe_session, session
 from das_spark.store import (
     Journal,
     RunLayout,
@@ -84,7 +84,7 @@ def driver_attempt(
         started = spark or session(f"das_spark {layout.run_id}")
         log_application(progress, started)
         # A wrong property is found here, and not in the first stage that asks for it.
-        executor_timeout(context_of(started))
+        executor_timeout(started.sparkContext)
         entries_of_one_task(started)
         context = RunContext(
             plan,

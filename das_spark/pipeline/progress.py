@@ -17,7 +17,7 @@ from das_spark.process import interruption
 from das_spark.spark.engine import cores
 from das_spark.spark.engine_end import engine_ended
 from das_spark.spark.executors import ExecutorWait
-from das_spark.spark.session import application_of, context_of, master_of
+from das_spark.spark.session import application_of
 from das_spark.spark.stage_metrics import RunningStage, StageMeter, running_stage
 from das_spark.telemetry import Event, LineageOf, Reporter, RunLog, lineage_events
 
@@ -42,13 +42,12 @@ class Progress(Reporter):
     @contextmanager
     def stage(self, spark: SparkSession, name: str, families: int | None = None) -> Iterator[None]:
         """Run a stage under its name: Spark job group and description, a line while it runs, a line when it ends."""
-        context = context_of(spark)
+        context = spark.sparkContext
         group = f"{self.run_id}/{name}"
-        if context is not None:
-            context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
+        context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
         self.log(Event.STAGE_STARTED, stage=name, families=families)
         self.follow(Event.STAGE_STARTED, {"stage": name, "families": families})
-        meter = None if context is None or self.run_log is None else StageMeter.started(context, group)
+        meter = None if self.run_log is None else StageMeter.started(context, group)
         wait = ExecutorWait.of(context, group)
         start = time.monotonic()
         try:
@@ -201,8 +200,10 @@ def _public_root(layout: RunLayout) -> tuple[str, str]:
 def log_application(progress: Progress, spark: SparkSession) -> None:
     """Let all further lines of the log name the Spark application."""
     if progress.run_log is not None:
-        progress.run_log.application, progress.run_log.attempt = application_of(context_of(spark))
-    progress.log(Event.SPARK_STARTED, master=master_of(spark), version=str(spark.version), cores=cores(spark))
+        progress.run_log.application, progress.run_log.attempt = application_of(spark.sparkContext)
+    progress.log(
+        Event.SPARK_STARTED, master=str(spark.sparkContext.master), version=str(spark.version), cores=cores(spark)
+    )
 
 
 def _log_failure(progress: Progress, error: Exception) -> None:

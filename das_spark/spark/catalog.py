@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as F
 
 from das_spark.config import table_parts
-from das_spark.errors import ConfigurationError, InputError, did_you_mean
-from das_spark.spark.engine import is_sail
+from das_spark.errors import InputError, did_you_mean
 from das_spark.spark.input_rows import POSITION
 from das_spark.spark.problems import reading
 
@@ -43,7 +42,6 @@ def catalog_rows(spark: SparkSession, place: str) -> DataFrame:
     """The rows of a table of the session's catalog as they are now, with their places in the order of reading.
 
     Raises:
-        ConfigurationError: The session is one of Sail, which has no catalog.
         InputError: There is no such table, or Spark cannot open it.
     """
     # Not every table has files: partitions stand for their blocks.
@@ -55,7 +53,6 @@ def table_digest(spark: SparkSession, place: str) -> TableDigest:
     """A digest of all rows and columns of a table: rows are hashed, and their hashes summed up.
 
     Raises:
-        ConfigurationError: The session is one of Sail, which has no catalog.
         InputError: There is no such table, or Spark cannot read it.
     """
     frame = _table(spark, place)
@@ -71,11 +68,6 @@ def table_digest(spark: SparkSession, place: str) -> TableDigest:
 
 
 def _table(spark: SparkSession, place: str) -> DataFrame:
-    if is_sail(spark):
-        raise ConfigurationError(
-            f"{place}: tables of a catalog are read by Spark, and this session is one of Sail",
-            hint="leave DAS_SPARK_ENGINE out, or set it to spark; in Python, begin the run before any session of Sail",
-        )
     *database, table = table_parts(place)
     name = _quoted([*database, table])
     with reading(place):

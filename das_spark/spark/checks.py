@@ -18,8 +18,6 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from das_spark.spark.engine import is_sail, settled
-
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
 
@@ -131,7 +129,6 @@ def findings(frame: DataFrame, *found: Finding, level: str | None = None) -> Dat
     """What rules say of the rows of a frame, in the columns that all rules share."""
     place = (F.col("level") if level is None else F.lit(level)).alias("geolevel")
     geocode = F.coalesce(F.col("geocode").cast("string"), F.lit("?")).alias("geocode")
-    # Arrays side by side: Sail makes none of structs that do not agree in what may be missing.
     arrays = [
         F.array(*said).alias(name)
         for name, said in zip(_FOUND, zip(*map(Finding.columns, found), strict=True), strict=True)
@@ -153,10 +150,8 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
         return []
     numbered = [rule.frame.select(F.lit(number).alias("number"), "*") for number, rule in enumerate(rules)]
     # Spark plans a job by one thread; of small tables that takes as long as the work, which the other does meanwhile.
-    # Sail plans in no time, and has lost its way among columns of all rules together.
     spark = rules[0].frame.sparkSession
-    number_of_jobs = len(numbered) if is_sail(spark) else _JOBS
-    jobs = [numbered[job::number_of_jobs] for job in range(number_of_jobs)]
+    jobs = [numbered[job::_JOBS] for job in range(_JOBS)]
     with ThreadPoolExecutor(_JOBS) as threads:
         # Each is wrapped by itself: Spark writes into the properties of a thread, which it is given with the wrapping.
         counted = [threads.submit(inheritable_thread_target(spark)(_counted), frames) for frames in jobs]
@@ -187,7 +182,7 @@ def _counted(frames: Sequence[DataFrame]) -> list[Row]:
 
 def _failing(frame: DataFrame) -> dict[Key, set[str]]:
     """The first geounits that break a rule, by level and note; at most `NAMED` each are collected."""
-    bad = settled(frame).where("bad").select(*_KEYS, "geocode").distinct()
+    bad = frame.where("bad").select(*_KEYS, "geocode").distinct()
     first = F.row_number().over(Window.partitionBy(*_KEYS).orderBy("geocode")) <= NAMED
     named: dict[Key, set[str]] = {}
     for row in bad.withColumn("first", first).where("first").collect():

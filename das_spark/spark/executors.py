@@ -22,10 +22,8 @@ DEFAULT_TIMEOUT: Final = "900"
 _NEVER: Final = -1.0
 
 
-def executor_timeout(context: SparkContext | None) -> float:
-    """How many seconds a run waits for an executor, by the session's properties; negative for Sail, which has none."""
-    if context is None:
-        return _NEVER
+def executor_timeout(context: SparkContext) -> float:
+    """How many seconds a run waits for an executor, by the session's properties."""
     text = str(context.getConf().get(TIMEOUT, DEFAULT_TIMEOUT))
     if not text.isdecimal():
         message = f"{TIMEOUT} is {text!r}, and must be a number of seconds"
@@ -37,21 +35,20 @@ def executor_timeout(context: SparkContext | None) -> float:
 class ExecutorWait:
     """How long the jobs of a job group have had no executor."""
 
-    context: SparkContext | None
+    context: SparkContext
     group: str  # name of the job group, whose jobs are ended after the timeout
     timeout: float  # seconds; negative where the driver itself does the work
     over: bool = False  # whether the timeout is over, and jobs have been ended
     _since: float | None = None
 
     @classmethod
-    def of(cls, context: SparkContext | None, group: str) -> ExecutorWait:
+    def of(cls, context: SparkContext, group: str) -> ExecutorWait:
         """With the timeout of the session's properties."""
-        in_driver = context is not None and in_local_mode(context)
-        return cls(context, group, _NEVER if in_driver else executor_timeout(context))
+        return cls(context, group, _NEVER if in_local_mode(context) else executor_timeout(context))
 
     def seconds(self) -> float:
         """For how long there has been none until now; 0 where there is one, or nothing to do. Ends jobs if too long."""
-        if self.context is None or self.timeout < 0 or not self._is_stuck(self.context):
+        if self.timeout < 0 or not self._is_stuck(self.context):
             self._since = None
             return 0.0
         self._since = self._since or time.monotonic()

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.window import Window
 
-from das_spark.spark.engine import by_number, in_sorted_tasks, in_tasks
+from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.tables import union
 from das_spark.store import require_committed
 from das_spark.store.parquet import read_rows
@@ -207,7 +207,7 @@ def brought_together(
         .join(_assigned(given[0], above, spread.files, counted=family == "parent"), "family")
         .select(*_COLUMNS.names)
     )
-    spread_over = by_number(rows, partitions, F.col("file") % partitions)
+    spread_over = rows.repartitionById(partitions, F.col("file") % partitions)
     return in_sorted_tasks(spread_over, _ORDER, work, report)
 
 

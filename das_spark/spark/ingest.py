@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from das_spark.core.levels import GROUP_TOTAL
 from das_spark.spark import tables
-from das_spark.spark.engine import in_tasks, settled
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import flat_histograms, flat_lists, list_array, list_total
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def some_without_units(leaves: DataFrame, number: int) -> list[str]:
 def some_uncounted(leaves: DataFrame, number: int) -> list[str]:
     """Geocodes of some leaves whose units of the first class are not as many as are counted."""
     counted = list_total("counts") == F.col("units").getItem(0)
-    odd = settled(leaves).where(~counted).select("geocode").orderBy("geocode").limit(number)
+    odd = leaves.where(~counted).select("geocode").orderBy("geocode").limit(number)
     return [row["geocode"] for row in odd.collect()]
 
 

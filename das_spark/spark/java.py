@@ -14,7 +14,7 @@ from das_spark.errors import EnvironmentProblemError
 OLDEST: Final = 17
 _HINT: Final = (
     f"install Java {OLDEST} or later, and set JAVA_HOME to its folder, the one that holds bin/java "
-    "(DAS_SPARK_ENGINE=spark ./spark-submit.sh does it where it may)"
+    "(./spark-submit.sh does it where it may)"
 )
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 #: Longer than this no Java takes to say its version.

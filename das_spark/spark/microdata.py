@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.io.microdata_digest import DIGEST, FAULT, FILE, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT
-from das_spark.spark.engine import by_number, in_sorted_tasks, in_tasks, scan, write_parquet
+from das_spark.spark.engine import in_sorted_tasks, in_tasks, scan
 from das_spark.spark.lists import list_total
 from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
 from das_spark.store import FileRecord, discard, disk_errors, make_folder, part_files
@@ -69,7 +69,7 @@ def _run(
     count = slices.column("slice").to_numpy()[-1] + 1
     sliced = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
     columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units", DIVIDED)
-    by_slice = by_number(sliced.select(*columns), int(count), F.col("slice"))
+    by_slice = sliced.select(*columns).repartitionById(int(count), F.col("slice"))
     report = in_sorted_tasks(by_slice, ("slice", "geocode"), replace(task, attempt=_attempt), from_arrow_schema(REPORT))
     reports: list[dict[str, Any]] = report.toArrow().to_pylist()
     return reports
@@ -164,7 +164,7 @@ def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: Microdat
     with disk_errors(folder):
         places = spark.range(0, len(parts), 1, max(len(parts), 1))
         reduced = in_tasks(places, DigestTask(absolute, codes), rows)
-        write_parquet(reduced, folder, by="record")
+        reduced.write.partitionBy("record").parquet(str(folder))
     persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
     return Digest(
         codes.record,

@@ -27,7 +27,7 @@ from das_spark.errors import InputError
 from das_spark.geography import ROOT_GEOCODE, Geolevel
 from das_spark.histogram import Histogram
 from das_spark.spark.census import geocode_at
-from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks, settled
+from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks
 from das_spark.spark.lists import flat_lists, histograms_of, list_total, together
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _size(people: Column) -> Column:
 
 def _by_size(truth: DataFrame) -> DataFrame:
     """Geounits with somebody in them, and the class of each."""
-    people = settled(truth.select("geocode", list_total("counts").alias("people"))).where(F.col("people") > 0)
+    people = truth.select("geocode", list_total("counts").alias("people")).where(F.col("people") > 0)
     return people.select("geocode", _size(F.col("people")).alias("size"))
 
 

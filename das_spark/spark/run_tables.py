@@ -16,7 +16,7 @@ from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.census import census_geocode
-from das_spark.spark.engine import scan, write_parquet
+from das_spark.spark.engine import scan
 from das_spark.spark.tables import LEVEL_TABLES, levels_together, read_table, with_level
 from das_spark.store import (
     discard,
@@ -133,7 +133,7 @@ class LevelTables:
             written = None
             if restricted:
                 columns = ["level", *[each.name for each in schema.fields]]
-                write_parquet(frame.select(*columns), staging, by="level")
+                frame.select(*columns).write.partitionBy("level").parquet(str(staging))
             else:
                 written = self._write_arranged(table, frame, staging, names, leaves)
             folders = [folder for name in names if (folder := staging / level_folder(name)).is_dir()]
@@ -187,5 +187,5 @@ def write_and_read(frame: DataFrame, folder: Path) -> DataFrame:
     """Write a frame in the place of what is there, and read it back: it is used more than once."""
     discard(folder)
     with disk_errors(folder):
-        write_parquet(frame, folder)
+        frame.write.parquet(str(folder))
     return scan(frame.sparkSession, frame.schema, [folder])

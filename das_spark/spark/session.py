@@ -18,20 +18,16 @@ from pyspark.sql import SparkSession
 from das_spark.config import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 from das_spark.process import closed_umask, forbid_core_files
-from das_spark.spark import local_engine
-from das_spark.spark.engine import in_tasks, is_sail
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.java import usable_java
 from das_spark.spark.known_classes import keep_classes
 
-#: Chooses the engine, spark or sail. Spark where it is not set.
-ENGINE = "DAS_SPARK_ENGINE"
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 #: All cores, and a second attempt for a task whose worker died: local mode counts failures here and reads no property.
 LOCAL_MASTER = "local[*,2]"
 #: Set by spark-submit, whose JVM is there before any session.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-_SPARK, _SAIL = _ENGINES = ("spark", "sail")
 _LOCAL_DIR = "spark.local.dir"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -60,42 +56,23 @@ _STOPPED = "on a running MetricsSystem"
 
 
 def session(name: str) -> SparkSession:
-    """Return the active session (of spark-submit or of the caller), or start one.
-
-    A new one is of Spark with the properties of `conf/spark`, or of Sail where DAS_SPARK_ENGINE names it.
+    """Return the active session (of spark-submit or of the caller), or start one with the properties of `conf/spark`.
 
     Args:
         name: What Spark calls it in its displays.
 
     Raises:
-        EnvironmentProblemError: There is no such engine, or it cannot be started.
+        EnvironmentProblemError: Spark cannot be started.
         SessionError: It could not be started now.
     """
     forbid_core_files()  # whoever called: the processes of the engine inherit the limit
-    active = local_engine.active() or SparkSession.getActiveSession()
-    started = active or _sail(name) or _spark(name)
-    if (context := context_of(started)) is not None:
-        keep_classes(context)
+    started = SparkSession.getActiveSession() or _started(name)
+    keep_classes(started.sparkContext)
     return started
 
 
-def _sail(name: str) -> SparkSession | None:
-    """Start a session of Sail; return None where Spark is to do the work."""
-    engine = os.environ.get(ENGINE, _SPARK)
-    if engine not in _ENGINES:
-        message = f"{ENGINE} is {engine!r}, and no engine is called so"
-        raise EnvironmentProblemError(message, hint=f"known: {', '.join(_ENGINES)}")
-    if engine == _SPARK:
-        return None
-    sail = local_engine.sail_session(name)
-    if sail is None:
-        message = f"Sail cannot be used here: it needs {local_engine.NEEDS}"
-        raise EnvironmentProblemError(message, hint=f"leave {ENGINE} out: Spark does it")
-    return sail
-
-
-def _spark(name: str) -> SparkSession:
-    """A new session of Spark."""
+def _started(name: str) -> SparkSession:
+    """A new session."""
     # Workers run this interpreter, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -191,7 +168,7 @@ def _with_properties(builder: SparkSession.Builder, file: Path) -> SparkSession.
 
 @contextmanager
 def fitted(spark: SparkSession, *, entries: int, small: bool) -> Iterator[None]:
-    """Let Spark plan for the size of a run; then as before. Sail needs it not.
+    """Let Spark plan for the size of a run; then as before.
 
     What was set since the session began stays as it is.
 
@@ -200,9 +177,6 @@ def fitted(spark: SparkSession, *, entries: int, small: bool) -> Iterator[None]:
         entries: Most answers or cells that a row of a geounit can have.
         small: Whether all tables of the run have few rows.
     """
-    if is_sail(spark):
-        yield
-        return
     chosen = dict(_SMALL) if small else {}
     # For every row that joins a batch Spark sums up the bytes of all its columns, which were a third of the JVM's work
     # for a nation of blocks. Where even the largest rows fill no batch, there is nothing to look for.
@@ -221,7 +195,7 @@ def fitted(spark: SparkSession, *, entries: int, small: bool) -> Iterator[None]:
 def adaptive(spark: SparkSession) -> Iterator[None]:
     """Let Spark size shuffles by what flows through them, for plans of many small tables; then as before."""
     # Where there is nothing to size, looking costs a plan for every shuffle.
-    if is_sail(spark) or spark.conf.get(_SHUFFLE_PARTITIONS) == "1":
+    if spark.conf.get(_SHUFFLE_PARTITIONS) == "1":
         yield
         return
     with temporary_properties(spark, {_ADAPTIVE: "true"}):
@@ -231,9 +205,6 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
 @contextmanager
 def temporary_properties(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Set properties of Spark SQL for a while."""
-    if is_sail(spark):
-        yield
-        return
     before = {key: spark.conf.get(key, None) for key in values}
     for key, value in values.items():
         spark.conf.set(key, value)
@@ -249,8 +220,6 @@ def temporary_properties(spark: SparkSession, values: Mapping[str, str]) -> Iter
 
 def entries_of_one_task(spark: SparkSession) -> int:
     """How many children times cells a level may have that is not worth dividing, by the session's properties."""
-    if is_sail(spark):
-        return _USUAL_ENTRIES
     text = str(spark.conf.get(ONE_TASK, str(_USUAL_ENTRIES)))
     if not text.isdecimal():
         message = f"{ONE_TASK} is {text!r}, and must be a whole number of children times cells"
@@ -258,30 +227,17 @@ def entries_of_one_task(spark: SparkSession) -> int:
     return int(text)
 
 
-def context_of(spark: SparkSession) -> SparkContext | None:
-    """What Spark tells of its work and of its properties; None of Sail, which has neither."""
-    return None if is_sail(spark) else spark.sparkContext
-
-
-def master_of(spark: SparkSession) -> str:
-    """Where a session does its work, as Spark calls it, or the other engine's name."""
-    context = context_of(spark)
-    return _SAIL if context is None else str(context.master)
-
-
 def scratch_of(spark: SparkSession) -> Path | None:
     """The folder of this machine for what fits in no memory; None where it is elsewhere, or there is none."""
-    context = context_of(spark)
-    if context is None or not in_local_mode(context):
+    context = spark.sparkContext
+    if not in_local_mode(context):
         return None
     folders = dict(context.getConf().getAll()).get(_LOCAL_DIR, "/tmp")  # noqa: S108 - Spark's own default
     return Path(str(folders).split(",", maxsplit=1)[0])
 
 
-def application_of(context: SparkContext | None) -> tuple[str, str]:
+def application_of(context: SparkContext) -> tuple[str, str]:
     """Id of the application, and number of its attempt, which YARN alone counts."""
-    if context is None:
-        return "", ""
     with suppress(Exception):
         return str(context.applicationId), str(context._jsc.sc().applicationAttemptId().get())
     return str(context.applicationId), ""
@@ -301,8 +257,7 @@ def require_safe_session(spark: SparkSession, *, insecure: bool, synthetic: bool
         synthetic: Whether the people are made up from a seed that everybody may know: nothing of them is confidential,
             and a key that hides them hides nothing.
     """
-    # Sail writes nothing to disks that is not a result, and nobody else is connected to it.
-    if insecure or synthetic or is_sail(spark):
+    if insecure or synthetic:
         return
     conf = spark.sparkContext.getConf()
     needed = ["spark.io.encryption.enabled"]

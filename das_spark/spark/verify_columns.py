@@ -31,7 +31,6 @@ from das_spark.estimation import UNPROVED, FamilyStatus
 from das_spark.spark.balanced import balanced
 from das_spark.spark.cells import answer_of
 from das_spark.spark.checks import Finding, Rule, findings
-from das_spark.spark.engine import settled
 from das_spark.spark.noisy_rows import by_level, parent_of
 from das_spark.spark.verify import RunTables, present
 
@@ -256,7 +255,7 @@ def invariant_columns(
     )
     none = F.lit(0)
     rows = geounits.select("level", "geocode", "name", F.lit(1), none, none, none, none.cast("bigint"))
-    each = settled(found.unionAll(rows)).groupBy("level", "geocode", "name")
+    each = found.unionAll(rows).groupBy("level", "geocode", "name")
     sums = ("expected", "found", "twice")
     counted = each.agg(*[F.sum(x).alias(x) for x in sums], *[F.max(x).alias(x) for x in ("parent", "impossible")])
     # A geounit of which nobody said how many vacant units it has declares none.
@@ -329,7 +328,7 @@ def measurement_columns(
     }
     key, there = F.lit(secrets.randbits(63)), F.col("rows") > 0
     hashes = [F.when(there, F.xxhash64(key, *columns)).alias(f"of_{name}") for name, columns in own.items()]
-    both = settled(expected.withColumn("odd", F.lit(0)).unionAll(found))
+    both = expected.withColumn("odd", F.lit(0)).unionAll(found)
     of_side = [F.when(F.col("side") == side, F.col("rows")) for side in (0, 1)]
     summed = (
         both.select("level", "geocode", "side", "rows", "odd", *hashes)

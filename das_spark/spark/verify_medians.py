@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from das_spark.spark.balanced import balanced
 from das_spark.spark.checks import Finding, Rule, findings
-from das_spark.spark.engine import each_field, in_tasks
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import flat_lists, slices
 from das_spark.spark.published_rows import PAIRS, TableFile, pairs_of, published_rows, tenths_of
 
@@ -121,7 +121,7 @@ def _expected(published: Sequence[PublishedMedians], items: Mapping[str, int], t
         F.arrays_zip("cells", "counts"),
         lambda pair: (pair["cells"] >= 0) & (pair["cells"] < schema.size) & (pair["counts"] > 0),
     )
-    cells, counts = (each_field(possible, name).alias(name) for name in ("cells", "counts"))
+    cells, counts = (possible.getField(name).alias(name) for name in ("cells", "counts"))
     columns = {
         level: tuple(
             (items[each.table.name] + 2 + place, schema.axis(each.table.attribute), column)

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from das_spark.spark.balanced import balanced
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.engine import each_field, in_sorted_tasks, in_tasks
+from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.lists import cut, flat_lists, group_starts, list_total, slices, whole_groups
 from das_spark.spark.published_rows import MISSING, PAIRS, TableFile, packed_of, published_rows, unpacked
@@ -242,7 +242,7 @@ def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataF
         F.arrays_zip("cells", "counts"),
         lambda pair: (pair["cells"] >= 0) & (pair["cells"] < schema.size) & pair["counts"].isNotNull(),
     )
-    columns = [each_field(possible, name).alias(name) for name in ("cells", "counts")]
+    columns = [possible.getField(name).alias(name) for name in ("cells", "counts")]
     task = _ColumnSums(schema, items.columns, {level: items.at(level) for level in items.levels})
     sums = in_tasks(estimates.select("level", "geocode", *columns), task, _SUMS)
     return _totals(estimates, items), _packed_side(sums.withColumn("format", F.lit("")))

@@ -21,7 +21,6 @@ from unittest.mock import patch
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
-os.environ["DAS_SPARK_ENGINE"] = "spark"
 
 import numpy as np  # noqa: E402 - after the number of threads is set
 

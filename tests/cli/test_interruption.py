@@ -220,8 +220,7 @@ class TestRealProcesses:
         assert lines == [f"das-spark: interrupted; run mine goes on with: das-spark {command}"]
 
     @pytest.mark.parametrize("number", ENDING)
-    def test_nor_where_the_jvm_is_ended_too(self, tmp_path, monkeypatch, number):
-        monkeypatch.setenv("DAS_SPARK_ENGINE", "spark")
+    def test_nor_where_the_jvm_is_ended_too(self, tmp_path, number):
         said = self.interrupted(tmp_path, [PROGRAM, "run"], in_a_stage, 1.0, number)
         lines = [line for line in said.splitlines() if not any(words in line for words in AT_THE_START)]
         command = f"run quickstart --run-id mine --test-key x --set output.root={tmp_path}/runs"

@@ -11,9 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.spark import local_engine
-from das_spark.spark.worker_pool import WorkerPool
-
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +32,7 @@ NAMES = (
         "socket",
     ),
     *("stat", "struct", "subprocess", "tempfile", "threading", "token", "types", "typing", "warnings", "zipimport"),
-    *("numpy", "pandas", "pyarrow", "pyspark", "py4j", "pysail", "numba", "scipy", "grpc", "google", "das_spark"),
+    *("numpy", "pandas", "pyarrow", "pyspark", "py4j", "numba", "scipy", "das_spark"),
     *("sitecustomize", "usercustomize", "helper"),
 )
 PLANTED = "with open({marker!r}, 'a') as file:\n    file.write(__name__ + ' ')\n"
@@ -102,21 +99,17 @@ def test_the_marks_can_be_seen(hostile):
     assert "calendar" in executed(hostile)
 
 
-@pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.jvm), "sail"])
-def test_a_run_executes_nothing_of_the_working_folder_but_the_product_that_it_names(hostile, engine):
+def test_a_run_executes_nothing_of_the_working_folder_but_the_product_that_it_names(hostile):
     program = str(Path(sys.executable).with_name("das-spark"))
     arguments = [program, "run", "run.toml", "--run-id", "tried", "--test-key", "x"]
-    carried_out(hostile, arguments, DAS_SPARK_ENGINE=engine)
+    carried_out(hostile, arguments)
 
 
-@pytest.mark.jvm
-@pytest.mark.parametrize("engine", ["spark", "sail"])
-def test_a_run_of_the_script_executes_nothing_of_the_working_folder(hostile, engine):
+def test_a_run_of_the_script_executes_nothing_of_the_working_folder(hostile):
     command = [str(ROOT / "spark-submit.sh"), "run.toml", "--run-id", "tried", "--test-key", "x"]
-    carried_out(hostile, command, DAS_SPARK_ENGINE=engine)
+    carried_out(hostile, command)
 
 
-@pytest.mark.jvm
 def test_tasks_of_a_session_that_a_program_has_started_by_itself_execute_nothing_of_the_working_folder(hostile):
     """The program is where Python looks first; its session has none of our properties."""
     program = hostile.parent / "program" / "own.py"
@@ -128,29 +121,3 @@ def test_tasks_of_a_session_that_a_program_has_started_by_itself_execute_nothing
         "das_spark.protect('run.toml', run_id='tried', test_key='x', spark=spark)\n"
     )
     carried_out(hostile, [sys.executable, str(program)], PYSPARK_PYTHON=sys.executable)
-
-
-def test_workers_of_sail_import_nothing_from_the_folder_in_which_their_program_was_started(hostile, monkeypatch):
-    """Where the program itself searches the working folder, as a notebook does."""
-    monkeypatch.chdir(hostile)
-    monkeypatch.syspath_prepend("")
-    pool = WorkerPool(1, ("json", "das_spark.errors"))
-    try:
-        pool.warm(1)
-        assert list(pool.carry_out(_nothing(), iter(()))) == []
-    finally:
-        pool.close()
-    assert executed(hostile) == set()
-    sail = local_engine.Sail.started()
-    assert sail is not None
-    try:
-        assert sail.is_alone()
-    finally:
-        sail.stop()
-    assert executed(hostile) == set()
-
-
-def _nothing() -> bytes:
-    from pyspark import cloudpickle
-
-    return cloudpickle.dumps(iter)

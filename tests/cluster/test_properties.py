@@ -169,7 +169,6 @@ def test_the_documented_file_of_the_daemons_has_what_drivers_ask_for(tmp_path):
     assert "spark.network.crypto.saslFallback" in pairs
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("page", ["jobs/README.md", "das_spark/store/README.md"])
 def test_documented_daemons_are_found_in_the_environment_of_the_checkout(tmp_path, page):
     (tmp_path / ".venv").symlink_to(sys.prefix)

@@ -98,7 +98,6 @@ def test_parquet_says_the_same_and_holds_no_filler(spark, tmp_path):
         assert not {"SCHEMA_TYPE_CODE", "QSPANX", "HHT"} & set(table.columns)
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("kind", ["person", "unit"])
 def test_spark_reads_both_formats_back_alike(spark, tmp_path, kind):
     layout, _ = write(spark, tmp_path)

@@ -11,13 +11,13 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.config import load_plan
-from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
+from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import levels, run_stages
 from das_spark.spark.ingest import conflicts
 from das_spark.store import finished
 
-pytestmark = [pytest.mark.spark, pytest.mark.jvm, pytest.mark.whole_run]  # Sail has no catalog
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
 DATABASE = "census_of_1940"
 
@@ -144,10 +144,3 @@ def test_a_wrong_table_is_named_with_what_there_is(tables, spark, tools, persons
         run_stages(plan, run_id="wrong", test_key=tools.TEST_KEY, spark=spark)
     assert hint in raised.value.hint
     assert tables.ledger() == []
-
-
-def test_a_run_from_tables_refuses_a_session_of_sail(tables, tools):
-    plan = plan_of(tables)
-    sail: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(ConfigurationError, match="are read by Spark, and this session is one of Sail"):
-        run_stages(plan, run_id="sail", test_key=tools.TEST_KEY, spark=sail)

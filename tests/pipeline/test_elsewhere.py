@@ -83,10 +83,9 @@ def test_a_run_lies_there_as_it_would_on_a_disk(workshop, tools, address, far, c
     run = das_spark.open_run(f"{address}/mine")
     assert run.verified
     assert run.estimates("County").arrow() == das_spark.open_run(on_disk).estimates("County").arrow()
-    if not os.environ.get("DAS_SPARK_ENGINE"):
-        workshop.spark.conf.set("fs.viewfs.mounttable.cluster.link./runs", far.as_uri())  # as its property file would
-        assert run.estimates("County").spark(workshop.spark).count() == run.estimates("County").arrow().num_rows
-        workshop.spark.conf.unset("fs.viewfs.mounttable.cluster.link./runs")
+    workshop.spark.conf.set("fs.viewfs.mounttable.cluster.link./runs", far.as_uri())  # as its property file would
+    assert run.estimates("County").spark(workshop.spark).count() == run.estimates("County").arrow().num_rows
+    workshop.spark.conf.unset("fs.viewfs.mounttable.cluster.link./runs")
     assert main(["show", f"{address}/mine"]) == 0
     assert main(["show", f"{address}/mine", "--restricted"]) == 0
     assert "finished and verified" in capsys.readouterr().out

@@ -223,7 +223,7 @@ def test_a_jvm_that_is_killed_is_said_to_have_ended(workshop):
     command = [sys.executable, "-c", WITHOUT_MEMORY, "run", str(workshop.run_file()), "--test-key", "x"]
     done = subprocess.run(
         [*command, "--run-id", "mine"],
-        env={**environment(workshop.folder), "DAS_SPARK_ENGINE": "spark"},
+        env=environment(workshop.folder),
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -73,31 +73,27 @@ print(json.dumps([before, limits, sorted(children), sorted(written), os.umask(0)
 def seen(tmp_path):
     """What the notebook has seen: a run under a real key."""
 
-    def carry_out(engine: str):
-        environment = os.environ | {"DAS_SPARK_ENGINE": engine, "PYTHONPATH": str(ROOT), "DAS_SPARK_ENV": "test"}
-        (tmp_path / "mine").mkdir(mode=0o755)
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(tmp_path / "mine")],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
-
-    return carry_out
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "DAS_SPARK_ENV": "test"}
+    (tmp_path / "mine").mkdir(mode=0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "mine")],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_CORE)[1] == 0, reason="the system forbids all core files")
-@pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.jvm), "sail"])
-def test_a_run_from_python_leaves_no_core_file_and_nothing_that_everybody_may_write(seen, tmp_path, engine):
-    before, limits, children, written, umask = seen(engine)
+def test_a_run_from_python_leaves_no_core_file_and_nothing_that_everybody_may_write(seen, tmp_path):
+    before, limits, children, written, umask = seen
     assert before != "0"
     assert limits == [0], "when the key was made"
-    assert {limit for _, limit in children} == {"0"}, "JVM, Sail and their workers"
-    assert any(name.startswith("java" if engine == "spark" else "python") for name, _ in children)
+    assert {limit for _, limit in children} == {"0"}, "JVM and workers"
+    assert any(name.startswith("java") for name, _ in children)
     assert written == [], "at any time of the run"
     assert umask == 0, "the mask is the caller's"
     public = tmp_path / "mine" / "runs" / "mine" / "public"

@@ -248,7 +248,6 @@ def test_a_driver_that_is_killed_in_a_stage_says_nothing_more(spark_session, tmp
     assert [line["event"] for line in read_log(log.path).lines] == ["stage.started"]
 
 
-@pytest.mark.jvm
 @pytest.mark.spark
 def test_the_stage_of_spark_that_is_at_work_is_found_in_a_job_of_several(spark):
     context = spark.sparkContext

@@ -197,7 +197,6 @@ def measured(workshop, calm, tools):
     return context
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("entries", ["0", "524288"])
 def test_estimation_is_given_public_files_only(measured, monkeypatch, entries):
     frames: dict[str, Any] = {}

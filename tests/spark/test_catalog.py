@@ -16,7 +16,7 @@ from das_spark.spark.session import temporary_properties
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.jvm]  # Sail has no catalog
+pytestmark = [pytest.mark.spark]
 
 DATABASE = "digested"
 SCHEMA = "geocode string, count bigint, at timestamp, share double"

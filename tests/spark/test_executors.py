@@ -84,7 +84,6 @@ def test_a_timeout_that_is_no_number_of_seconds_is_named(text):
         executor_timeout(Cluster(timeout=text))
 
 
-@pytest.mark.jvm
 @pytest.mark.spark
 def test_spark_lists_the_driver_as_the_one_executor_of_local_mode(spark):
     """What `Cluster` says of Spark's own list."""

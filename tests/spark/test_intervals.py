@@ -302,7 +302,6 @@ def test_ends_that_changed_places_are_found(published, run):
     assert verified(changed(published, 0, turned), run) == {(rule, "County"): (COUNTY,) for rule in (ENDS, SAME)}
 
 
-@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_geounit_that_is_missing_twice_there_or_of_nowhere_is_found(published, run):
     block = BLOCKS[1]
@@ -318,7 +317,6 @@ def test_a_geounit_that_is_missing_twice_there_or_of_nowhere_is_found(published,
     assert found == {(ENDS, "Block"): (block, "4400700010011009")}  # in the same tract, so that sums are as they were
 
 
-@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_row_that_one_table_lacks_is_not_made_up_for_by_another(published, run):
     block = BLOCKS[1]

@@ -40,7 +40,6 @@ def wrong_homes(folder: Path) -> dict[str, tuple[Path, str]]:
     }
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize("kind", ["missing", "old", "another program", "not executable"])
 @pytest.mark.slow
 class TestAWrongJavaHome:
@@ -73,7 +72,7 @@ class TestAWrongJavaHome:
         home, reason = wrong_homes(tmp_path)[kind]
         program = str(Path(sys.executable).with_name("das-spark"))
         command = [program, "run", "quickstart", "--set", f"output.root={tmp_path}/runs"]
-        environment = os.environ | {"JAVA_HOME": str(home), "DAS_SPARK_ENGINE": "spark"}
+        environment = os.environ | {"JAVA_HOME": str(home)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()

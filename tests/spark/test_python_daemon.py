@@ -37,7 +37,6 @@ def test_archives_of_a_spark_of_its_own_stay(monkeypatch, installed, tmp_path):
     assert sys.path == [of_a_cluster, str(site)]
 
 
-@pytest.mark.jvm
 @pytest.mark.spark
 def test_workers_have_what_tasks_import_and_leave_it_to_no_collector(spark):
     def told(batches):

@@ -340,7 +340,6 @@ def judged_as_tables(counted, estimates, geounits, spark) -> dict[tuple[str, str
     return {(check.name, check.geolevel, check.note): check.failing for check in checks if not check.passed}
 
 
-@pytest.mark.jvm
 def test_a_count_that_was_changed_is_found_by_the_rule_on_tables(published, estimates, geounits, spark):
     assert judged_as_tables(published.counts()[:2], estimates, geounits, spark) == {}
     # By as much as its whole interval, so that the rules on intervals see nothing: in one format only.
@@ -350,7 +349,6 @@ def test_a_count_that_was_changed_is_found_by_the_rule_on_tables(published, esti
     assert found == {(TABLES_EQUAL, "County", "csv files"): (f"{COUNTY} {P1.names[2]}",)}
 
 
-@pytest.mark.jvm
 @pytest.mark.slow
 def test_a_geounit_that_is_missing_is_found_by_the_rule_on_tables(published, estimates, geounits, spark):
     changed = with_table(published, 1, lambda rows: rows.where(~of(BLOCK)))

@@ -146,7 +146,6 @@ UNRESPONSIVE = "requirement failed: Can only call getServletHandlers on a runnin
         (Exception(f"{JVM}java.net.BindException: bind(..) failed with error(-99)\nat"), 1, "ports"),
     ],
 )
-@pytest.mark.jvm
 def test_only_what_must_be_mended_first_is_no_reason_to_try_again(monkeypatch, error, code, hint):
     def fail(_):
         raise error
@@ -171,7 +170,6 @@ ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.executi
 ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
-@pytest.mark.jvm
 @pytest.mark.spark
 def test_properties_are_set_for_a_while(spark):
     unknown = "spark.das.unknown"
@@ -182,7 +180,6 @@ def test_properties_are_set_for_a_while(spark):
     assert spark.conf.get(unknown, None) is None
 
 
-@pytest.mark.jvm
 @pytest.mark.spark
 def test_a_small_run_is_not_divided_and_nothing_of_it_is_compiled(spark):
     before = [spark.conf.get(key) for key in (SHUFFLE, CODE, BYTES)]
@@ -197,7 +194,6 @@ def test_a_small_run_is_not_divided_and_nothing_of_it_is_compiled(spark):
     assert [spark.conf.get(key) for key in (SHUFFLE, CODE, BYTES)] == before
 
 
-@pytest.mark.jvm
 @pytest.mark.spark
 def test_what_somebody_has_set_stays(spark):
     with temporary_properties(spark, {SHUFFLE: "13", BYTES: "1m"}), fitted(spark, entries=1, small=True):
@@ -205,7 +201,6 @@ def test_what_somebody_has_set_stays(spark):
         assert spark.conf.get(CODE) == "false"
 
 
-@pytest.mark.jvm
 @pytest.mark.spark
 def test_bytes_of_batches_are_counted_only_where_large_rows_may_fill_one(spark):
     rows = int(spark.conf.get(ROWS))

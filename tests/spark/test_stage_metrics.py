@@ -22,7 +22,6 @@ def shuffled(spark):
     spark.range(0, 1000, 1, 4).repartition(3, "id").groupBy().count().collect()
 
 
-@pytest.mark.jvm
 def test_the_jobs_of_a_group_are_counted_with_what_they_moved(spark, context):
     context.setJobGroup("metered", "metered")
     meter = StageMeter.started(context, "metered")
@@ -39,7 +38,6 @@ def test_the_jobs_of_a_group_are_counted_with_what_they_moved(spark, context):
     assert found.run_seconds > 0
 
 
-@pytest.mark.jvm
 def test_a_meter_counts_from_its_beginning(spark, context):
     context.setJobGroup("twice", "twice")
     shuffled(spark)
@@ -55,7 +53,6 @@ def failing(batches):
     raise ValueError("planted")
 
 
-@pytest.mark.jvm
 @pytest.mark.filterwarnings("ignore")
 def test_failed_tasks_are_counted(spark, context):
     context.setJobGroup("failing", "failing")
@@ -66,7 +63,6 @@ def test_failed_tasks_are_counted(spark, context):
     assert (found.failed_tasks, found.tasks) == (1, 0)
 
 
-@pytest.mark.jvm
 def test_files_are_counted(spark, context, tmp_path):
     context.setJobGroup("files", "files")
     meter = StageMeter.started(context, "files")
@@ -78,7 +74,6 @@ def test_files_are_counted(spark, context, tmp_path):
     assert found.input_bytes > 0
 
 
-@pytest.mark.jvm
 def test_stages_that_spark_has_forgotten_are_counted_as_lost(spark, context, monkeypatch):
     context.setJobGroup("lost", "lost")
     meter = StageMeter.started(context, "lost")

@@ -170,7 +170,6 @@ def test_tallies_are_verified_and_people_who_count_once_for_all_their_races_are_
         assert all(failing[0].startswith(f"{COUNTY} {name}") for failing in found.values())
 
 
-@pytest.mark.jvm
 def test_a_row_that_is_missing_twice_there_or_of_nowhere_is_found(published, run):
     empty = BLOCKS[1]  # all its values are zero: only its row is missed
     assert verified(changed(published, P1, "csv", lambda frame: frame.where(F.col("geocode") != empty)), run) == {

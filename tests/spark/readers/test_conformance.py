@@ -15,7 +15,6 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
 
 from das_spark.config import InputSettings, SimulateSettings
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.spark.engine import is_sail
 from das_spark.spark.readers import READERS, reader
 from das_spark.spark.readers import look as look_at_input
 
@@ -128,7 +127,7 @@ def test_a_reader_gives_the_two_tables_with_their_types(
 @pytest.fixture
 def kept(spark: SparkSession) -> Callable[[], set[int]]:
     """What Spark keeps at the moment."""
-    return lambda: set() if is_sail(spark) else set(spark.sparkContext._jsc.getPersistentRDDs())  # Sail keeps nothing
+    return lambda: set(spark.sparkContext._jsc.getPersistentRDDs())
 
 
 @pytest.mark.parametrize("name", READERS)

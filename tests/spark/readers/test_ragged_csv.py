@@ -91,7 +91,6 @@ def test_a_misspelt_column_is_named_beside_those_that_are_there(read: Callable) 
     assert "did you mean 'rcae'?" in caught.value.hint
 
 
-@pytest.mark.jvm
 @pytest.mark.parametrize(("script", "quoted"), [(READ, False), (CONTROL, True)], ids=["reader", "control"])
 def test_a_ragged_row_stands_in_no_log_of_spark(tmp_path: Path, script: str, quoted: bool) -> None:
     table = tmp_path / "persons.csv"
