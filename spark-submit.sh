@@ -23,7 +23,7 @@ esac
 # Ctrl-C is for das-spark, which says how the run goes on; a JVM that ended at once would take that sentence with it.
 export DAS_SPARK_LAUNCHER=$0
 
-ensure_java
+ensure_java "$here"
 
 # Of the JVM, which is there before das-spark guards itself: no core file of what holds key and counts, no file that
 # anybody may write.

