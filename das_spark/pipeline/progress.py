@@ -198,12 +198,12 @@ def _public_root(layout: RunLayout) -> tuple[str, str]:
 
 
 def log_application(progress: Progress, spark: SparkSession) -> None:
-    """Let all further lines of the log name the Spark application."""
+    """Say where Spark works and where the log is, and let all further lines of it name the Spark application."""
+    master, version = str(spark.sparkContext.master), str(spark.version)
     if progress.run_log is not None:
         progress.run_log.application, progress.run_log.attempt = application_of(spark.sparkContext)
-    progress.log(
-        Event.SPARK_STARTED, master=str(spark.sparkContext.master), version=str(spark.version), cores=cores(spark)
-    )
+        progress.report(f"Spark {version} on {master}; log of the run: {progress.run_log.path}")
+    progress.log(Event.SPARK_STARTED, master=master, version=version, cores=cores(spark))
 
 
 def _log_failure(progress: Progress, error: Exception) -> None:

@@ -28,7 +28,7 @@ ENDING = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 #: Words of which any kind of end has one.
 OF_AN_END = ("interrupted", "Error", "ERROR", "Exception", "Traceback", "py4j", "Interrupt")
 #: What stands there of every run before anybody interrupts it.
-AT_THE_START = ("test key makes the noise predictable", "Using incubator modules")
+AT_THE_START = ("test key makes the noise predictable", "; log of the run: ")
 
 
 @pytest.fixture(autouse=True)

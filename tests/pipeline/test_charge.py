@@ -80,11 +80,16 @@ def test_a_ledger_that_was_mended_is_told_of(tmp_path):
 
 
 def test_a_ledger_that_is_begun_says_so_where_nobody_can_miss_it(tmp_path):
+    persons = tmp_path / "persons.csv"
+    persons.write_text("geocode,cell,count\n")
+    told = Reported()
+    enter_run(opened(tmp_path / "real", "first", told=told, persons=persons))
+    (line,) = told.reported
+    assert line.startswith(f"WARNING: no release of dataset people was counted in {tmp_path / 'real'}")
+    assert line.endswith("name the folder of their ledger: [ledger] path")
     told = Reported()
     entry, ledger = enter_run(opened(tmp_path, "first", told=told))
-    (line,) = told.reported
-    assert line.startswith("WARNING: the privacy ledger of dataset people")
-    assert "are not known here" in line
+    assert told.reported == [], "of people that a seed has made nobody need know"
     assert next(event for event, _ in told.logged) is Event.LEDGER_BEGUN
     assert "This ledger was begun with this run" in ledger.describe(Fraction(1, 10**10), entry.run_id)
     second = Reported()
