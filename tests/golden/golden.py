@@ -176,10 +176,11 @@ def digest_of_rows(files: list[Path]) -> str:
 
 
 def digest_of_text(files: list[Path]) -> str:
-    """SHA-256 of text files without what another time, version or compression changes."""
+    """SHA-256 of text files without what another time, version, compression or checkout changes."""
     sha256 = hashlib.sha256()
     for file in files:
-        sha256.update(file.name.encode() + b"\n" + _VOLATILE.sub(b"", file.read_bytes()))
+        content = file.read_bytes().replace(str(_CONF).encode(), b"conf")
+        sha256.update(file.name.encode() + b"\n" + _VOLATILE.sub(b"", content))
     return sha256.hexdigest()
 
 

@@ -30,6 +30,14 @@ def test_the_record_has_all_groups():
     assert all(len(RECORDED[name]) > 30 for name in COMMANDS)
 
 
+def test_another_checkout_makes_no_other_digest(tmp_path: Path):
+    text, digests = tmp_path / "dictionary.md", []
+    for conf in (str(DIGESTS.parents[2] / "conf"), "conf"):
+        text.write_text(f"simulate --like {conf}/products/a.toml\n")
+        digests.append(digests_of(tmp_path))
+    assert digests[0] == digests[1]
+
+
 def test_a_row_and_a_letter_make_another_digest(tmp_path: Path):
     table = pa.table({"geocode": ["1", "2"], "counts": [[1, 2], [3]]})
     rows, text = tmp_path / "estimates" / "part.parquet", tmp_path / "statement.md"
