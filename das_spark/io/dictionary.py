@@ -207,7 +207,9 @@ def _compiled(product: Product, kind: str, format: str, *, assigned: bool) -> Fi
 def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], format: str) -> dict[str, Any]:
     types = {column.name: column.type for column in layout}
     sources = {column.name: column.source for column in layout}
-    entries = [_entry(each.name, types[each.name], _meaning(each, sources[each.name])) for each in columns.columns]
+    entries = [
+        _entry(column.name, types[column.name], _meaning(column, sources[column.name])) for column in columns.columns
+    ]
     return {
         "path": f"microdata/{columns.kind}.{format}",
         "root": "public",

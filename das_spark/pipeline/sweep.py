@@ -139,8 +139,8 @@ def carry_out(
     for run, where in uncharged:
         claim_id(run.plan, where, progress)
     # The runs of one point have one plan: one of them stands for all.
-    for each, where in {run.point: (run.plan, where) for run, where in uncharged}.values():
-        try_stages(each, where, stages_of(each))
+    for run, where in {run.point: (run, where) for run, where in uncharged}.values():
+        try_stages(run.plan, where, stages_of(run.plan))
 
     def of_tables() -> SparkSession:
         started = session()

@@ -285,7 +285,9 @@ def _form(layout: MicrodataLayout, kinds: Iterable[str], *, assigned: bool) -> F
             for each in columns
             if rules[kind][each.name] is ColumnRule.CONSTANT
         }
-        integers[kind] = frozenset(each.name for each in columns if _holds_integers(each, rules[kind][each.name]))
+        integers[kind] = frozenset(
+            column.name for column in columns if _holds_integers(column, rules[kind][column.name])
+        )
     return FileForm(layout.delimiter, layout.header, rules, texts, integers)
 
 

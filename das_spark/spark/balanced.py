@@ -13,7 +13,7 @@ _Operand = TypeVar("_Operand")
 def balanced(operation: Callable[[_Operand, _Operand], _Operand], operands: Sequence[_Operand]) -> _Operand:
     """Combine columns by an associative operation, in their order, as halves of halves.
 
-    A chain is nested as often as there are columns: Spark plans it slowly, and refuses one of hundreds.
+    A chain is nested as often as there are columns, and Spark plans it slowly.
 
     Args:
         operation: Such as `operator.add`.

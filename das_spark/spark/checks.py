@@ -107,9 +107,6 @@ class Rule:
     failing: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
 
 
-_FOUND: Final = ("rule", "note", "bad", "checked")
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one rule says of each row of a frame."""
@@ -119,21 +116,21 @@ class Finding:
     checked: int | Column  # how much the row adds to what was compared
     note: str | Column = ""  # what a reader must know
 
-    def columns(self) -> tuple[Column, ...]:
-        """The four, as `_FOUND` names them."""
-        bad = F.coalesce(self.bad, F.lit(True))
-        return _column(self.rule), _column(self.note), bad, _column(self.checked).cast("bigint")
+    def struct(self) -> Column:
+        """Return rule, note, bad and checked of a row."""
+        return F.struct(
+            _column(self.rule).alias("rule"),
+            _column(self.note).alias("note"),
+            F.coalesce(self.bad, F.lit(True)).alias("bad"),
+            _column(self.checked).cast("bigint").alias("checked"),
+        )
 
 
 def findings(frame: DataFrame, *found: Finding, level: str | None = None) -> DataFrame:
     """What rules say of the rows of a frame, in the columns that all rules share."""
     place = (F.col("level") if level is None else F.lit(level)).alias("geolevel")
     geocode = F.coalesce(F.col("geocode").cast("string"), F.lit("?")).alias("geocode")
-    arrays = [
-        F.array(*said).alias(name)
-        for name, said in zip(_FOUND, zip(*map(Finding.columns, found), strict=True), strict=True)
-    ]
-    rows = frame.select(place, geocode, F.explode(F.arrays_zip(*arrays)).alias("found"))
+    rows = frame.select(place, geocode, F.explode(F.array(*map(Finding.struct, found))).alias("found"))
     return rows.select("found.rule", "geolevel", "found.note", "geocode", "found.bad", "found.checked")
 
 

