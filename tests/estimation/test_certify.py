@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from das_spark.estimation import (
+    FamilyBounds,
     FamilyFlows,
     FamilyMeasurement,
     FamilyPlan,
@@ -22,7 +23,7 @@ from das_spark.estimation.chain import PosedFamily, solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.program import assemble, read_back
 from das_spark.estimation.solvers import SOLVERS, SolverOptions
-from das_spark.estimation.support import restrict
+from das_spark.estimation.support import Candidate, restrict
 from das_spark.histogram import Attribute, Histogram, Schema
 
 
@@ -241,6 +242,32 @@ def test_a_root_without_precise_cells_is_proved_whatever_its_size(toy, size, wea
     result = estimate_family(FamilyProblem("", None, ("0",), toy.size, tuple(measured)), FamilyPlan("toy"))
     assert result.diagnostics.status is FamilyStatus.OPTIMAL
     assert abs(result.diagnostics.gap) <= 1e-6
+
+
+@pytest.mark.parametrize("price", [0.0, 1e7 / 3.0, -1e7])
+def test_what_a_solver_hands_from_a_total_to_the_flows_hides_no_optimum(price):
+    """Rows that say the same may have any multipliers whose sum is right; millions of people magnify their last digits.
+
+    Nothing is measured but what is true, and every fit of it is the best: people of the nation are all people of parts.
+    """
+    schema = Schema("classes", (Attribute("k", ("a", "b", "c")),))
+    classes, everyone = schema.query("k"), schema.query("total")
+    truth = np.array([[41_000_003, 7, 34_000_001]])
+    total = np.array([[truth.sum()]])
+    flows = FamilyFlows(classes, np.zeros(1, dtype=np.int64), 0 * truth, truth + 100, total[0])
+    answers = FamilyMeasurement(classes, np.arange(3), truth, np.full(1, 0.001))
+    bound = FamilyBounds("total", everyone, total, total)
+    problem = FamilyProblem("", None, ("0",), schema.size, (answers,), (bound,), flows)
+    candidate = Candidate(
+        x=truth + np.array([[3e-9, 0.0, -3e-9]]),
+        flows=truth.astype(np.float64),
+        parent_multipliers=np.zeros(3),
+        bound_multipliers=(np.full((1, 1), -price),),
+        flow_multipliers=np.full((1, 3), price + 1e-9),
+    )
+    assert certify(problem, FamilyPlan("classes"), np.arange(3, dtype=np.int32), candidate).certified
+    worse = replace(candidate, x=truth + np.array([[0.4, 0.0, -0.4]]))
+    assert not certify(problem, FamilyPlan("classes"), np.arange(3, dtype=np.int32), worse).certified
 
 
 @pytest.mark.parametrize("most", [0, 4], ids=["nobody can be there", "nobody is there"])
