@@ -46,7 +46,7 @@ def verify(
     """Check what a run has written, independently of how it was made. Exits with 1 on any failure.
 
     The manifest answers for every other file. It is compared with the ledger where RUN has its restricted root, and
-    with what you name.
+    with what you name. Of a joint run all parts are checked, and contradictions between them are counted again.
 
     Example: das-spark verify runs/latest
     """
@@ -66,7 +66,8 @@ def verify(
         out.print(f"CONSISTENCY RELAXED in {len(report.relaxed)} families", style="bold red")
     if report.uncertified:
         out.print(f"NOT PROVED THE BEST: {len(report.uncertified)} families", style="bold red")
-    out.print(f"{_vouched(report)}: {report.manifest}")
+    if report.manifest:
+        out.print(f"{_vouched(report)}: {report.manifest}")
     out.print(report.summary(), style="bold green" if report.passed else "bold red")
     if not report.passed:
         raise typer.Exit(1)

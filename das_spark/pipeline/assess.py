@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from das_spark.config import held_counts, plan_from_config
+from das_spark.errors import OutputError
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
@@ -19,6 +21,7 @@ from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
 from das_spark.pipeline.verified_files import KnownManifests, copy_checks, file_checks, is_readable, unchanged_check
+from das_spark.pipeline.verified_joint import joint_report
 from das_spark.pipeline.verified_texts import row_names, text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
@@ -50,6 +53,7 @@ from das_spark.spark.verify_spine import spine_rules
 from das_spark.spark.verify_tables import PublishedTable, header_checks, occupancy_rules, table_rules
 from das_spark.store import (
     Address,
+    JointLayout,
     Location,
     PublicLayout,
     PublicManifest,
@@ -86,25 +90,52 @@ def verify_run(
 ) -> VerificationReport:
     """Check what a run has written, from its public root alone; nothing in its folder is changed.
 
+    Of a joint run all parts are checked, and what it says of them together.
+
     Every rule is judged anew; the report that the run has left there is compared with what is found now.
 
     Args:
         run_folder: The run's folder (or `runs/latest`), or its public folder. What is public of a run on another file
             system is copied to a disk first, and removed from it in the end. The folder of a run with its restricted
-            root leads to its ledger, which says which manifest the run has written.
+            root leads to its ledger, which says which manifest the run has written. The parts of a joint run lie
+            beside it.
         spark: The session; found or started where None.
         work: The folder for that copy, which all workers of Spark must have; by default that of temporary files.
         manifest_sha256: SHA-256 that the manifest must have, as its publisher says it; by default the ledger decides.
 
     Raises:
-        OutputError: It is not the folder of a finished run, or it has links in it.
+        OutputError: It is not the folder of a finished run, or it has links in it; or a manifest is named of a joint
+            run.
     """
-    known = KnownManifests.of(run_folder, manifest_sha256)
-    if isinstance(run_folder, Location):
-        there = open_public(run_folder)
-        with TemporaryDirectory(prefix="das_spark-", dir=work) as folder:
-            return _verified(fetch_public(there.path, Path(folder)), run_folder.name, known, spark)
-    return _verified(run_folder, run_folder.name, known, spark)
+    with ExitStack() as copies:
+        joint: JointLayout[Any] | None = JointLayout.find(run_folder)
+        if joint is None:
+            known = KnownManifests.of(run_folder, manifest_sha256)
+            return _verified(_at_hand(run_folder, work, copies), run_folder.name, known, spark)
+        parts = joint.parts()
+        if manifest_sha256:
+            names = " or ".join(str(each) for each in parts.values())
+            raise OutputError(
+                f"{run_folder}: a joint run, and each of its parts has a manifest of its own",
+                hint=f"name one of them with its SHA-256: {names}",
+            )
+        folders = {record: _at_hand(place, work, copies) for record, place in parts.items()}
+        chosen = spark or session(f"das_spark verify {joint.run_id}")
+        reports = {
+            record: _verified(folders[record], place.name, KnownManifests.of(place), chosen)
+            for record, place in parts.items()
+        }
+        publics = {record: open_public(folder) for record, folder in folders.items()}
+        return joint_report(joint, publics, reports, chosen)
+
+
+def _at_hand(run: Address, work: str | None, copies: ExitStack) -> Path:
+    """The folder of a run on a disk: its own, or a copy of what is public of it, for as long as that is needed."""
+    if not isinstance(run, Location):
+        return run
+    there = open_public(run)
+    folder = copies.enter_context(TemporaryDirectory(prefix="das_spark-", dir=work))
+    return fetch_public(there.path, Path(folder))
 
 
 def _verified(folder: Path, name: str, known: KnownManifests, spark: SparkSession | None) -> VerificationReport:

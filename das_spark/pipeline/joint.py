@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,27 +13,19 @@ from das_spark.config import (
     ANSWERS_ALONE,
     is_preparing,
     names_until,
-    notice_of_people,
     part_of,
-    plan_from_config,
-    published_from_people,
     stage_names,
     stages_of,
 )
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import look_ahead
 from das_spark.pipeline.homes import layout_of
-from das_spark.pipeline.published import PublishedRun
+from das_spark.pipeline.joint_release import JointRelease
 from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
-from das_spark.pipeline.statement import releases_held_to
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
-from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
-from das_spark.spark.contradictions import count_contradictions
 from das_spark.spark.hadoop import place_named
-from das_spark.spark.tables import read_table
 from das_spark.store import (
     JointLayout,
-    PublicManifest,
     at_home,
     disk_errors,
     ledger_with,
@@ -145,61 +137,20 @@ def run_parts(
         summary = JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {}, finished=False)
     else:
         with opened(next(iter(last))) as context:
-            contradictions = _contradictions(context.spark, summaries)
-        summary = _completed(layout, summaries, contradictions)
+            summary = _completed(layout, summaries, context.spark)
     set_times(layout.path, datetime.fromisoformat(created))
     return summary
 
 
-@dataclass(frozen=True, slots=True)
-class _Contradictions:
-    """In how many geounits the parts contradict each other."""
-
-    leaf: str  # the geolevel that they are counted on, the lowest one
-    geounits: int  # number of all its geounits
-    numbers: Mapping[str, int]  # what cannot be so -> number of geounits in which it is
-
-    def sentences(self) -> list[str]:
-        """Say of each in how many geounits it is so."""
-        where = f"of {self.geounits:,} geounits of geolevel {self.leaf}"
-        return [f"in {number:,} {where}: {sentence}" for sentence, number in self.numbers.items()]
-
-
-def _contradictions(spark: SparkSession, summaries: Mapping[str, RunSummary]) -> _Contradictions:
-    """Count contradictions in what the parts have published of the lowest geolevel."""
-    leaf, frames = "", {}
-    for summary in summaries.values():
-        public = summary.layout.public
-        manifest = PublicManifest.load(public.manifest)
-        plan = plan_from_config(manifest.config, source=str(public.manifest))
-        table, folder = PublishedRun(public, manifest, plan).leaves()
-        leaf = plan.product.census(plan.spine).leaf.name
-        frames[plan.product.name] = read_table(spark, table, folder)
-    return _Contradictions(leaf, *count_contradictions(frames))
-
-
-def _completed(
-    layout: JointLayout[Any], summaries: Mapping[str, RunSummary], contradictions: _Contradictions
-) -> JointSummary:
+def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary], spark: SparkSession) -> JointSummary:
     """Write the joint statement, ledger and contradictions, from what the parts have made public."""
-    parts = [_part(record, summary) for record, summary in summaries.items()]
-    entries = [part.entry for part in parts]
-    held_to = _held_to(summaries, entries)
-    costs = joint_costs([*entries, *held_to])
+    release = JointRelease.of(layout.run_id, {record: each.layout.public for record, each in summaries.items()})
+    contradictions, costs = release.contradictions(spark), release.costs()
     ledger = ledger_with(next(iter(summaries.values())).layout)
-    record = {
-        "run_id": layout.run_id,
-        "together": costs,
-        "parts": [entry.public_record() for entry in entries],
-        "held_to": [entry.public_record() for entry in held_to],
-    }
     with disk_errors(layout.path):
-        statement = joint_statement(
-            layout.run_id, parts, held_to=held_to, ledger=ledger, contradictions=contradictions.sentences()
-        )
-        write_durably(layout.privacy_statement, statement)
-        write_durably(layout.contradictions, json.dumps(asdict(contradictions), indent=1) + "\n")
-        write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")
+        write_durably(layout.privacy_statement, release.statement(contradictions, ledger))
+        write_durably(layout.contradictions, contradictions.to_json())
+        write_durably(layout.privacy_ledger, release.ledger_record())
     spent = {name: str(costs[name]) for name in ("epsilon", "rho") if costs[name] != "0"}
     figures = {
         "privacy loss, together": ", ".join(f"{name} = {value}" for name, value in spent.items()),
@@ -207,7 +158,7 @@ def _completed(
     }
     if contradictions.numbers:
         figures["contradictions between parts"] = "; ".join(contradictions.sentences())
-    from_people = dict.fromkeys(each for part in parts for each in part.from_people)
+    from_people = release.from_people()
     if from_people:
         figures |= {"this is the loss": ANSWERS_ALONE, "published nearly exactly": "; ".join(from_people)}
     paths = {
@@ -219,21 +170,3 @@ def _completed(
         )
     }
     return JointSummary(layout.run_id, summaries, figures, paths)
-
-
-def _held_to(summaries: Mapping[str, RunSummary], parts: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
-    """Return the entries of releases other than the parts that estimates of parts are held to."""
-    own = {entry.run_id for entry in parts}
-    manifests = (PublicManifest.load(summary.layout.public.manifest) for summary in summaries.values())
-    found = {entry.run_id: entry for manifest in manifests for entry in releases_held_to(manifest)}
-    return tuple(entry for run_id, entry in found.items() if run_id not in own)
-
-
-def _part(record: str, summary: RunSummary) -> JointPart:
-    manifest = PublicManifest.load(summary.layout.public.manifest)
-    entry = LedgerEntry.of(manifest.ledger)
-    plan = plan_from_config(manifest.config, source=str(summary.layout.public.manifest))
-    from_people = published_from_people(plan.acknowledged, plan.spine.leaf.name)
-    # The statement opens with it in other words.
-    notices = tuple(each for each in manifest.notices if each not in notice_of_people(from_people))
-    return JointPart(record, summary.run_id, entry, manifest.invariants, notices, from_people)

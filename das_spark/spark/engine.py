@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from das_spark.errors import without_values
 from das_spark.process import SAFE_PATH, same_numbers
+from das_spark.store import system_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from das_spark.store import Address
 
 #: The function of a task: batches of a partition in, batches out.
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -39,7 +40,12 @@ def in_sorted_tasks(rows: DataFrame, order: Sequence[str], work: Work, schema: S
 
 
 def scan(
-    spark: SparkSession, schema: StructType, folders: Sequence[Path], base: Path | None = None, *, csv: bool = False
+    spark: SparkSession,
+    schema: StructType,
+    folders: Sequence[Address],
+    base: Address | None = None,
+    *,
+    csv: bool = False,
 ) -> DataFrame:
     """Read the rows of files in some folders, at least one.
 
@@ -52,6 +58,10 @@ def scan(
     """
     reader = spark.read.schema(schema)
     if base is not None:
-        reader = reader.option("basePath", str(base))
-    paths = [str(each) for each in folders]
+        reader = reader.option("basePath", _uri(base))
+    paths = [_uri(each) for each in folders]
     return reader.option("header", "true").csv(paths) if csv else reader.parquet(*paths)
+
+
+def _uri(place: Address) -> str:
+    return system_of(place).uri(str(place))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from das_spark.store import PublicLayout
+    from das_spark.store import Address, PublicLayout
 
 LEAVES = from_arrow_schema(declared.LEAVES.schema)
 GEOUNITS = from_arrow_schema(declared.GEOUNITS.schema)
@@ -51,7 +51,7 @@ def with_level(schema: StructType) -> StructType:
     return StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
 
 
-def read_table(spark: SparkSession, table: str, folder: Path) -> DataFrame:
+def read_table(spark: SparkSession, table: str, folder: Address) -> DataFrame:
     """The rows of a table, or of one level of it, in a folder."""
     require_committed(folder)
     return scan(spark, from_arrow_schema(declared.TABLES[table].schema), [folder])

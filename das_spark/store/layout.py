@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
-from das_spark.errors import OutputError
+from das_spark.errors import ConfigurationError, OutputError
 from das_spark.names import RESERVED, check_name
 from das_spark.store.commit import names_in
 from das_spark.store.filesystem import Location, Place, address_of, inside
@@ -471,6 +471,19 @@ class JointLayout(Generic[Place]):
             raise OutputError(f"{path}: not empty and not a joint run", hint="choose another run id")
         return cls(run_id, path)
 
+    @classmethod
+    def find(cls, path: str | Place) -> JointLayout[Place] | None:
+        """The joint run that a folder holds, None where it holds none.
+
+        Args:
+            path: The folder, under whatever name it lies now, beside the folders of its parts.
+
+        Raises:
+            OutputError: The marker cannot be understood.
+        """
+        layout = cls("", address_of(path).resolve())
+        return replace(layout, run_id=str(layout._marked("run_id"))) if layout.marker.is_file() else None
+
     @property
     def marker(self) -> Place:
         """The names of the parts."""
@@ -482,12 +495,31 @@ class JointLayout(Generic[Place]):
         Raises:
             OutputError: The marker cannot be understood.
         """
-        if not self.marker.is_file():
-            return ""
+        return str(self._marked("created")) if self.marker.is_file() else ""
+
+    def parts(self) -> dict[str, Place]:
+        """The folders of the parts, by what each counts: they lie beside the joint run.
+
+        Raises:
+            OutputError: The marker cannot be understood.
+        """
+        named = self._marked("parts")
+        if not isinstance(named, dict):
+            raise self._unreadable()
         try:
-            return str(json.loads(self.marker.read_text(encoding="utf-8"))["created"])
+            return {str(record): RunLayout.at(self.path.parent, str(name)).folder for record, name in named.items()}
+        except ConfigurationError as error:  # a name that leads out
+            raise self._unreadable() from error
+
+    def _marked(self, name: str) -> object:
+        try:
+            value: object = json.loads(self.marker.read_text(encoding="utf-8"))[name]
         except (ValueError, KeyError, TypeError) as error:
-            raise OutputError(f"{self.marker}: not readable as the marker of a joint run") from error
+            raise self._unreadable() from error
+        return value
+
+    def _unreadable(self) -> OutputError:
+        return OutputError(f"{self.marker}: not readable as the marker of a joint run")
 
     @property
     def privacy_statement(self) -> Place:

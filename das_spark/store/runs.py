@@ -23,12 +23,12 @@ from das_spark.store.commit import create_exclusively, files_below, finished, ma
 from das_spark.store.digests import FileRecord, committed_record, record_of
 from das_spark.store.filesystem import Address, Place, address_of, beside, disk_errors
 from das_spark.store.layout import (
-    JOINT_MARKER,
     LATEST,
     MARKER,
     PUBLIC,
     RESTRICTED,
     STAGING,
+    JointLayout,
     PublicLayout,
     RestrictedLayout,
     RunLayout,
@@ -458,10 +458,8 @@ def _leads_out(path: Path, *, is_link: bool) -> OutputError:
 
 def _no_run(path: str | Place, missing: str) -> OutputError:
     """The error that names what was meant, perhaps."""
-    given = address_of(path)
-    try:
-        parts = json.loads((given / JOINT_MARKER).read_text(encoding="utf-8"))["parts"].values()
-    except (OSError, ValueError, KeyError, AttributeError):
+    joint = JointLayout.find(path)
+    if joint is None:
         return OutputError(f"{path}: not a run folder (no {missing})", hint="name a folder under runs/, or runs/latest")
-    named = " or ".join(str(given.parent / part) for part in parts)
+    named = " or ".join(str(part) for part in joint.parts().values())
     return OutputError(f"{path}: a joint run, and one of its parts is asked for", hint=f"name {named}")

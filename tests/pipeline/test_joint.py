@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -17,10 +18,21 @@ from pyarrow import csv
 from das_spark.cli.main import main
 from das_spark.config import JointPlan, load_parts, stage_names
 from das_spark.errors import OutputError
-from das_spark.pipeline import estimate_from, joint, levels, open_source, publish_measurements, run_parts, runner
+from das_spark.pipeline import (
+    estimate_from,
+    joint,
+    joint_release,
+    levels,
+    open_source,
+    publish_measurements,
+    run_parts,
+    runner,
+    verify_run,
+)
+from das_spark.pipeline.verified_joint import CONTRADICTIONS, NAMES, TEXTS, joint_report
 from das_spark.privacy import Ledger
-from das_spark.spark import hadoop_gateway
-from das_spark.store import find_run
+from das_spark.spark import hadoop, hadoop_gateway
+from das_spark.store import JointLayout, find_run, open_public
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
@@ -177,6 +189,50 @@ def test_the_joint_run_is_no_run_and_says_which_are(whole):
     assert "both-unit" in caught.value.hint
 
 
+def test_verification_judges_all_parts_and_what_is_said_of_them_together(whole, spark, capsys):
+    report = verify_run(whole / "both", spark)
+    assert report.passed, report.summary()
+    of_parts = {part: json.loads((whole / f"both-{part}/public/verification.json").read_text()) for part in GOLDEN}
+    for part, found in of_parts.items():
+        names = [check.name for check in report.checks if check.name.startswith(f"{part}: ")]
+        assert len(names) >= len(found["checks"])
+    (check,) = (check for check in report.checks if check.name == CONTRADICTIONS)
+    record = json.loads((whole / "both" / "contradictions.json").read_text())
+    assert check.checked == record["geounits"]
+    for number in record["numbers"].values():
+        assert f"in {number:,} of {record['geounits']:,} geounits" in check.note
+    assert main(["verify", str(whole / "both"), "--manifest-sha256", "0" * 64]) == 1
+    assert "each of its parts has a manifest" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "failing"),
+    [
+        ("contradictions.json", '"geounits": ', '"geounits": 1', CONTRADICTIONS),
+        ("privacy_ledger.json", '"rho": "', '"rho": "1', TEXTS),
+        ("privacy_statement.md", "rho = ", "rho = 1", TEXTS),
+        ("privacy_statement.md", "## All runs on this input", "## No runs\n\n## All runs on this input", TEXTS),
+        ("joint.json", '-person"', '-unit"', NAMES),
+    ],
+)
+def test_what_a_joint_run_says_is_written_again_from_its_parts(whole, tmp_path, spark, name, old, new, failing):
+    copytree(whole / "both", tmp_path / "both")
+    text = (tmp_path / "both" / name).read_text()
+    assert old in text
+    (tmp_path / "both" / name).write_text(text.replace(old, new, 1))
+    publics = {record: open_public(whole / f"both-{record}") for record in GOLDEN}
+    layout = JointLayout.find(tmp_path / "both")
+    report = joint_report(layout, publics, {}, spark)
+    assert {check.name for check in report.failures} == {failing}
+
+
+@pytest.mark.parametrize("parts", ['{"person": "../elsewhere"}', '["both-person"]', '"both"'])
+def test_a_marker_that_leads_elsewhere_is_refused(tmp_path, parts):
+    (tmp_path / "joint.json").write_text(f'{{"run_id": "both", "created": "now", "parts": {parts}}}')
+    with pytest.raises(OutputError, match="not readable as the marker of a joint run"):
+        JointLayout.find(tmp_path).parts()
+
+
 def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
     given = publish_measurements(whole / "both-person", tmp_path / "measurements", spark)
     assert given.rows
@@ -188,6 +244,9 @@ def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
 def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark, monkeypatch):
     mount = {"spark.hadoop.fs.viewfs.mounttable.cluster.link./runs": (tmp_path / "far").as_uri()}
     monkeypatch.setattr(hadoop_gateway, "_spark_properties", lambda jvm: mount)
+    # As a session has them that is begun under these properties: it counts contradictions where the parts lie.
+    for name, link in mount.items():
+        spark.sparkContext._jsc.hadoopConfiguration().set(name.removeprefix("spark.hadoop."), link)
     (tmp_path / "far").mkdir()
     places = ["output.root=viewfs://cluster/runs", f"output.work={tmp_path / 'made'}"]
     plan = load_parts(CONF, settings=[*settings(population, tmp_path), *places])
@@ -201,6 +260,9 @@ def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark, monk
         there, on_disk = (root / f"both-{record}" / "public" for root in (tmp_path / "far", whole))
         assert answers(there) == answers(on_disk)
         assert estimates(there) == estimates(on_disk)
+    report = verify_run(hadoop.place_named("viewfs://cluster/runs/both"), spark)
+    assert report.passed, report.summary()
+    assert CONTRADICTIONS in {check.name for check in report.checks}
 
 
 def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, population, tmp_path, spark, tools):
@@ -218,7 +280,7 @@ def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, po
     for name, nth in [*deaths, ("publish_statement", 1), ("verify_public", 1), ("measure", 7)]:
         with tools.dying(levels if name in {"measure", "estimate"} else runner, name, nth=nth):
             go()
-    with tools.dying(joint, "joint_statement", nth=1):
+    with tools.dying(joint_release, "joint_statement", nth=1):
         go()
     assert not (tmp_path / "both" / "privacy_statement.md").exists()
     go()
