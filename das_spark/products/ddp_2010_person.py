@@ -29,7 +29,7 @@ from das_spark.products._redistricting import (
     first_columns,
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, pure_strategy
-from das_spark.tabulation import age_label, demographic_tables, redistricting_tables
+from das_spark.tabulation import age_label, demographic_medians, demographic_tables, redistricting_tables
 
 _TOP_AGE: Final = 115
 
@@ -165,4 +165,5 @@ DDP_2010_PERSON: Final = Product(
     vacant_counted=True,
     # P1 to P4: the redistricting data of 2010 had no P5.
     tables=(*redistricting_tables(SCHEMA)[:4], *demographic_tables(SCHEMA)),
+    medians=demographic_medians(SCHEMA),
 )

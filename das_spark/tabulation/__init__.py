@@ -1,6 +1,6 @@
 """The tabulation room: published tables, as sums over the cells of histograms, and medians."""
 
-from das_spark.tabulation.demographic import age_label, demographic_tables
+from das_spark.tabulation.demographic import age_label, demographic_medians, demographic_tables
 from das_spark.tabulation.dhc_household import dhc_household_tables
 from das_spark.tabulation.dhc_person import dhc_person_medians, dhc_person_tables
 from das_spark.tabulation.dhc_unit import dhc_unit_tables
@@ -23,6 +23,7 @@ __all__ = [
     "TableShell",
     "Tabulation",
     "age_label",
+    "demographic_medians",
     "demographic_tables",
     "dhc_household_tables",
     "dhc_person_medians",

@@ -2,8 +2,8 @@
 
 Their lines follow from ages, and from the levels of sex, race, Hispanic origin and group quarters. Numbers, titles,
 universes and names of columns are those of the Census Bureau's file of 2010. Its P8 to P11 are P1 to P4 of the
-redistricting data. What else is in the file and not here needs more than persons tell (households, relationships,
-kinds of facilities), or is a median (P13).
+redistricting data, its P13 and the iterations of it are medians (`demographic_medians`). What else is in the file and
+not here needs more than persons tell: households, relationships, kinds of facilities.
 
 The Bureau's system made tables besides that are not in the file: P43 by race and origin, for counties. Their names
 begin with `DEMONSTRATION`.
@@ -17,6 +17,7 @@ from typing import Final
 
 from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Schema
+from das_spark.tabulation.medians import MedianTable
 from das_spark.tabulation.redistricting import quarters_by_type
 from das_spark.tabulation.table import COUNTY, TRACT, Line, Table
 from das_spark.tabulation.tallies import races_tallied, races_tallied_by_origin
@@ -111,6 +112,25 @@ def demographic_tables(schema: Schema) -> tuple[Table, ...]:
     Raises:
         QueryError: The schema lacks an attribute, or some of its levels.
     """
+    return _made(_declared(schema), schema)
+
+
+def demographic_medians(schema: Schema) -> tuple[MedianTable, ...]:
+    """The tables of median ages: P13, and P13A to P13I by race and origin.
+
+    Args:
+        schema: With attributes sex (2), age (single years to 115), hispanic (2) and cenrace (63), in any order.
+
+    Raises:
+        QueryError: The schema lacks an attribute, or some of its levels.
+    """
+    lines = (Line(0, "Total", {}), *(sex for sex, _ in sex_lines({})))
+    declared = _iterated("P", 13, "Median age by sex", _EVERYBODY, lines)
+    return tuple(MedianTable.of(table, "age") for table in _made(declared, schema))
+
+
+def _made(declared: Iterable[_Declared], schema: Schema) -> tuple[Table, ...]:
+    """The tables over the cells of a schema; raises as the table does."""
     return tuple(
         Table.of(
             name=name,
@@ -122,7 +142,7 @@ def demographic_tables(schema: Schema) -> tuple[Table, ...]:
             digits=digits,
             lowest=lowest_of(name),
         )
-        for name, title, universe, prefix, lines, digits in _declared(schema)
+        for name, title, universe, prefix, lines, digits in declared
     )
 
 

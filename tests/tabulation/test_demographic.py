@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
+from math import floor
 
 import numpy as np
 import pytest
 
 from das_spark.products import PRODUCTS
-from das_spark.tabulation import age_label, demographic_tables, incidence, redistricting_tables, tabulate
+from das_spark.tabulation import (
+    MedianColumns,
+    age_label,
+    demographic_medians,
+    demographic_tables,
+    incidence,
+    medians,
+    redistricting_tables,
+    tabulate,
+)
 
 SCHEMA = PRODUCTS["ddp_2010_person"].schema
 TABLES = {table.name: table for table in demographic_tables(SCHEMA)}
@@ -134,6 +145,25 @@ def test_adults_in_group_quarters_are_18_and_older(letter: str):
 
 def test_group_quarters_by_type_alone():
     assert counted("P42") == [number(lambda person: person["hhgq"] > 0), *by_type(lambda person: True)]
+
+
+@pytest.mark.parametrize("letter", ["", *WHO])
+def test_median_ages_are_those_of_all_people_and_of_each_sex(letter: str):
+    (table,) = (table for table in demographic_medians(SCHEMA) if table.name == f"P13{letter}")
+    is_counted = WHO.get(letter, lambda person: True)
+    expected = []
+    for sexes in ((0, 1), (0,), (1,)):
+        number_of = [0] * 116
+        for person, count in zip(PEOPLE, COUNTS.tolist(), strict=True):
+            if is_counted(person) and person["sex"] in sexes:
+                number_of[person["age"]] += count
+        half = Fraction(sum(number_of), 2)
+        age = next(age for age in range(116) if sum(number_of[: age + 1]) >= half)
+        before = sum(number_of[:age])
+        assert age < 115
+        expected.append(floor(10 * (age + (half - before) / number_of[age]) + Fraction(1, 2)))
+    assert medians(MedianColumns.of([table]), CELLS, OFFSETS, COUNTS)[0].tolist() == expected
+    assert table.names[0] == (f"P013{letter}001" if letter else "P0130001")
 
 
 def test_races_origins_and_households():
