@@ -30,7 +30,7 @@ from das_spark.store import (
     open_public,
     part_files,
     strict_json,
-    system_of,
+    uri_of,
 )
 from das_spark.store.parquet import own_codes, read_batches, read_metadata
 from das_spark.store.tables import published_estimates
@@ -117,7 +117,7 @@ class Rows:
 
         frames: list[DataFrame] = []
         for level, folder in self._folders.items():
-            frame: DataFrame = session.read.parquet(system_of(folder).uri(str(folder)))
+            frame: DataFrame = session.read.parquet(uri_of(folder))
             frame = frame if self._in_spark is None else self._in_spark(frame)
             if len(self._folders) > 1:
                 frame = frame.select(F.lit(level).alias(_LEVEL), "*")

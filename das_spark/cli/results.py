@@ -137,10 +137,10 @@ def show(
 
 def _show_retention(place: AnyPlace, out: Console, *, remove: bool, as_json: bool) -> None:
     """List what is confidential of a run, and remove it where that is asked for."""
-    from das_spark.store import find_run  # noqa: PLC0415
+    from das_spark.store import find_run, uri_of  # noqa: PLC0415
 
     if not isinstance(place, Path):
-        address = place.system.uri(str(place))
+        address = uri_of(place)
         raise OutputError(
             f"{address}: what is confidential of a run is listed and removed in folders of a disk alone",
             hint=f"of a finished run all below {address}/restricted can be removed there but journal, "

@@ -119,13 +119,13 @@ def verify_run(
                 f"{run_folder}: a joint run, and each of its parts has a manifest of its own",
                 hint=f"name one of them with its SHA-256: {names}",
             )
-        folders = {record: _at_hand(place, work, copies) for record, place in parts.items()}
+        # All parts are there before Spark is started for nothing.
+        publics = {record: open_public(_at_hand(place, work, copies)) for record, place in parts.items()}
         chosen = spark or session(f"das_spark verify {joint.run_id}")
         reports = {
-            record: _verified(folders[record], place.name, KnownManifests.of(place), chosen)
+            record: _verified(publics[record].path, place.name, KnownManifests.of(place), chosen)
             for record, place in parts.items()
         }
-        publics = {record: open_public(folder) for record, folder in folders.items()}
         return joint_report(joint, publics, reports, chosen)
 
 

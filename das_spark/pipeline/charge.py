@@ -39,6 +39,7 @@ from das_spark.store import (
     left_behind,
     require_held,
     update_ledger,
+    uri_of,
     write_durably,
 )
 from das_spark.telemetry import Event
@@ -390,7 +391,7 @@ def place_of(layout: RunLayout) -> str:
         # The run is where its home is, whichever disk it is made on.
         deliver(layout)
         there = layout.home.restricted.instance
-        place = f"{there.system.uri(str(there))} {there.system.version(str(there))}"
+        place = f"{uri_of(there)} {there.system.version(str(there))}"
     else:
         found = file.stat()
         place = f"{found.st_ino} {found.st_ctime_ns}"

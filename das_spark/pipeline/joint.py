@@ -32,6 +32,7 @@ from das_spark.store import (
     make_folder,
     now,
     set_times,
+    uri_of,
     write_durably,
 )
 
@@ -150,7 +151,7 @@ def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary], sp
     with disk_errors(layout.path):
         write_durably(layout.privacy_statement, release.statement(contradictions, ledger))
         write_durably(layout.contradictions, contradictions.to_json())
-        write_durably(layout.privacy_ledger, release.ledger_record())
+        write_durably(layout.privacy_ledger, release.ledger_record(costs))
     spent = {name: str(costs[name]) for name in ("epsilon", "rho") if costs[name] != "0"}
     figures = {
         "privacy loss, together": ", ".join(f"{name} = {value}" for name, value in spent.items()),
@@ -162,7 +163,7 @@ def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary], sp
     if from_people:
         figures |= {"this is the loss": ANSWERS_ALONE, "published nearly exactly": "; ".join(from_people)}
     paths = {
-        name: place if isinstance(place, Path) else place.system.uri(str(place))
+        name: place if isinstance(place, Path) else uri_of(place)
         for name, place in (
             ("joint privacy statement", layout.privacy_statement),
             ("joint privacy ledger", layout.privacy_ledger),

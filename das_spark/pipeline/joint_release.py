@@ -1,4 +1,4 @@
-"""What the parts of a joint run say together, from their public roots: losses, statement, contradictions."""
+"""A joint run, told from the public roots of its parts: losses, statement, contradictions."""
 
 from __future__ import annotations
 
@@ -74,25 +74,29 @@ class JointRelease:
         return Contradictions(leaf, *count_contradictions(frames))
 
     def costs(self) -> dict[str, object]:
-        """What the parts, and all releases that they are held to, cost together."""
+        """Compute what the parts, and all releases that they are held to, cost together."""
         return joint_costs([*self._entries(), *self._held_to()])
 
     def from_people(self) -> list[str]:
-        """What is published nearly exactly although it follows from people."""
-        return list(dict.fromkeys(each for record in self.parts for each in self._part(record).from_people))
+        """List what is published nearly exactly although it follows from people."""
+        return list(dict.fromkeys(sentence for record in self.parts for sentence in self._part(record).from_people))
 
-    def ledger_record(self) -> str:
-        """The file that says what the parts cost, alone and together."""
+    def ledger_record(self, costs: Mapping[str, object]) -> str:
+        """Write the file that says what the parts cost, alone and together.
+
+        Args:
+            costs: Result of `costs`.
+        """
         record = {
             "run_id": self.run_id,
-            "together": self.costs(),
+            "together": costs,
             "parts": [entry.public_record() for entry in self._entries()],
             "held_to": [entry.public_record() for entry in self._held_to()],
         }
         return json.dumps(record, indent=1) + "\n"
 
     def statement(self, contradictions: Contradictions, ledger: Ledger | None = None) -> str:
-        """What is claimed of the parts together.
+        """Write what is claimed of the parts together.
 
         Args:
             contradictions: Between them.
@@ -115,6 +119,6 @@ class JointRelease:
         manifest, plan = self.parts[record].manifest, self.parts[record].plan
         from_people = published_from_people(plan.acknowledged, plan.spine.leaf.name)
         # The statement opens with it in other words.
-        notices = tuple(each for each in manifest.notices if each not in notice_of_people(from_people))
+        notices = tuple(notice for notice in manifest.notices if notice not in notice_of_people(from_people))
         entry = LedgerEntry.of(manifest.ledger)
         return JointPart(record, manifest.run_id, entry, manifest.invariants, notices, from_people)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.pipeline.joint_release import JointRelease
+from das_spark.privacy import ALL_RUNS, PARTS_ALONE
 from das_spark.spark.checks import Check, VerificationReport
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ CONTRADICTIONS: Final = "contradictions between parts"
 TEXTS: Final = "texts follow from the parts"
 #: Names of parts are those of the marker.
 NAMES: Final = "parts are those of the joint run"
-#: The runs on the input, which are more with every run, stand before these words of the statement.
-_REST: Final = "## Where the rest is said\n"
-_RUNS: Final = "## All runs on this input\n"
 
 
 def joint_report(
@@ -59,13 +57,13 @@ def _checks(layout: JointLayout[Any], release: JointRelease, spark: SparkSession
         for record, part in release.parts.items()
         if part.manifest.run_id != named[record]
     ]
-    before, rest, after = release.statement(contradictions).rpartition(_REST)
+    before, rest, after = release.statement(contradictions).rpartition(PARTS_ALONE)
     said = _text(layout.privacy_statement)
     between = said[len(before) : len(said) - len(rest + after)]
-    as_said = said.startswith(before) and said.endswith(rest + after) and (not between or between.startswith(_RUNS))
+    as_said = said.startswith(before) and said.endswith(rest + after) and (not between or between.startswith(ALL_RUNS))
     texts = {
         layout.privacy_statement.name: as_said,
-        layout.privacy_ledger.name: _text(layout.privacy_ledger) == release.ledger_record(),
+        layout.privacy_ledger.name: _text(layout.privacy_ledger) == release.ledger_record(release.costs()),
     }
     wrong = [name for name, right in texts.items() if not right]
     recounted = _text(layout.contradictions) == contradictions.to_json()

@@ -53,6 +53,8 @@ from das_spark.privacy.semantics import (
     unknowns_of,
 )
 from das_spark.privacy.statement import (
+    ALL_RUNS,
+    PARTS_ALONE,
     JointPart,
     StatementFacts,
     invariants_of,
@@ -63,6 +65,8 @@ from das_spark.privacy.statement import (
 from das_spark.privacy.trade_off import TradeOffCurve
 
 __all__ = [
+    "ALL_RUNS",
+    "PARTS_ALONE",
     "POWERS",
     "PUBLISHED_DELTA",
     "TYPE_ONE",

@@ -45,6 +45,9 @@ _NOT_CLAIMED_WHOLE = (
     "- **Everything together**: the same figure, but only between two populations that agree in these numbers, too,"
     " besides all else that is published exactly. Whoever changes one of them by being there is not protected.\n"
 )
+#: Headings around what verification of a joint run cannot know: all runs on the input are more with every run.
+ALL_RUNS: Final = "## All runs on this input\n"
+PARTS_ALONE: Final = "## Where the rest is said\n"
 _LARGEST_EXPONENT = 700  # Beyond, the odds exceed a double.
 _TYPE_ONE = (0.001, 0.01, 0.05, 0.1)  # errors of tests that a statement names
 _NOT_CLAIMED = (
@@ -575,7 +578,7 @@ def _randomness(facts: StatementFacts) -> str:
 def _all_runs(facts: StatementFacts) -> str:
     if not facts.all_runs:
         return ""
-    text = f"## All runs on this input\n\n{facts.all_runs}"
+    text = f"{ALL_RUNS}\n{facts.all_runs}"
     return text + (f" {_NO_PRICE}\n" if facts.from_people else "\n")
 
 
@@ -667,12 +670,8 @@ def joint_statement(
         )
         + "\n",
         _contradicting(contradictions),
-        *(
-            []
-            if ledger is None
-            else [f"## All runs on this input\n\n{ledger.describe(delta, parts[0].entry.run_id)}\n"]
-        ),
-        "## Where the rest is said\n",
+        *([] if ledger is None else [f"{ALL_RUNS}\n{ledger.describe(delta, parts[0].entry.run_id)}\n"]),
+        PARTS_ALONE,
         "\n".join(
             f"- {code(f'{part.run_id}/public/privacy_statement.md')}: the {part.record} records alone" for part in parts
         )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from das_spark.errors import without_values
 from das_spark.process import SAFE_PATH, same_numbers
-from das_spark.store import system_of
+from das_spark.store import uri_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,10 +58,6 @@ def scan(
     """
     reader = spark.read.schema(schema)
     if base is not None:
-        reader = reader.option("basePath", _uri(base))
-    paths = [_uri(each) for each in folders]
+        reader = reader.option("basePath", uri_of(base))
+    paths = [uri_of(folder) for folder in folders]
     return reader.option("header", "true").csv(paths) if csv else reader.parquet(*paths)
-
-
-def _uri(place: Address) -> str:
-    return system_of(place).uri(str(place))

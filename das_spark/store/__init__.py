@@ -47,6 +47,7 @@ from das_spark.store.filesystem import (
     nearest,
     no_room,
     system_of,
+    uri_of,
     want_of_room,
 )
 from das_spark.store.journal import Attempt, Journal, State, Step
@@ -207,6 +208,7 @@ __all__ = [
     "try_home",
     "unfinished_beside",
     "update_ledger",
+    "uri_of",
     "verification_staging",
     "want_of_room",
     "write_durably",

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark.errors import OutputError
 from das_spark.store.commit import SUCCESS, discard, files_below, make_folder, names_in, succeed, write_durably
 from das_spark.store.digests import record_of
-from das_spark.store.filesystem import POSIX, Address, Location, disk_errors, inside
+from das_spark.store.filesystem import POSIX, Address, Location, disk_errors, inside, uri_of
 from das_spark.store.journal import Journal, State
 from das_spark.store.layout import COMMITTED, MARKER, PUBLIC, RESTRICTED, STAGING
 from das_spark.store.runs import RunMarker, is_complete
@@ -119,7 +119,7 @@ def try_home(home: Home) -> None:
     # The public root's parent may hold what is not of this run; the name is of nobody else.
     folder = home.public.path.parent / f".tried-{secrets.token_hex(4)}"
     place, system = folder / "file", folder.system
-    address = system.uri(str(folder))
+    address = uri_of(folder)
     with disk_errors(folder):
         try:
             make_folder(folder)
@@ -220,9 +220,7 @@ class _Delivery:
                 return
             except BlockingIOError as error:
                 if last or self._holder() != self.word:
-                    raise _other_driver(
-                        self.work, f"; where it has died, remove {lock.system.uri(str(lock))}"
-                    ) from error
+                    raise _other_driver(self.work, f"; where it has died, remove {uri_of(lock)}") from error
                 lock.system.remove(str(lock))
 
     def _holder(self) -> str:
@@ -467,7 +465,7 @@ class _Delivery:
         for _, there in self._sides().values():
             if names_in(there) - {self.work.restricted.lock.name}:
                 raise OutputError(
-                    f"{there.system.uri(str(there))}: not empty, and no run that was brought there",
+                    f"{uri_of(there)}: not empty, and no run that was brought there",
                     hint="choose another output folder, or another run id",
                 )
 
@@ -487,7 +485,7 @@ class _Delivery:
             else:
                 if not there.is_file() or there.system.size(str(there)) != size:
                     raise OutputError(
-                        f"{there.system.uri(str(there))}: is not as it was brought there",
+                        f"{uri_of(there)}: is not as it was brought there",
                         hint="restore the file; or start a new run, which spends its own budget",
                     )
                 there.system.download(str(there), here)
@@ -507,7 +505,7 @@ class _Delivery:
             there = self._there(name)
             if not there.is_file() or there.system.size(str(there)) != each.size:
                 raise OutputError(
-                    f"{there.system.uri(str(there))}: is not what was brought there",
+                    f"{uri_of(there)}: is not what was brought there",
                     hint=f"the run is whole in {self.work.folder}: the same command brings it there again",
                 )
         # First: half of a folder must never be taken for what was brought home last.

@@ -498,6 +498,11 @@ def system_of(place: str | Address) -> FileSystem:
     return place.system if isinstance(place, Location) else POSIX
 
 
+def uri_of(place: Address) -> str:
+    """Return the name of a place for those who do not know which file system is meant, as Spark."""
+    return system_of(place).uri(str(place))
+
+
 def nearest(folder: Path) -> Path:
     """A folder, or the nearest above it that exists."""
     return next(place for place in (folder, *folder.absolute().parents) if place.exists())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.names import RESERVED, check_name
 from das_spark.store.commit import names_in
-from das_spark.store.filesystem import Location, Place, address_of, inside
+from das_spark.store.filesystem import Location, Place, address_of, inside, uri_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -439,7 +439,7 @@ class Home:
 
     def __str__(self) -> str:
         """The address of its public root."""
-        return self.public.path.system.uri(str(self.public.path))
+        return uri_of(self.public.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,8 +124,7 @@ def demographic_medians(schema: Schema) -> tuple[MedianTable, ...]:
     Raises:
         QueryError: The schema lacks an attribute, or some of its levels.
     """
-    lines = (Line(0, "Total", {}), *(sex for sex, _ in sex_lines({})))
-    declared = _iterated("P", 13, "Median age by sex", _EVERYBODY, lines)
+    declared = _iterated("P", 13, "Median age by sex", _EVERYBODY, sex_by_age((), {}))
     return tuple(MedianTable.of(table, "age") for table in _made(declared, schema))
 
 

@@ -153,8 +153,7 @@ def dhc_person_medians(schema: Schema) -> tuple[MedianTable, ...]:
     Raises:
         QueryError: The schema lacks an attribute, or some of its levels.
     """
-    lines = (Line(0, "Total", {}), *(sex for sex, _ in sex_lines({})))
-    base = _base("P", 13, "Median age by sex", "Total population", lines)
+    base = _base("P", 13, "Median age by sex", "Total population", sex_by_age((), {}))
     return tuple(MedianTable.of(table, "age") for table in made(base.and_among(_TO_I), schema))
 
 
