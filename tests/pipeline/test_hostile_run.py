@@ -13,7 +13,7 @@ from das_spark.cli.main import main
 from das_spark.config import load_plan
 from das_spark.pipeline import run_stages, verify_run
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 HOSTILE = "<b>V</b> | `x` [red]r <!-- # c **d** $e$ =1+1 :smile:"
 ELSEWHERE = "../../../../../../../../../{}/x"
