@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.statement import notices_of
-from das_spark.spark.engine import cores
-from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.run_tables import LevelTables
 from das_spark.store.tables import published_estimates
 
@@ -151,11 +149,3 @@ class RunContext:
     def published(self) -> str:
         """The table of estimates by geounits of the census."""
         return published_estimates(self.spine)
-
-    def spread(self, geolevel: str) -> FamilySpread:
-        """Over which files and partitions the families whose children are of a level are spread."""
-        depth = self.spine.index(geolevel)
-        counts = self.tables.geounit_counts()
-        families = counts[self.spine.names[max(depth - 1, 0)]]
-        partitions = cores(self.spark) * self.plan.estimation.partitions_per_core
-        return FamilySpread.of(families, counts[geolevel], partitions)

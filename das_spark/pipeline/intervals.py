@@ -7,8 +7,7 @@ were made of a folder of measurements): upwards from the lowest level that was m
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import lazy_levels, level_plan
@@ -16,8 +15,7 @@ from das_spark.core.linear import Statistics, upward
 from das_spark.pipeline.levels import LevelJobs, table_writer
 from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact, table_rows
 from das_spark.spark.arranged import write_levels, written_files
-from das_spark.spark.engine import cores
-from das_spark.spark.family_rows import FamilySpread
+from das_spark.spark.family_rows import StoredLevel
 from das_spark.spark.intervals import (
     at_level,
     census_moments,
@@ -34,7 +32,6 @@ from das_spark.spark.level_pass import (
 )
 from das_spark.spark.tables import at_levels, read_table, union
 from das_spark.store import PublicLayout, discard, disk_errors, guarded_staging
-from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +80,6 @@ class LinearPasses:
     scratch: PublicLayout[Path]  # what is made; whoever gives it removes it
     levels: tuple[str, ...]  # of the passes, from the top
     statistics: Statistics
-    _sizes: dict[str, int] = field(default_factory=dict)
 
     def carry(self, wanted: Collection[str], unions: DataFrame | None = None) -> None:
         """Go up through all levels, and down to the lowest one that is wanted.
@@ -92,8 +88,10 @@ class LinearPasses:
             wanted: Levels whose geounits are wanted.
             unions: Which geounits of the lowest level of the passes lie in which unions: columns geocode and union.
         """
+        if unions is not None:
+            self._write_unions(of_unions(unions))
         for level in reversed(self.levels):
-            self._up(level, of_unions(unions) if unions is not None and level == self.levels[-1] else None)
+            self._up(level, unions=unions is not None)
         down = downward_levels(self.levels, wanted, unions=unions is not None)
         for level in down:
             self._down(level, lowest=level == down[-1])
@@ -113,36 +111,37 @@ class LinearPasses:
         ]
         return summed_moments(union(parts))
 
-    def _up(self, level: str, leaves: DataFrame | None) -> None:
-        known = leaves
-        if level != self.levels[-1]:
-            known = read_table(self.spark, "upward_sums", self.scratch.level("upward_sums", level))
-        self._jobs.carry_up(level, known, upward, self._jobs.upward_folders(level, self.scratch.level))
+    def _write_unions(self, rows: DataFrame) -> None:
+        """Let the lowest level know its unions, as higher ones know what the levels below have summed."""
+        level = self.levels[-1]
+        writer = table_writer({"upward_sums": self.scratch.table("upward_sums")})
+        write_levels(at_level(rows, level), "upward_sums", writer, self.leaves(), self.spine, ["geocode", "name"])
+
+    def _up(self, level: str, *, unions: bool) -> None:
+        is_lowest = level == self.levels[-1]
+        known = self._made("upward_sums", level) if unions or not is_lowest else None
+        folders = self._jobs.upward_folders(level, self.scratch.level)
+        self._jobs.carry_up(level, known, upward, folders, of_every=not is_lowest)
 
     def _down(self, level: str, *, lowest: bool) -> None:
-        jobs, known = self._jobs, read_table(self.spark, "upward", self.scratch.level("upward", level))
+        jobs, known = self._jobs, self._made("upward", level)
         above = jobs.above(level)
         tables = ("moments", "union_moments", *(() if lowest else ("linear",)))
         writer = table_writer({name: self.scratch.level(name, level) for name in tables})
-        given = None if above is None else read_table(self.spark, "linear", self.scratch.level("linear", above))
+        given = None if above is None else self._made("linear", above)
         task = DownwardTask(level_plan(self.plan, level), self.statistics, lowest)
-        report = carried_down(jobs.level(level, known), given, task, self._spread(level), Writing(writer))
+        report = carried_down(self.spark, jobs.level(level, known), given, task, jobs.spread(level), Writing(writer))
         written_files(report, writer)
 
     @property
     def _jobs(self) -> LevelJobs:
-        return LevelJobs(self.plan, self.spine, self.public.level, partial(read_table, self.spark), self._spread)
+        return LevelJobs(self.plan, self.spine, self.spark, self.public.level)
+
+    def _made(self, table: str, level: str) -> StoredLevel:
+        return StoredLevel.of(self.scratch.level(table, level))
 
     def _read(self, table: str, level: str) -> DataFrame:
         return read_table(self.spark, table, self.public.level(table, level))
-
-    def _spread(self, level: str) -> FamilySpread:
-        for name in self.levels:
-            if name not in self._sizes:
-                self._sizes[name] = count_rows(self.public.level("geounits", name))
-        partitions = cores(self.spark) * self.plan.estimation.partitions_per_core
-        families = self._sizes[self._jobs.above(level) or level]
-        return FamilySpread.of(families, self._sizes[level], partitions)
 
 
 def interval_tables(plan: RunPlan) -> tuple[Table, ...]:

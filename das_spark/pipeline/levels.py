@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measurement_plan, needs_of
-from das_spark.errors import EstimationError, PrivacyGuardError
+from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyStatus
 from das_spark.pipeline.charge import agree
+from das_spark.pipeline.diagnosed import failed_families, slowest_families
 from das_spark.spark.arranged import written_files
-from das_spark.spark.family_rows import StoredRows
+from das_spark.spark.engine import cores
+from das_spark.spark.family_rows import Families, FamilySpan, FamilySpread, StoredLevel
 from das_spark.spark.level_pass import (
     EstimationTask,
     MeasurementTask,
@@ -26,14 +28,10 @@ from das_spark.spark.level_pass import (
     UpwardTask,
     Writing,
     estimates,
-    failed_families,
     measurements,
-    shared_addresses,
-    slowest_families,
     upward,
 )
 from das_spark.spark.session import entries_of_one_task, require_safe_session
-from das_spark.spark.tables import read_table
 from das_spark.store import (
     Journal,
     Step,
@@ -52,12 +50,13 @@ from das_spark.store.tables import TABLES
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from das_spark.config import RunPlan
     from das_spark.core import MeasuredFamily, UpwardResult
     from das_spark.estimation import FamilyPlan
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
-    from das_spark.spark.family_rows import FamilySpread, Rows
     from das_spark.store import FileRecord
 
     Written = Mapping[str, tuple[FileRecord, ...]]
@@ -130,7 +129,6 @@ def measure(context: RunContext, geolevel: str) -> None:
         require_safe_session(context.spark, insecure=context.is_insecure, synthetic=synthetic)
         require_held(context.layout)
         _require_whole_input(context, geolevel)
-        _require_own_addresses(context, geolevel)
         journal.open(geolevel, decision.number)
         stepped()
         log(Event.LEVEL_OPENED, **place)
@@ -153,25 +151,13 @@ def measure(context: RunContext, geolevel: str) -> None:
 
 
 def _require_whole_input(context: RunContext, geolevel: str) -> None:
-    """Refuse to draw where a file of what is joined was lost: geounits that are left out could never be measured."""
-    parents = LevelJobs.of(context, geolevel).parents(geolevel)
+    """Refuse to draw where a file of what is joined was lost, before an attempt is begun."""
+    parents = LevelJobs.of(context).parents(geolevel)
     context.tables.require_complete("histograms", geolevel)
     if parents is not None:
         context.tables.require_complete("estimates", parents)
     if context.has_shares:
         context.tables.require_complete("shares", geolevel)
-
-
-def _require_own_addresses(context: RunContext, geolevel: str) -> None:
-    """Refuse to draw where two geounits would get one noise: their difference would be published exactly."""
-    found = shared_addresses(LevelJobs.of(context, geolevel).read("histograms", geolevel), 1)
-    if found:
-        geocode, geounits = found[0]
-        raise PrivacyGuardError(
-            f"geolevel {geolevel}: {geounits} geounits, of which {geocode} is one, have one address in the randomness "
-            "and would get the same noise",
-            hint="nothing is drawn; if no geocode stands twice in the input, this is a fault of das_spark: report it",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,21 +169,29 @@ class LevelJobs:
 
     plan: RunPlan
     spine: Spine
+    spark: SparkSession
     folder: Callable[[str, str], Path]  # where a level of a table lies, by the names of both
-    opened: Callable[[str, Path], Rows]  # the rows of a table in a folder
-    spread: Callable[[str], FamilySpread]
 
     @classmethod
-    def of(cls, context: RunContext, geolevel: str) -> LevelJobs:
-        """Those of a level of a run: on tables that Spark reads, or, of a small level, that one task reads."""
-        entries = context.tables.geounit_counts()[geolevel] * context.plan.product.schema.size
-        spark = context.spark
-        opened = StoredRows.of if entries <= entries_of_one_task(spark) else partial(read_table, spark)
-        return cls(context.plan, context.spine, context.tables.folder, opened, context.spread)
+    def of(cls, context: RunContext) -> LevelJobs:
+        """Those of a run."""
+        return cls(context.plan, context.spine, context.spark, context.tables.folder)
 
-    def read(self, table: str, geolevel: str) -> Rows:
+    def read(self, table: str, geolevel: str) -> StoredLevel:
         """A level of a table."""
-        return self.opened(table, self.folder(table, geolevel))
+        return StoredLevel.of(self.folder(table, geolevel))
+
+    def spread(self, geolevel: str, *, grouped: bool = True) -> FamilySpread:
+        """The families whose children are of a level, and over which files and partitions they are spread."""
+        span, above = FamilySpan.of(self.spine, geolevel, grouped=grouped), self.above(geolevel)
+        if above is None:
+            families = Families.of_children(self.read("geounits", geolevel), span)
+        else:
+            families = Families.of_parents(self.read("geounits", above), span)
+        entries = int(families.children.sum()) * self.plan.product.schema.size
+        # Planning a shuffle of some hundred rows takes longer than the work on them.
+        partitions = cores(self.spark) * self.plan.estimation.partitions_per_core
+        return FamilySpread.of(families, 1 if entries <= entries_of_one_task(self.spark) else partitions)
 
     @property
     def upward_levels(self) -> tuple[str, ...]:
@@ -213,16 +207,16 @@ class LevelJobs:
         """The level above one, where there is one and it is estimated when the level is measured."""
         return None if geolevel in self.upward_levels else self.above(geolevel)
 
-    def measure(self, histograms: Rows, geolevel: str, task: MeasurementTask, folder: Path) -> Written:
+    def measure(self, histograms: StoredLevel, geolevel: str, task: MeasurementTask, folder: Path) -> Written:
         """Measure histograms of a level."""
         writer, parents = table_writer({"measurements": folder}), self.parents(geolevel)
         report = measurements(
+            self.spark,
             histograms,
             None if parents is None else self.read("estimates", parents),
             task,
-            self.spread(geolevel),
+            self.spread(geolevel, grouped=False),
             Writing(writer),
-            top=self.above(geolevel) is None,
             shares=None if self.spine.is_census else self.read("shares", geolevel),
         )
         return written_files(report, writer)
@@ -238,18 +232,26 @@ class LevelJobs:
         sums = {} if above is None else {"upward_sums": folder("upward_sums", above)}
         return {**sums, "upward": folder("upward", geolevel)}
 
-    def carry_up(self, geolevel: str, sums: Rows | None, carry: Carry, folders: Mapping[str, Path]) -> Written:
-        """Carry a level upwards; `sums` is what is known of it by the levels below."""
+    def carry_up(
+        self,
+        geolevel: str,
+        sums: StoredLevel | None,
+        carry: Carry,
+        folders: Mapping[str, Path],
+        *,
+        of_every: bool = True,
+    ) -> Written:
+        """Carry a level upwards; `sums` is what is known, by the levels below, of every geounit of it, or of some."""
         writer, task = table_writer(folders), UpwardTask(level_plan(self.plan, geolevel), carry)
-        top = self.above(geolevel) is None
-        report = upward(self.level(geolevel, sums), task, self.spread(geolevel), Writing(writer), top=top)
-        return written_files(report, writer)
+        level = replace(self.level(geolevel, sums), of_every=of_every)
+        return written_files(upward(self.spark, level, task, self.spread(geolevel), Writing(writer)), writer)
 
     def estimate(self, geolevel: str, folders: Mapping[str, Path]) -> Written:
         """Estimate a level."""
         known = self.read("upward", geolevel) if geolevel in self.upward_levels else None
         writer, above = table_writer(folders), self.above(geolevel)
         report = estimates(
+            self.spark,
             self.level(geolevel, known),
             None if above is None else self.read("estimates", above),
             estimation_task(self.plan, geolevel),
@@ -259,16 +261,16 @@ class LevelJobs:
         )
         return written_files(report, writer)
 
-    def level(self, geolevel: str, known: Rows | None) -> PublicLevel:
+    def level(self, geolevel: str, known: StoredLevel | None) -> PublicLevel:
         """What is public of a level, with what is known of it from below."""
         geounits, measured, bounds = (self.read(name, geolevel) for name in ("geounits", "measurements", "bounds"))
         published = None if self.plan.product.published is None else self.read("published", geolevel)
-        return PublicLevel(geounits, measured, bounds, known, self.spine.total_key_at(geolevel), published)
+        return PublicLevel(geounits, measured, bounds, known, published)
 
 
 def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path) -> tuple[FileRecord, ...]:
     """Measure the confidential histograms of a level into the staging folder of an attempt."""
-    jobs, task = LevelJobs.of(context, geolevel), measurement_task(context, geolevel, attempt)
+    jobs, task = LevelJobs.of(context), measurement_task(context, geolevel, attempt)
     return jobs.measure(jobs.read("histograms", geolevel), geolevel, task, staging)["measurements"]
 
 
@@ -283,9 +285,7 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     if finished(context.tables.folder("upward", geolevel)):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
         return
-    jobs = LevelJobs.of(context, geolevel)
-    if geolevel != jobs.upward_levels[-1]:
-        context.tables.require_every_geounit("upward_sums", geolevel)
+    jobs = LevelJobs.of(context)
     staging = context.tables.fresh_staging("upward", geolevel)
     folders = jobs.upward_folders(geolevel, context.tables.folder)
     with disk_errors(staging):
@@ -298,27 +298,24 @@ def estimate(context: RunContext, geolevel: str) -> None:
     if finished(target):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
-    jobs = LevelJobs.of(context, geolevel)
+    jobs = LevelJobs.of(context)
     above = jobs.above(geolevel)
     if above is not None:
         context.tables.require_complete("estimates", above)
-    if geolevel in jobs.upward_levels:
-        context.tables.require_every_geounit("upward", geolevel)
     arrays = bool(needs_of(context.plan).arrays)
-    if arrays and above is not None:
-        context.tables.require_every_geounit("estimate_arrays", above)
     staging = context.tables.fresh_staging("estimates", geolevel)
     # One job makes all tables side by side; the estimates come last, since they say that the level is done.
     names = ("diagnostics", *(["estimate_arrays"] if arrays else []), "estimates")
     with disk_errors(staging):
         written = jobs.estimate(geolevel, {table: staging / table for table in (*names, "seconds")})
-        diagnostics, seconds = (jobs.opened(name, staging / name) for name in ("diagnostics", "seconds"))
         try:
-            _refuse_failures(context, geolevel, diagnostics)
+            _refuse_failures(context, geolevel, staging / "diagnostics")
         except EstimationError:
             discard(staging)
             raise
-        _log_slowest(context, geolevel, diagnostics, seconds)
+        families = slowest_families(staging / "diagnostics", staging / "seconds", SLOWEST)
+        # Times are restricted: the log is.
+        context.progress.log(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
         _commit(context, staging, {table: context.tables.folder(table, geolevel) for table in names}, written)
 
 
@@ -344,13 +341,7 @@ def _commit(
     discard(staging)
 
 
-def _log_slowest(context: RunContext, geolevel: str, diagnostics: Rows, seconds: Rows) -> None:
-    """Keep the times of the slowest families in the log, which is restricted."""
-    families = slowest_families(diagnostics, seconds, SLOWEST)
-    context.progress.log(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
-
-
-def _refuse_failures(context: RunContext, geolevel: str, diagnostics: Rows) -> None:
+def _refuse_failures(context: RunContext, geolevel: str, diagnostics: Path) -> None:
     number, rows = failed_families(diagnostics, NAMED)
     if not number:
         return

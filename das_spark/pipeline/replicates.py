@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import measurement_plan, needs_of, steps_of
 from das_spark.core import run_levels
 from das_spark.errors import EstimationError
+from das_spark.pipeline.diagnosed import failed_families
 from das_spark.pipeline.levels import NAMED, LevelJobs, table_writer
 from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact, table_rows
 from das_spark.privacy import RunKey
 from das_spark.spark.arranged import write_levels, write_one_file
 from das_spark.spark.census import census_histograms
-from das_spark.spark.level_pass import MeasurementTask, failed_families
+from das_spark.spark.family_rows import StoredLevel
+from das_spark.spark.level_pass import MeasurementTask
 from das_spark.spark.replicates import (
     collected_offsets,
     intervals_of_counts,
@@ -57,22 +59,19 @@ class _Replicate:
         """Measure the estimates of the run."""
         context = self.context
         plan = measurement_plan(context.plan, geolevel, context.shares_of(geolevel), self._key(), self.number)
-        jobs, folder = self._jobs(geolevel), self.folder.level("measurements", geolevel)
-        published = jobs.opened("estimates", context.tables.folder("estimates", geolevel))
-        jobs.measure(published, geolevel, MeasurementTask(plan), folder)
+        published = StoredLevel.of(context.tables.folder("estimates", geolevel))
+        self._jobs.measure(published, geolevel, MeasurementTask(plan), self.folder.level("measurements", geolevel))
 
     def upward(self, geolevel: str) -> None:
         """Carry a level upwards."""
-        jobs = self._jobs(geolevel)
-        jobs.upward(geolevel, jobs.upward_folders(geolevel, self.folder.level))
+        self._jobs.upward(geolevel, self._jobs.upward_folders(geolevel, self.folder.level))
 
     def estimate(self, geolevel: str) -> None:
         """Estimate a level."""
         arrays = ("estimate_arrays",) if needs_of(self.context.plan).arrays else ()
         names = ("diagnostics", *arrays, "estimates", "seconds")
-        jobs = self._jobs(geolevel)
-        jobs.estimate(geolevel, {name: self.folder.level(name, geolevel) for name in names})
-        number, rows = failed_families(jobs.read("diagnostics", geolevel), NAMED)
+        self._jobs.estimate(geolevel, {name: self.folder.level(name, geolevel) for name in names})
+        number, rows = failed_families(self.folder.level("diagnostics", geolevel), NAMED)
         if number:
             named = ", ".join(row["family"] for row in rows)
             raise EstimationError(
@@ -91,8 +90,9 @@ class _Replicate:
         # Of public things alone: noise that is to hide nothing may be drawn again by anybody.
         return RunKey.insecure(f"replicate {self.number} of run {self.context.layout.run_id}")
 
-    def _jobs(self, geolevel: str) -> LevelJobs:
-        return replace(LevelJobs.of(self.context, geolevel), folder=self._folder)
+    @property
+    def _jobs(self) -> LevelJobs:
+        return replace(LevelJobs.of(self.context), folder=self._folder)
 
     def _folder(self, table: str, geolevel: str) -> Path:
         return self.folder.level(table, geolevel) if table in _OWN else self.context.tables.folder(table, geolevel)

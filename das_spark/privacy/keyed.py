@@ -181,12 +181,19 @@ class GeounitAddresses:
             geocodes: Texts of any characters, none twice.
 
         Raises:
-            PrivacyGuardError: A geocode stands twice, so that two measurements would have the same noise; or as
-                `geounit_key`.
+            PrivacyGuardError: A geocode stands twice, so that two measurements would have the same noise; a key does
+                not tell its geocode, so that two geounits might; or as `geounit_key`.
         """
-        keys = [geounit_key(geocode) for geocode in geocodes]
+        codes = list(geocodes)
+        keys = [geounit_key(geocode) for geocode in codes]
         if len(set(keys)) != len(keys):
             raise PrivacyGuardError("a geounit stands twice in one call for noise")
+        # Whoever calls sees some geounits of a level: that a key can be read back says that no other geounit has it.
+        if wrong := next((code for code, key in zip(codes, keys, strict=True) if _geocode_of(key) != code), None):
+            raise PrivacyGuardError(
+                f"geounit {wrong}: its address in the randomness might be that of another one, and the noise the same",
+                hint="nothing is drawn; this is a fault of das_spark: report it",
+            )
         counts = np.fromiter((len(key) // _BLOCK_BYTES for key in keys), dtype=np.int64, count=len(keys))
         most = int(counts.max(initial=1))
         whole = b"".join(key.ljust(most * _BLOCK_BYTES, b"\0") for key in keys)
@@ -218,6 +225,12 @@ def geounit_key(geocode: str) -> bytes:
         raise PrivacyGuardError("the geocode of a geounit must have 1 to 65,535 bytes to be an address of noise")
     size = len(text) + _LENGTH_BYTES
     return len(text).to_bytes(_LENGTH_BYTES, "big") + text + bytes(-size % _BLOCK_BYTES)
+
+
+def _geocode_of(key: bytes) -> str:
+    """The geocode of which a key was made."""
+    length = int.from_bytes(key[:_LENGTH_BYTES], "big")
+    return key[_LENGTH_BYTES : _LENGTH_BYTES + length].decode(errors="replace")
 
 
 class KeyedStream(_Secret):

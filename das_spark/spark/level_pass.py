@@ -1,9 +1,8 @@
 """One pass over the families of a level: what belongs to a family is brought to one task, and the core works on it.
 
-The rows of a family travel in one long form (`das_spark.spark.family_rows`), over which `mapInArrow` streams. Beside
-`cogroup(...).applyInArrow` this costs 6 microseconds a geounit more (tests/benchmarks), of some 80 that a district
-takes; it brings any number of tables together, where cogroup takes two, and leaves the assignment of the slow families
-to us.
+The rows of a family travel in one long form (`das_spark.spark.family_rows`), over which `mapInArrow` streams. It costs
+no more than `cogroup(...).applyInArrow` (tests/benchmarks), brings any number of tables together, where cogroup takes
+two, and leaves the assignment of the slow families to us.
 
 Tasks are thin: Arrow rows to a family of `das_spark.core`, one function of it, its result to Arrow rows, which the task
 writes itself. `measurements` is the only pass that is given confidential counts, and a key; the others are given public
@@ -14,16 +13,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from das_spark.core import (
     ConfidentialFamily,
@@ -40,31 +37,23 @@ from das_spark.core import (
     saved_family,
 )
 from das_spark.core.linear import Moments, Statistics, downward
-from das_spark.errors import error_text_withheld
-from das_spark.estimation import FamilyPlan, FamilyResult, FamilyStatus
-from das_spark.evaluation import FAMILY_FIGURES
+from das_spark.errors import OutputError, error_text_withheld
+from das_spark.estimation import FamilyPlan, FamilyResult
 from das_spark.histogram import Histogram
-from das_spark.privacy import geounit_key
-from das_spark.spark.engine import in_tasks
-from das_spark.spark.family_rows import (
-    FamilySpread,
-    FamilyTable,
-    Rows,
-    StoredRows,
-    brought_together,
-    joined,
-    with_key,
-    without,
-)
+from das_spark.spark.family_rows import RESTORE, FamilySpread, FamilyTable, StoredLevel, brought_together
 from das_spark.spark.lists import flat_lists, list_array, whole_groups
-from das_spark.spark.tables import count_and_first, first_rows
 from das_spark.store import tables as declared
 from das_spark.store.parquet import REPORT, file_name
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 #: Kinds of rows, in the order in which a task meets them: the parent's estimate and what was given with it; children
 #: (with their confidential histograms, where they are measured); their noisy answers, bounds, and upward results; what
-#: another product has published of them.
-_PARENT, _PARENT_ARRAYS, _CHILD, _MEASUREMENT, _BOUND, _UPWARD, _PUBLISHED = range(7)
+#: another product has published of them; their shares of the budget.
+_PARENT, _PARENT_ARRAYS, _CHILD, _MEASUREMENT, _BOUND, _UPWARD, _PUBLISHED, _SHARE = range(8)
+#: As errors name them.
+_NAMED: Final = ("estimates", "arrays", "geounits", "measurements", "bounds", "upward", "published", "shares")
 _HISTOGRAM: Final = {"integers": "cells", "longs": "counts"}
 _ARRAYS: Final = {"name": "name", "doubles": "values"}
 _MEASURED: Final = {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}
@@ -140,33 +129,60 @@ FamilyTask = Callable[[Sequence[_Family]], Iterable[TableRows]]
 
 
 def level_pass(
-    tables: Sequence[FamilyTable],
-    parents: Rows | None,
-    task: FamilyTask,
-    spread: FamilySpread,
-    writing: Writing,
-    *,
-    family: str = "parent",
+    spark: SparkSession, tables: Sequence[FamilyTable], task: FamilyTask, spread: FamilySpread, writing: Writing
 ) -> DataFrame:
     """Bring together what belongs to each family, and let a task work on one after the other."""
-    above = None if parents is None else FamilyTable(parents, _PARENT, _HISTOGRAM, of_parent=True)
+    families, whole = spread.families, _Whole.of(tables, spread)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
         for table in _whole_families(batches):
             file, several = writing.names(table.column("file")[0].as_py()), _named(table)
-            families, large = [_decoded(table, top=family != "parent")], table.nbytes > _LARGE
+            decoded, large = [_decoded(table, top=families.span.at_top)], table.nbytes > _LARGE
+            ranks = table.column("rank").unique().to_pylist()
             del table  # a large family is not kept twice, and what held its batches goes back to the system
             if large:
                 pa.default_memory_pool().release_unused()
             # Of an error of a library its text does not get out, since it may quote counts; of its place the family.
             with error_text_withheld(several):
-                made_of_them = list(task(families.pop()))
+                whole.require(decoded[0], ranks)
+                made_of_them = list(task(decoded.pop()))
             yield from ((kind, file, batch) for kind, batch in made_of_them)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing.files(made(batches))
 
-    return brought_together(tables, above, spread, work, writing.report, family=family)
+    return brought_together(spark, tables, spread, work, writing.report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What every family must have: rows of it may have been lost with a file."""
+
+    children: NDArray[np.int64]  # how many children each family has, by rank
+    of_parent: tuple[int, ...]  # kinds of rows about the parent
+    of_children: tuple[int, ...]  # kinds of rows about every child
+
+    @classmethod
+    def of(cls, tables: Sequence[FamilyTable], spread: FamilySpread) -> _Whole:
+        kinds = [
+            tuple(table.kind for table in tables if table.whole and table.of_parent == of_parent)
+            for of_parent in (True, False)
+        ]
+        return cls(spread.families.children, *kinds)
+
+    def require(self, families: Sequence[_Family], ranks: Sequence[int]) -> None:
+        """Refuse families of which something was lost, or is there twice."""
+        for family, rank in zip(families, ranks, strict=True):
+            child = family.get(_CHILD)
+            codes = () if child is None else child.geocodes
+            if len(codes) != self.children[rank] or len(set(codes)) != len(codes):
+                told = f"{len(codes):,} children, expected {self.children[rank]:,} that differ"
+                raise OutputError(f"family {family.name}: {told}", hint=RESTORE)
+            for kind in (*self.of_parent, *self.of_children):
+                known = {code for part in family.every(kind).values() for code in part.geocodes}
+                wanted = {family.name} if kind in self.of_parent else set(codes)
+                if lost := min(wanted - known, default=None):
+                    raise OutputError(f"geounit {lost}: no row of {_NAMED[kind]}", hint=RESTORE)
 
 
 def _whole_families(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -248,9 +264,10 @@ class MeasurementTask:
 
 def _counts(family: _Family) -> tuple[ConfidentialFamily, NDArray[np.int32] | None]:
     """The confidential children of a family, and the cells that their parent's estimate occupies, if there is one."""
-    rows, parent = family.slices[_CHILD, ""], family.get(_PARENT)
+    rows, parent, shares = family.slices[_CHILD, ""], family.get(_PARENT), family.get(_SHARE)
     assert rows.integers is not None  # noqa: S101 - cells of a histogram are never null
-    children = ConfidentialFamily(rows.geocodes, rows.integers, rows.longs, rows.integer_offsets, rows.members)
+    own = rows.members if shares is None else shares.members  # both are sorted by geocode
+    children = ConfidentialFamily(rows.geocodes, rows.integers, rows.longs, rows.integer_offsets, own)
     return children, None if parent is None else parent.integers
 
 
@@ -450,133 +467,85 @@ def _diagnosed(result: FamilyResult) -> dict[str, object]:
 
 
 def measurements(
-    histograms: Rows,
-    parents: Rows | None,
+    spark: SparkSession,
+    histograms: StoredLevel,
+    parents: StoredLevel | None,
     task: FamilyTask,
     spread: FamilySpread,
     writing: Writing,
     *,
-    top: bool = False,
-    shares: Rows | None = None,
+    shares: StoredLevel | None = None,
 ) -> DataFrame:
     """Measure one level."""
+    tables = [FamilyTable(histograms, _CHILD, _HISTOGRAM), *_estimates_above(parents)]
     if shares is not None:
-        histograms = joined(histograms, shares, "share")
-    columns = _HISTOGRAM if shares is None else {**_HISTOGRAM, "member": "share"}
-    families = [FamilyTable(histograms, _CHILD, columns)]
-    return level_pass(families, parents, task, spread, writing, family="geocode" if top else "parent")
+        tables.append(FamilyTable(shares, _SHARE, {"member": "share"}, whole=True))
+    return level_pass(spark, tables, task, spread, writing)
+
+
+def _estimates_above(parents: StoredLevel | None) -> list[FamilyTable]:
+    return [] if parents is None else [FamilyTable(parents, _PARENT, _HISTOGRAM, of_parent=True, whole=True)]
+
+
+def _arrays_above(arrays: StoredLevel | None) -> list[FamilyTable]:
+    return [] if arrays is None else [FamilyTable(arrays, _PARENT_ARRAYS, _ARRAYS, of_parent=True, whole=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class PublicLevel:
     """What is public of a level before its families are carried upwards or estimated."""
 
-    geounits: Rows  # `tables.GEOUNITS`
-    measurements: Rows  # `tables.MEASUREMENTS`
-    bounds: Rows  # `tables.BOUNDS`
+    geounits: StoredLevel  # `tables.GEOUNITS`
+    measurements: StoredLevel  # `tables.MEASUREMENTS`
+    bounds: StoredLevel  # `tables.BOUNDS`
     #: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS`; None where there is no upward pass.
-    upward: Rows | None = None
-    #: First digit (from 1) and number of the digits that geounits share when only their sum has a total; at the top,
-    #: where no parent does, they bring these geounits together in one family.
-    total_key: tuple[int, int] | None = None
-    published: Rows | None = None  # `tables.PUBLISHED`; None where estimates are held to no published counts
+    upward: StoredLevel | None = None
+    published: StoredLevel | None = None  # `tables.PUBLISHED`; None where estimates are held to no published counts
+    of_every: bool = True  # whether `upward` knows of every geounit, and not of those alone that lie in unions
 
-    def families(self, *, top: bool) -> tuple[list[FamilyTable], str]:
-        """The tables, and the column that names the family in each of them."""
+    def tables(self) -> list[FamilyTable]:
+        """The tables as they belong to families."""
         found = [
             FamilyTable(self.geounits, _CHILD),
             FamilyTable(self.measurements, _MEASUREMENT, _MEASURED),
             FamilyTable(self.bounds, _BOUND, _BOUNDED),
         ]
         if self.upward is not None:
-            found.append(FamilyTable(self.upward, _UPWARD, _ARRAYS))
+            found.append(FamilyTable(self.upward, _UPWARD, _ARRAYS, whole=self.of_every))
         if self.published is not None:
             found.append(FamilyTable(self.published, _PUBLISHED, _HISTOGRAM))
-        if not top:
-            return found, "parent"
-        if self.total_key is None:
-            return found, "geocode"
-        return [replace(each, rows=with_key(each.rows, *self.total_key)) for each in found], "key"
+        return found
 
 
 def upward(
-    level: PublicLevel, task: FamilyTask, spread: FamilySpread, writing: Writing, *, top: bool = False
+    spark: SparkSession, level: PublicLevel, task: FamilyTask, spread: FamilySpread, writing: Writing
 ) -> DataFrame:
     """Carry the families of one level upwards."""
-    if level.upward is not None:  # sums name no parent: those of the geounits do
-        level = replace(level, upward=joined(without(level.upward, "parent"), level.geounits, "parent"))
-    families, family = level.families(top=top)
-    return level_pass(families, None, task, spread, writing, family=family)
+    return level_pass(spark, level.tables(), task, spread, writing)
 
 
 def carried_down(
-    level: PublicLevel, above: Rows | None, task: FamilyTask, spread: FamilySpread, writing: Writing
+    spark: SparkSession,
+    level: PublicLevel,
+    above: StoredLevel | None,
+    task: FamilyTask,
+    spread: FamilySpread,
+    writing: Writing,
 ) -> DataFrame:
     """Carry the families of one level downwards; `above` is what is known of the level above, none at the top."""
-    families, family = level.families(top=above is None)
-    if above is not None:
-        families.append(FamilyTable(above, _PARENT_ARRAYS, _ARRAYS, of_parent=True))
-    return level_pass(families, None, task, spread, writing, family=family)
+    return level_pass(spark, [*level.tables(), *_arrays_above(above)], task, spread, writing)
 
 
 def estimates(
+    spark: SparkSession,
     level: PublicLevel,
-    parents: Rows | None,
+    parents: StoredLevel | None,
     task: FamilyTask,
     spread: FamilySpread,
     writing: Writing,
     *,
-    arrays: Rows | None = None,
+    arrays: StoredLevel | None = None,
 ) -> DataFrame:
     """Estimate one level from public tables alone."""
-    families, family = level.families(top=parents is None)
-    if arrays is not None:
-        families.append(FamilyTable(arrays, _PARENT_ARRAYS, _ARRAYS, of_parent=True))
-    return level_pass(families, parents, task, spread, writing, family=family)
-
-
-def failed_families(diagnostics: Rows, number: int) -> tuple[int, list[Mapping[str, Any]]]:
-    """How many families have no usable estimate, and some rows of them."""
-    usable = [str(status) for status in FamilyStatus if status.is_usable]
-    if isinstance(diagnostics, StoredRows):
-        rows = diagnostics.read()
-        failed = rows.filter(pc.invert(pc.is_in(rows.column("status"), value_set=pa.array(usable))))
-        return failed.num_rows, failed.sort_by("family").slice(0, number).to_pylist()
-    found, some = count_and_first(diagnostics.where(~F.col("status").isin(*usable)), number, "family")
-    return found, [row.asDict() for row in some]
-
-
-def slowest_families(diagnostics: Rows, seconds: Rows, number: int) -> list[dict[str, object]]:
-    """Figures of the families that took longest, and their seconds."""
-    timed, columns = joined(diagnostics, seconds, "seconds", key="family"), [*FAMILY_FIGURES, "seconds"]
-    if isinstance(timed, StoredRows):
-        longest = timed.read().select(columns).sort_by([("seconds", "descending"), ("family", "ascending")])
-        rows = longest.slice(0, number).to_pylist()
-    else:
-        some = timed.orderBy(F.col("seconds").desc(), "family").limit(number).select(*columns)
-        rows = [row.asDict() for row in some.collect()]
-    return [row | {"seconds": round(row["seconds"], 6)} for row in rows]
-
-
-def shared_addresses(geounits: Rows, number: int) -> list[tuple[str, int]]:
-    """Some geounits of a level that would draw each other's noise: the first geocode of each address, and how many.
-
-    A task sees one family at a time, so that only this looks at a whole level.
-    """
-    if isinstance(geounits, StoredRows):
-        sharing: dict[bytes, list[str]] = {}
-        # Of confidential histograms their geocodes alone: this is the driver.
-        for code in geounits.read("geocode").column("geocode").to_pylist():
-            sharing.setdefault(geounit_key(code), []).append(code)
-        return sorted((min(codes), len(codes)) for codes in sharing.values() if len(codes) > 1)[:number]
-
-    def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            codes = batch.column("geocode")
-            keys = [geounit_key(geocode) for geocode in codes.to_pylist()]
-            yield pa.RecordBatch.from_pydict({"geocode": codes, "address": pa.array(keys, pa.binary())})
-
-    keyed = in_tasks(geounits.select("geocode"), encoded, "geocode string, address binary")
-    counted = keyed.groupBy("address").agg(F.min("geocode").alias("geocode"), F.count(F.lit(1)).alias("geounits"))
-    some = first_rows(counted.where("geounits > 1"), number, "geocode")
-    return [(row["geocode"], row["geounits"]) for row in some]
+    tables = [*level.tables(), *_estimates_above(parents), *_arrays_above(arrays)]
+    return level_pass(spark, tables, task, spread, writing)

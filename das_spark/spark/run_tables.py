@@ -99,15 +99,6 @@ class LevelTables:
         if found != expected:
             raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=_RESTORE)
 
-    def require_every_geounit(self, table: str, geolevel: str) -> None:
-        """Refuse a level of a table of several rows a geounit that knows nothing of some."""
-        found = self.read(table, geolevel).select("geocode").distinct().count()
-        expected = self.geounit_counts()[geolevel]
-        if found != expected:
-            raise OutputError(
-                f"{self.folder(table, geolevel)}: rows of {found:,} geounits, expected {expected:,}", hint=_RESTORE
-            )
-
     def measured_shares(self, geolevel: str) -> dict[str, Fraction]:
         """Exact shares of the whole budget that measured geounits of a level have, by their text in the table."""
         rows = self.read("shares", geolevel).select("share").distinct().collect()  # a handful

@@ -177,8 +177,13 @@ def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterato
     """The rows of one level of a table, a piece at a time, in the order of its files."""
     require_committed(folder)
     for path in part_files(folder):
-        with system_of(path).open_input(str(path)) as opened:
-            yield from pq.ParquetFile(opened).iter_batches(columns=None if columns is None else list(columns))
+        yield from batches_of(path, columns)
+
+
+def batches_of(file: Address, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, a piece at a time."""
+    with system_of(file).open_input(str(file)) as opened:
+        yield from pq.ParquetFile(opened).iter_batches(columns=None if columns is None else list(columns))
 
 
 def read_rows(folder: Place, schema: pa.Schema) -> pa.Table:

@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -27,9 +26,6 @@ import numpy as np  # noqa: E402 - after the number of threads is set
 from das_spark.config import RunPlan, plan_from_config  # noqa: E402
 from das_spark.pipeline import levels as stages  # noqa: E402
 from das_spark.pipeline.levels import LevelJobs  # noqa: E402
-from das_spark.spark.engine import cores  # noqa: E402
-from das_spark.spark.family_rows import FamilySpread  # noqa: E402
-from das_spark.spark.run_tables import read_table  # noqa: E402
 from das_spark.spark.session import session  # noqa: E402
 from das_spark.store import PublicLayout, PublicManifest, open_public  # noqa: E402
 from das_spark.store.parquet import read_rows  # noqa: E402
@@ -64,14 +60,7 @@ class Level:
         plan = self.plan
         if solvers:
             plan = replace(plan, estimation=replace(plan.estimation, solvers=tuple(solvers)))
-        partitions = cores(self.spark) * plan.estimation.partitions_per_core
-        jobs = LevelJobs(
-            plan,
-            plan.spine,
-            self.public.level,
-            partial(read_table, self.spark),
-            lambda _: FamilySpread.of(self.families, self.geounits, partitions),
-        )
+        jobs = LevelJobs(plan, plan.spine, self.spark, self.public.level)
         with tempfile.TemporaryDirectory() as folder:
             folders = {name: Path(folder) / name for name in ("diagnostics", "estimates", "seconds")}
             start = time.monotonic()

@@ -95,7 +95,6 @@ def drawing(monkeypatch: Any) -> Iterator[Draws]:
     with monkeypatch.context() as patched:
         patched.setattr(levels, "_draw", draws)
         patched.setattr(levels, "_require_whole_input", lambda *_: None)
-        patched.setattr(levels, "_require_own_addresses", lambda *_: None)
         patched.setattr(levels, "require_safe_session", lambda *_, **__: None)
         yield draws
 

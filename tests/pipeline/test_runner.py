@@ -17,7 +17,6 @@ from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.levels import measure
 from das_spark.pipeline.statement import INSECURE
 from das_spark.privacy import RunKey, StreamDomain
-from das_spark.spark.family_rows import StoredRows
 from das_spark.spark.session import ONE_TASK, temporary_properties
 from das_spark.store import Journal, RunLayout, finished, read_ledger
 
@@ -201,27 +200,24 @@ def measured(workshop, calm, tools):
 
 @pytest.mark.parametrize("entries", ["0", "524288"])
 def test_estimation_is_given_public_files_only(measured, monkeypatch, entries):
-    frames: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     real = levels.estimates
 
-    def noting(level: Any, parents: Any, *more: Any, **named: Any) -> Any:
-        frames.update(geounits=level.geounits, measurements=level.measurements, bounds=level.bounds, parents=parents)
-        return real(level, parents, *more, **named)
+    def noting(spark: Any, level: Any, parents: Any, task: Any, spread: Any, *more: Any, **named: Any) -> Any:
+        given.update(geounits=level.geounits, measurements=level.measurements, bounds=level.bounds, parents=parents)
+        assert (spread.partitions == 1) == (entries != "0" or spread.files == 1)
+        return real(spark, level, parents, task, spread, *more, **named)
 
     monkeypatch.setattr(levels, "estimates", noting)
     with temporary_properties(measured.spark, {ONE_TASK: entries}):
         for level in ("State", "County"):
             measure(measured, level)
             levels.estimate(measured, level)
-            for name, frame in frames.items():
-                if frame is None:
-                    continue
-                # Of a level that is one task the table and its folder.
-                read = [f"{frame.read.args[1]}/"] if isinstance(frame, StoredRows) else frame.inputFiles()
-                assert isinstance(frame, StoredRows) == (entries != "0")
-                assert read, name
-                assert all(f"{measured.layout.public.path}/" in path for path in read)
-    assert frames["parents"] is not None
+            for name, stored in given.items():
+                if stored is not None:
+                    assert stored.files, name
+                    assert all(path.is_relative_to(measured.layout.public.path) for path in stored.files)
+    assert given["parents"] is not None
 
 
 def test_estimation_works_where_the_restricted_root_is_not(measured, reference, tools):

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.privacy import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
+from das_spark.privacy import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key, keyed
 
 DOMAIN = StreamDomain("e2e_1940", "person", "County", 0, "hhgq")
 ONE = GeounitAddresses.of(["0"])
@@ -100,6 +100,17 @@ def test_geocodes_that_share_an_end_or_a_beginning_share_no_word(geocode: str, m
 def test_geounits_that_have_no_address_of_their_own_are_refused(geocodes: list[str], said: str) -> None:
     with pytest.raises(PrivacyGuardError, match=said):
         GeounitAddresses.of(geocodes)
+
+
+def test_an_address_that_does_not_tell_its_geocode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbering of before, in which geocodes that differ met, where no two of one call do."""
+    codes = [f"{state}{block:016d}" for state in ("104", "111") for block in range(3)]
+    assert len(GeounitAddresses.of(codes)) == 6
+    real = geounit_key
+    monkeypatch.setattr(keyed, "geounit_key", lambda code: real(code if len(code) <= 18 else code[-16:]))
+    for code in codes:
+        with pytest.raises(PrivacyGuardError, match=f"geounit {code}: its address"):
+            GeounitAddresses.of([code])
 
 
 @given(st.lists(domains, min_size=2, max_size=12, unique=True))

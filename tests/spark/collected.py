@@ -1,12 +1,17 @@
-"""What the tasks of a pass would write, collected; and an executor over DataFrames in memory."""
+"""What the tasks of a pass would write, collected; and an executor over files that nobody commits."""
 
 from __future__ import annotations
 
+import tempfile
+from itertools import count
+from pathlib import Path
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from das_spark.core import InProcess
-from das_spark.spark import tables
-from das_spark.spark.family_rows import FamilySpread, StoredRows
+from das_spark.spark.family_rows import Families, FamilySpan, FamilySpread, StoredLevel
 from das_spark.spark.level_pass import (
     EstimationTask,
     MeasurementTask,
@@ -17,8 +22,10 @@ from das_spark.spark.level_pass import (
     measurements,
     upward,
 )
+from das_spark.store.tables import TABLES
 
-SPREAD = FamilySpread(5, 2)
+_FOLDER = tempfile.TemporaryDirectory(prefix="das-spark-tests-")
+_NUMBERS = count()
 
 
 def writing() -> Writing:
@@ -44,33 +51,46 @@ def collected(report) -> dict[str, list[dict]]:
     return found
 
 
-def stored(frame):
-    """The rows of a frame as those of a small level, which a task reads itself."""
-    rows = frame.toArrow()
-    return StoredRows(lambda *columns: rows.select(list(columns or rows.column_names)))
+def stored(rows, table, files=1):
+    """Rows of a table in files, in turn; they are tuples, or an Arrow table."""
+    schema = TABLES[table].schema
+    if not isinstance(rows, pa.Table):
+        given = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in schema]
+        rows = pa.table([pa.array(each, kind) for each, kind in zip(given, schema.types, strict=True)], schema=schema)
+    folder = Path(_FOLDER.name) / str(next(_NUMBERS))
+    folder.mkdir()
+    for number in range(files):
+        own = rows.take(np.arange(number, rows.num_rows, files))
+        pq.write_table(own, folder / f"part-{number:05d}.parquet", row_group_size=2)
+    return StoredLevel.of(folder)
+
+
+def families(children, *, span=(0, 2), at_top=False):
+    """The families of geounits, by their geocodes."""
+    own = FamilySpan(*span, at_top=at_top)
+    names, counts = np.unique(np.asarray(own.families(pa.array(list(children), pa.string()))), return_counts=True)
+    return Families.of(own, pa.array(names.tolist(), pa.string()), counts)
 
 
 class SparkInMemory:
-    """Carries out the steps of a run by Spark, on what the executor of one process was given.
+    """Carries out the steps of a run by Spark, on what the executor of one process was given, in some partitions."""
 
-    Each level is planned by Spark, or, where `small`, is one task.
-    """
-
-    def __init__(self, spark, given: InProcess, spine, *, small=False) -> None:
-        self.spark, self.given, self.names, self.small = spark, given, tuple(given.levels), small
-        self.total_key = {name: spine.total_key_at(name) for name in self.names}
+    def __init__(self, spark, given: InProcess, spine, *, partitions=2) -> None:
+        self.spark, self.given, self.names, self.spine = spark, given, tuple(given.levels), spine
+        self.partitions = partitions
         self.tables: dict[tuple[str, str], list[dict]] = {}
+
+    def spread(self, geolevel: str, *, grouped=True) -> FamilySpread:
+        """The families of a level, over five files."""
+        span = FamilySpan.of(self.spine, geolevel, grouped=grouped)
+        codes = pa.array([code for code, _, _, _ in self.families(geolevel)], pa.string())
+        names, counts = np.unique(np.asarray(span.families(codes)), return_counts=True)
+        return FamilySpread(Families.of(span, pa.array(names.tolist(), pa.string()), counts), 5, self.partitions)
 
     def frame(self, table: str, geolevel: str):
         """A level of a table that was made."""
-        schema = getattr(tables, table.upper())
-        rows = self.tables.get((table, geolevel), [])
-        return self.rows([tuple(row[name] for name in schema.names) for row in rows], schema)
-
-    def rows(self, rows, schema):
-        """Rows of a table, for Spark or for a task."""
-        frame = self.spark.createDataFrame(rows, schema)
-        return stored(frame) if self.small else frame
+        names = TABLES[table].schema.names
+        return stored([tuple(row[name] for name in names) for row in self.tables.get((table, geolevel), [])], table)
 
     def above(self, geolevel: str) -> str | None:
         depth = self.names.index(geolevel)
@@ -89,14 +109,8 @@ class SparkInMemory:
             rows.append((code, parent, children.cells[own].tolist(), children.counts[own].tolist()))
         above, plan = self.above(geolevel), self.given.noise[geolevel]
         parents = self.frame("estimates", above) if above and ("estimates", above) in self.tables else None
-        report = measurements(
-            self.rows(rows, tables.HISTOGRAMS),
-            parents,
-            MeasurementTask(plan),
-            SPREAD,
-            writing(),
-            top=above is None,
-        )
+        given, spread = stored(rows, "histograms", files=2), self.spread(geolevel, grouped=False)
+        report = measurements(self.spark, given, parents, MeasurementTask(plan), spread, writing())
         self.tables["measurements", geolevel] = collected(report).get("measurements", [])
 
     def public(self, geolevel: str, known) -> PublicLevel:
@@ -116,11 +130,10 @@ class SparkInMemory:
                 parent = "" if self.above(geolevel) is None else family
                 bounds.append((code, parent, "flow", f"{code}/{number:06d}", *sides))
         return PublicLevel(
-            self.rows(geounits, tables.GEOUNITS),
+            stored(geounits, "geounits"),
             self.frame("measurements", geolevel),
-            self.rows(bounds, tables.BOUNDS),
+            stored(bounds, "bounds"),
             known,
-            self.total_key[geolevel],
             self.published(geolevel),
         )
 
@@ -136,17 +149,14 @@ class SparkInMemory:
                 pairs = sorted((int(cell_of[row]), int(n)) for row, n in zip(bound.rows, counts, strict=True) if n)
                 parent = "" if self.above(geolevel) is None else family
                 rows.append((code, parent, [cell for cell, _ in pairs], [n for _, n in pairs]))
-        return self.rows(rows, tables.PUBLISHED)
+        return stored(rows, "published")
 
     def upward(self, geolevel: str) -> None:
         above, sums = self.above(geolevel), None
         if ("upward_sums", geolevel) in self.tables:
-            parent = {code: name for code, name, _, _ in self.families(geolevel)}
-            rows = [{**row, "parent": parent[row["geocode"]]} for row in self.tables["upward_sums", geolevel]]
-            self.tables["upward_sums", geolevel] = rows
             sums = self.frame("upward_sums", geolevel)
         task = UpwardTask(self.given.plans[geolevel], self.given.plans[geolevel].estimator.upward)
-        found = collected(upward(self.public(geolevel, sums), task, SPREAD, writing(), top=above is None))
+        found = collected(upward(self.spark, self.public(geolevel, sums), task, self.spread(geolevel), writing()))
         self.tables["upward", geolevel] = found["upward"]
         if above is not None:
             self.tables["upward_sums", above] = found["upward_sums"]
@@ -156,10 +166,11 @@ class SparkInMemory:
         known = self.frame("upward", geolevel) if ("upward", geolevel) in self.tables else None
         arrays = self.frame("estimate_arrays", above) if ("estimate_arrays", above) in self.tables else None
         report = estimates(
+            self.spark,
             self.public(geolevel, known),
             None if above is None else self.frame("estimates", above),
             EstimationTask(self.given.plans[geolevel]),
-            SPREAD,
+            self.spread(geolevel),
             writing(),
             arrays=arrays,
         )

@@ -46,13 +46,13 @@ def planned(product, **more):
     return plan_of(tables, "test", files=False)
 
 
-def both(spark, plan, steps, *, small=False):
-    """The same steps on one small population by both executors; each level planned by Spark, or as one task of it."""
+def both(spark, plan, steps, *, partitions=2):
+    """The same steps on one small population by both executors; each level in some partitions."""
     pair = neighbouring_inputs(plan)[1]
     system = LocalSystem(plan)
     ingested = system.ingest(SmallPopulation(pair.first.geocodes, pair.first.counts, pair.first.units))
     in_process = system.run(ingested, KEY)
-    by_spark = SparkInMemory(spark, in_process, plan.spine, small=small)
+    by_spark = SparkInMemory(spark, in_process, plan.spine, partitions=partitions)
     run_levels(steps, by_spark)
     return in_process, by_spark
 
@@ -106,27 +106,27 @@ def test_both_executors_give_the_same_measurements_and_estimates(spark, estimato
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_level_that_is_one_task_has_the_same_measurements_and_estimates(spark, estimator, product):
     plan = planned(product, estimation={"estimator": estimator})
-    require_equal(*both(spark, plan, steps_of(plan), small=True))
+    require_equal(*both(spark, plan, steps_of(plan), partitions=1))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("small", [False, True])
-def test_a_product_that_is_held_to_published_counts_is_the_same_on_both(spark, monkeypatch, estimator, small):
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_product_that_is_held_to_published_counts_is_the_same_on_both(spark, monkeypatch, estimator, partitions):
     _, fine = held_runs.registered(monkeypatch)
     plan = planned(fine.name, estimation={"estimator": estimator})
-    require_equal(*both(spark, plan, steps_of(plan), small=small))
+    require_equal(*both(spark, plan, steps_of(plan), partitions=partitions))
 
 
-@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize("upward", [pytest.param("all", marks=pytest.mark.slow), "inner"])
-def test_an_estimator_with_an_upward_pass_gives_the_same_on_both(spark, monkeypatch, upward, small):
+def test_an_estimator_with_an_upward_pass_gives_the_same_on_both(spark, monkeypatch, upward, partitions):
     cloudpickle.register_pickle_by_value(doubles)
     estimator = doubles.TotalsFromAllLevels(upward)
     monkeypatch.setitem(ESTIMATORS, "top_down", estimator)
     plan = planned("e2e_1940")
     steps = steps_of(plan)
     assert steps == level_steps(plan.spine.names, estimator.needs) != level_steps(plan.spine.names, doubles.Needs())
-    in_process, by_spark = both(spark, plan, steps, small=small)
+    in_process, by_spark = both(spark, plan, steps, partitions=partitions)
     require_equal(in_process, by_spark)
     for level in in_process.levels:
         rows = by_spark.tables["estimate_arrays", level]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from collected import collected, writing
+from collected import collected, stored, writing
 from dataframes import assert_frames, assert_rows
 
 from das_spark.constraints import Invariants, UnitBounds
@@ -18,7 +18,7 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, ingest, tables
 from das_spark.spark.checks import judge
-from das_spark.spark.family_rows import FamilySpread
+from das_spark.spark.family_rows import Families, FamilySpan, FamilySpread
 from das_spark.spark.level_pass import EstimationTask, PublicLevel, estimates
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
@@ -107,7 +107,7 @@ def test_a_group_whose_total_cannot_fill_its_units_is_named_by_its_key(parts):
     assert [row["geocode"] for row in bounds.indivisible(broken, grouped=True).collect()] == ["02"]
 
 
-def measured(spark, level, spine):
+def measured(level, spine):
     """Noisy answers of every geounit of a level."""
     length = dict(zip(spine.names, (each.length for each in spine.levels), strict=True))[level]
     truth = {}
@@ -121,15 +121,20 @@ def measured(spark, level, spine):
         for name in ("hhgq", "detailed"):
             noisy = QUERIES[name].answer_dense(each) + generator.integers(-2, 3, QUERIES[name].rows)
             rows.append((code, parent, name, None, noisy.tolist(), 2.0))
-    return spark.createDataFrame(rows, tables.MEASUREMENTS)
+    return stored(rows, "measurements")
 
 
 def estimated(spark, frames_, spine, level, parents):
     plan = LevelPlan(SCHEMA.size, QUERIES, FamilyPlan(level, classes=SCHEMA.query("hhgq")), TopDown())
-    given = [frames_[name].where(f"level = '{level}'").drop("level") for name in ("geounits", "bounds")]
-    public = PublicLevel(given[0], measured(spark, level, spine), given[1], total_key=spine.total_key_at(level))
+    geounits, limits = (
+        stored(frames_[name].where(f"level = '{level}'").drop("level").toArrow(), name)
+        for name in ("geounits", "bounds")
+    )
+    public = PublicLevel(geounits, measured(level, spine), limits)
+    above = None if parents is None else stored(parents.toArrow(), "estimates")
+    families = Families.of_children(geounits, FamilySpan.of(spine, level))
     task = EstimationTask(plan)
-    found = collected(estimates(public, parents, task, FamilySpread(3, 2), writing()))
+    found = collected(estimates(spark, public, above, task, FamilySpread(families, 3, 2), writing()))
     assert {row["status"] for row in found["diagnostics"]} == {"optimal"}
     names = tables.ESTIMATES.names
     return spark.createDataFrame([tuple(row[name] for name in names) for row in found["estimates"]], tables.ESTIMATES)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from collected import collected, stored, writing
+from collected import collected, families, stored, writing
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
@@ -21,8 +21,7 @@ from das_spark.core import UNMEASURED, LevelPlan, MeasurementPlan, TopDown
 from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table
-from das_spark.spark import level_pass, tables
-from das_spark.spark.family_rows import FamilySpread, StoredRows
+from das_spark.spark.family_rows import FamilySpread
 from das_spark.spark.level_pass import (
     EstimationTask,
     MeasurementTask,
@@ -64,7 +63,8 @@ def test_an_error_of_a_library_gets_out_of_a_task_without_its_text_and_names_the
     def quotes(family):
         raise ValueError("31337 people")
 
-    report = measurements(frame(spark, {"01": {0: 3}}), None, quotes, FamilySpread(1, 1), writing(), top=True)
+    spread = FamilySpread(families(["01"], span=(0, None), at_top=True), 1, 1)
+    report = measurements(spark, histograms({"01": {0: 3}}), None, quotes, spread, writing())
     with pytest.raises(PySparkException) as caught:
         report.collect()
     assert "ValueError in test_level_pass.py" in str(caught.value)
@@ -72,9 +72,9 @@ def test_an_error_of_a_library_gets_out_of_a_task_without_its_text_and_names_the
     assert "31337" not in str(caught.value)
 
 
-def frame(spark, content, parent=lambda code: ""):
+def histograms(content, parent=lambda code: "", files=1):
     rows = [(code, parent(code), list(cells), list(cells.values())) for code, cells in content.items()]
-    return spark.createDataFrame(rows, tables.HISTOGRAMS)
+    return stored(rows, "histograms", files)
 
 
 def noise(*, lazy, shares=("",)):
@@ -90,31 +90,31 @@ def noise(*, lazy, shares=("",)):
     )
 
 
-def measured(spark, *, lazy=True, partitions=2, parents=True, top=False, shares=None):
-    histograms = frame(spark, PEOPLE, lambda code: "" if top else code[:2]).repartition(3)
+def measured(spark, *, lazy=True, partitions=2, parents=PARENTS, top=False, shares=None, people=PEOPLE, of=PEOPLE):
+    """Noisy answers of some people; the families are those of the geounits `of`."""
     task = MeasurementTask(noise(lazy=lazy, shares=sorted(set((shares or {"": ""}).values()))))
     given_shares = None
     if shares is not None:
-        given_shares = spark.createDataFrame([(code, code[:2], share) for code, share in shares.items()], tables.SHARES)
+        given_shares = stored([(code, code[:2], share) for code, share in shares.items()], "shares")
     report = measurements(
-        histograms,
-        frame(spark, PARENTS) if parents else None,
+        spark,
+        histograms(people, lambda code: "" if top else code[:2], files=3),
+        histograms(parents) if parents else None,
         task,
-        FamilySpread(2, partitions),
+        FamilySpread(families(of, span=(0, None if top else 2), at_top=top), 2, partitions),
         writing(),
-        top=top,
         shares=given_shares,
     )
-    return collected(report)["measurements"]
+    return collected(report).get("measurements", [])
 
 
 @pytest.mark.spark
-def test_families_go_to_files_by_descending_cost_in_turn(spark):
-    """Costs 9, 1 and 0: the second family, a single child, is not measured."""
+def test_families_go_to_files_by_descending_children_in_turn(spark):
+    """Three children, two and one; the last family, a single child, is not measured."""
     files = {row["geocode"]: row["file"] for row in measured(spark)}
-    assert files == {"0101": "part-0", "0102": "part-0", "0103": "part-0", "0301": "part-0", "0302": "part-0"}
+    assert files == {"0101": "part-0", "0102": "part-0", "0103": "part-0", "0301": "part-1", "0302": "part-1"}
     files = {row["geocode"]: row["file"] for row in measured(spark, lazy=False)}
-    assert files["0201"] == "part-1"
+    assert files["0201"] == "part-0"
 
 
 @pytest.mark.spark
@@ -131,10 +131,10 @@ def test_rows_of_families_come_together_in_any_partitioning(spark):
 
 @pytest.mark.spark
 def test_without_estimates_above_every_child_is_measured_on_all_rows(spark):
-    rows = measured(spark, parents=False)
+    rows = measured(spark, parents=None)
     assert {row["geocode"] for row in rows} == set(PEOPLE)
     assert all(row["rows"] is None and row["parent"] == row["geocode"][:2] for row in rows)
-    top = measured(spark, parents=False, top=True)
+    top = measured(spark, parents=None, top=True)
     assert {row["parent"] for row in top} == {""}
     assert {(row["geocode"], row["query"]): row["values"] for row in top} == {
         (row["geocode"], row["query"]): row["values"] for row in rows
@@ -151,40 +151,30 @@ def test_shares_of_the_budget_reach_their_geounits(spark):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("codes", "shared"), [(["01", "02", "1" * 200], []), (["01", "02", "01"], [("01", 2)])])
-def test_a_level_in_which_two_geounits_have_one_address_is_found(spark, codes, shared):
-    geounits = spark.createDataFrame([(code,) for code in codes], "geocode string")
-    assert level_pass.shared_addresses(geounits, 2) == shared
-    assert level_pass.shared_addresses(stored(geounits), 2) == shared
-
-
-def test_the_driver_that_checks_a_small_level_reads_no_counts():
-    asked = []
-
-    def read(*columns):
-        asked.append(columns)
-        return pa.table({"geocode": ["01", "02", "01"]})
-
-    assert level_pass.shared_addresses(StoredRows(read), 1) == [("01", 2)]
-    assert asked == [("geocode",)]
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"people": {code: each for code, each in PEOPLE.items() if code != "0102"}},
+            "01: 2 children, expected 3",
+        ),
+        ({"people": {code: each for code, each in PEOPLE.items() if code[:2] != "02"}}, "02: 0 children, expected 1"),
+        ({"of": [code for code in PEOPLE if code != "0302"]}, "family 03: 2 children, expected 1"),
+        ({"parents": {code: each for code, each in PARENTS.items() if code != "03"}}, "03: no row of estimates"),
+        ({"shares": {code: "1/2" for code in PEOPLE if code != "0103"}}, "0103: no row of shares"),
+    ],
+)
+def test_a_family_of_which_something_was_lost_is_refused_by_name(spark, change, message):
+    with pytest.raises(PySparkException, match=message):
+        measured(spark, lazy=False, **change)
 
 
 @pytest.mark.spark
-def test_the_check_of_a_level_looks_at_addresses_and_not_at_geocodes(spark, monkeypatch):
-    """The numbering of before, in which geocodes that differ met, is found out over a whole level."""
-    codes = [f"{state}{block:016d}" for state in ("104", "111") for block in range(3)]
-    geounits = spark.createDataFrame([(code,) for code in codes], "geocode string")
-    for rows in (geounits, stored(geounits)):
-        assert level_pass.shared_addresses(rows, 9) == []
-        with monkeypatch.context() as patched:
-            patched.setattr(level_pass, "geounit_key", last_digits)
-            assert level_pass.shared_addresses(rows, 9) == [(f"104{block:016d}", 2) for block in range(3)]
-            assert level_pass.shared_addresses(rows, 1) == [(f"104{0:016d}", 2)]
-
-
-def last_digits(geocode):
-    """What went wrong once: of a geocode of more than 18 digits the last 16 alone were an address."""
-    return (geocode if len(geocode) <= 18 else geocode[-16:]).encode()
+def test_a_geounit_that_stands_twice_is_refused(spark):
+    twice = stored([(code, "01", [], []) for code in ("0101", "0101", "0103")], "histograms")
+    spread = FamilySpread(families(CHILDREN["01"]), 1, 1)
+    with pytest.raises(PySparkException, match="family 01: 3 children, expected 3 that differ"):
+        measurements(spark, twice, None, MeasurementTask(noise(lazy=False)), spread, writing()).collect()
 
 
 def noisy(code, query, rows):
@@ -194,8 +184,8 @@ def noisy(code, query, rows):
 
 
 @pytest.fixture(scope="module")
-def level(spark):
-    """A level with three families: ordinary, a single child, nobody to divide; and the estimates of their parents."""
+def level():
+    """Geounits, answers and bounds of three families: ordinary, a single child, nobody to divide."""
     geounits, answers, bounds = [], [], []
     for parent, children in CHILDREN.items():
         support = np.array(sorted(PARENTS[parent]), dtype=np.int64)
@@ -206,12 +196,13 @@ def level(spark):
                 answers.append((code, parent, query, rows, noisy(code, query, rows), 2.5))
             if parent == "01":
                 bounds.append((code, parent, "class", code, [1, 0, 0], [9, 9, 0]))
-    public = PublicLevel(
-        spark.createDataFrame(geounits, tables.GEOUNITS).repartition(3),
-        spark.createDataFrame(answers, tables.MEASUREMENTS).repartition(3),
-        spark.createDataFrame(bounds, tables.BOUNDS).repartition(2),
+    return geounits, answers, bounds
+
+
+def public(geounits, answers, bounds, files=2):
+    return PublicLevel(
+        stored(geounits, "geounits", files), stored(answers, "measurements", files), stored(bounds, "bounds")
     )
-    return public, frame(spark, PARENTS)
 
 
 class Watching(TopDown):
@@ -238,9 +229,11 @@ class Watching(TopDown):
         return replace(found, result=replace(found.result, diagnostics=diagnostics))
 
 
-def estimated(level, parents, partitions=2, estimator=None):
+def estimated(spark, level, parents=PARENTS, partitions=2, estimator=None, files=2):
     task = EstimationTask(LevelPlan(SCHEMA.size, QUERIES, PLAN, estimator or TopDown()))
-    found = collected(estimates(level, parents, task, FamilySpread(7, partitions), writing()))
+    own = families([code for code, *_ in level[0]], span=(0, 2 if parents else None), at_top=not parents)
+    above = histograms(parents) if parents else None
+    found = collected(estimates(spark, public(*level, files), above, task, FamilySpread(own, 7, partitions), writing()))
     for rows in found.values():
         for row in rows:
             del row["file"]
@@ -250,8 +243,8 @@ def estimated(level, parents, partitions=2, estimator=None):
 
 
 @pytest.mark.spark
-def test_children_sum_to_their_parent_in_every_cell(level):
-    found, _ = estimated(*level)
+def test_children_sum_to_their_parent_in_every_cell(spark, level):
+    found, _ = estimated(spark, level)
     assert {code for children in CHILDREN.values() for code in children} == set(found)
     for parent, children in CHILDREN.items():
         summed = {}
@@ -266,11 +259,10 @@ def test_children_sum_to_their_parent_in_every_cell(level):
 
 @pytest.mark.spark
 def test_an_estimator_is_given_the_answers_bounds_and_flows_of_its_family(level, spark):
-    public, parents = level
+    geounits, answers, bounds = level
     rows = [("0101", "01", "flow", "010101", [0, 1, 0, 4], [4, 4, 0, 4])]
     rows += [("0103", "01", "flow", "010301", [0, 0, 0, 2], [2, 2, 0, 2])]
-    flowing = replace(public, bounds=public.bounds.unionByName(spark.createDataFrame(rows, tables.BOUNDS)))
-    _, diagnostics = estimated(flowing, parents, estimator=Watching())
+    _, diagnostics = estimated(spark, (geounits, answers, [*bounds, *rows]), estimator=Watching())
     flows = [[0, 2], [4, 2], [[4, 4, 0], [2, 2, 0]]]
     expected = [CHILDREN["01"], ["detailed", "hhgq"], [[[1, 0, 0]] * 3], flows]
     assert diagnostics["01"]["message"] == repr(expected)
@@ -278,8 +270,8 @@ def test_an_estimator_is_given_the_answers_bounds_and_flows_of_its_family(level,
 
 
 @pytest.mark.spark
-def test_every_family_has_one_row_of_diagnostics_with_its_kind(level):
-    _, diagnostics = estimated(*level)
+def test_every_family_has_one_row_of_diagnostics_with_its_kind(spark, level):
+    _, diagnostics = estimated(spark, level)
     status = {family: row["status"] for family, row in diagnostics.items()}
     assert status == {"01": "optimal", "02": "only_child", "03": "empty_parent"}
     for family, row in diagnostics.items():
@@ -291,15 +283,11 @@ def test_every_family_has_one_row_of_diagnostics_with_its_kind(level):
 
 
 @pytest.mark.spark
-def test_partitions_and_the_order_of_rows_change_nothing(level):
-    public, parents = level
-    expected = estimated(*level)
-    assert estimated(*level, partitions=7) == expected
-    turned = {
-        name: frame.orderBy(*reversed(frame.columns))
-        for name, frame in (("geounits", public.geounits), ("measurements", public.measurements))
-    }
-    assert estimated(replace(public, **turned), parents, partitions=1) == expected
+def test_partitions_files_and_the_order_of_rows_change_nothing(spark, level):
+    expected = estimated(spark, level)
+    assert estimated(spark, level, partitions=7, files=1) == expected
+    turned = [list(reversed(rows)) for rows in level]
+    assert estimated(spark, turned, partitions=1, files=3) == expected
 
 
 @pytest.mark.spark
@@ -307,12 +295,8 @@ def test_at_the_top_every_geounit_is_a_family_of_its_own(spark):
     values = {"01": [9, 2, 4, 0, 1, -1], "02": [-3, 5, 0, 0, 2, 2]}
     answers = [(code, "", "detailed", None, numbers, 3.0) for code, numbers in values.items()]
     bounds = [("01", "", "total", "01", [12], [12]), ("02", "", "total", "02", [4], [4])]
-    top = PublicLevel(
-        spark.createDataFrame([("01", "", 2), ("02", "", 1)], tables.GEOUNITS),
-        spark.createDataFrame(answers, tables.MEASUREMENTS),
-        spark.createDataFrame(bounds, tables.BOUNDS),
-    )
-    found, diagnostics = estimated(top, None)
+    top = [("01", "", 2), ("02", "", 1)]
+    found, diagnostics = estimated(spark, (top, answers, bounds), None)
     assert {code: sum(row["counts"]) for code, row in found.items()} == {"01": 12, "02": 4}
     assert all(row["parent"] == "" for row in found.values())
     assert set(diagnostics) == {"01", "02"}
@@ -320,10 +304,9 @@ def test_at_the_top_every_geounit_is_a_family_of_its_own(spark):
 
 @pytest.mark.spark
 def test_an_infeasible_family_is_a_row_with_its_saved_problem_and_stops_nobody_else(level, spark):
-    public, parents = level
+    geounits, answers, _ = level
     impossible = [(code, "01", "class", code, [9, 0, 0], [9, 9, 9]) for code in CHILDREN["01"]]
-    wrong = replace(public, bounds=spark.createDataFrame(impossible, tables.BOUNDS))
-    found, diagnostics = estimated(wrong, parents)
+    found, diagnostics = estimated(spark, (geounits, answers, impossible))
     row = diagnostics["01"]
     assert row["status"] == str(FamilyStatus.INFEASIBLE)
     assert row["message"]
