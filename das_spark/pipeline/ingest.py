@@ -16,28 +16,32 @@ from das_spark.pipeline.input_record import (
     require_unchanged,
     save_input_record,
 )
+from das_spark.pipeline.levels import table_writer
 from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import leaves_on_spine, load_spine
 from das_spark.spark import bounds
+from das_spark.spark.geounit_rows import Contradiction, Declared
 from das_spark.spark.ingest import (
     UnitRule,
     added_against_totals,
-    all_geounits,
-    all_levels,
     conflicts,
     leaf_table,
     resolve_conflicts,
     some_uncounted,
     some_without_units,
 )
+from das_spark.spark.level_sums import write_levels_of
 from das_spark.spark.own_codes import under_geocodes
 from das_spark.spark.problems import Problem
 from das_spark.spark.readers import reader
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import count_and_first, first_rows, read_table
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
+from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from das_spark.config import InputSettings
@@ -59,19 +63,9 @@ def ingest(context: RunContext, identity: str) -> None:
             load_spine(context)
         return
     leaves = run_leaves(context, identity)
-    plan = context.plan
-    if not context.tables.is_finished("geounits"):
-        context.tables.write_all("geounits", all_geounits(leaves, context.spine), leaves=leaves)
-    if not context.tables.is_finished("histograms"):
-        context.tables.write_all("histograms", all_levels(leaves, context.spine))
-    if not context.tables.is_finished("invariants"):
-        key = context.spine.total_key_at(plan.invariants.total_at)
-        declared = bounds.all_invariants(
-            leaves, context.tables.read_all("histograms"), context.spine, plan.invariants, key
-        )
-        context.tables.write_all("invariants", declared)
-    if not context.tables.is_finished("bounds"):
-        write_bounds(context)
+    missing = [table for table in WRITTEN if not context.tables.is_finished(table)]
+    if missing:
+        _write_levels(context, leaves, missing)
 
 
 def _is_finished(context: RunContext) -> bool:
@@ -79,6 +73,24 @@ def _is_finished(context: RunContext) -> bool:
     tables_written = (*WRITTEN, "shares") if context.has_shares else WRITTEN
     leaves = context.layout.restricted.table("leaves")
     return finished(leaves) and all(context.tables.is_finished(table) for table in tables_written)
+
+
+def _write_levels(context: RunContext, leaves: DataFrame, names: Sequence[str]) -> None:
+    """Write tables of all levels by one job; those that cannot hold together are refused, and nothing is public."""
+    plan, tables, spine = context.plan, context.tables, context.spine
+    added = tuple((each, plan.product.schema.query(each.query)) for each in plan.added)
+    declared = Declared(spine, plan.invariants, plan.product.unit_bounds, added)
+    staging = {table: tables.fresh_staging(table) for table in names}
+    number = count_rows(context.layout.restricted.table("leaves"))
+    try:
+        with disk_errors(context.layout.folder):
+            written = write_levels_of(leaves, declared, table_writer(staging), number, NAMED)
+            _refuse_contradictions(context, written.contradictions)
+            for table in names:
+                tables.promote_levels(table, staging[table], spine.names, written.files[table])
+    finally:
+        for folder in staging.values():
+            discard(folder)
 
 
 def run_leaves(context: RunContext, identity: str) -> DataFrame:
@@ -231,29 +243,34 @@ def refuse_impossible(context: RunContext, written: DataFrame) -> None:
     """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
     grouped = context.spine.total_key_at(context.plan.invariants.total_at) is not None
     rows = first_rows(bounds.indivisible(written, grouped=grouped), NAMED, "geocode")
-    indivisible = [row["geocode"] for row in rows]
-    if indivisible:
-        raise _infeasible(
-            context,
-            f"the declared invariants contradict each other in geounits such as {', '.join(indivisible)}: the total "
-            "does not lie between the least and the most people of their units (rules hhgq_total_lb, hhgq_total_ub)",
-            "correct the units, or declare fewer invariants in [invariants]",
-        )
-    if context.plan.added:
+    contradictions = [Contradiction(row["geocode"]) for row in rows]
+    if context.plan.added and not rows:
         queries = {each.name: context.plan.product.schema.query(each.query) for each in context.plan.added}
         whole = [name for name, query in queries.items() if query.is_partition]
         rows = first_rows(added_against_totals(written, whole), NAMED, "geocode", "name")
-        named = ", ".join(f"{row['geocode']} ({row['name'].removeprefix('added:')})" for row in rows)
-        if named:
-            raise _infeasible(
-                context,
-                f"added constraints cannot hold together with the invariant totals in geounits such as {named}",
-                "change them in [[constraints]], or declare fewer invariants in [invariants]",
-            )
+        contradictions = [Contradiction(row["geocode"], row["name"].removeprefix("added:")) for row in rows]
+    try:
+        _refuse_contradictions(context, contradictions)
+    except InfeasibleError:
+        for table in ("geounits", "invariants"):  # of a run that cannot be, nothing is published
+            discard(context.layout.public.table(table))
+        raise
 
 
-def _infeasible(context: RunContext, message: str, hint: str) -> InfeasibleError:
-    """The error; of a run that cannot be, nothing is published."""
-    for table in ("geounits", "invariants"):
-        discard(context.layout.public.table(table))
-    return InfeasibleError(message, hint=hint)
+def _refuse_contradictions(context: RunContext, contradictions: Sequence[Contradiction]) -> None:
+    """Name the first of each kind: those of invariants among themselves, then those of added constraints."""
+    indivisible = sorted({each.geocode for each in contradictions if not each.constraint})
+    if indivisible:
+        raise InfeasibleError(
+            f"the declared invariants contradict each other in geounits such as {', '.join(indivisible[:NAMED])}: the "
+            "total does not lie between the least and the most people of their units (rules hhgq_total_lb, "
+            "hhgq_total_ub)",
+            hint="correct the units, or declare fewer invariants in [invariants]",
+        )
+    against = sorted({(each.geocode, each.constraint) for each in contradictions})
+    if against:
+        named = ", ".join(f"{geocode} ({constraint})" for geocode, constraint in against[:NAMED])
+        raise InfeasibleError(
+            f"added constraints cannot hold together with the invariant totals in geounits such as {named}",
+            hint="change them in [[constraints]], or declare fewer invariants in [invariants]",
+        )

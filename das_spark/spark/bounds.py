@@ -319,7 +319,8 @@ def _added_rows(geounits: DataFrame, spine: Spine, constraint: AddedConstraint, 
     counted = at.select("at.*").groupBy("level", "geocode", "parent").agg(F.count(F.lit(1)).alias("members"))
 
     def scaled(values: list[int]) -> Column:
-        return F.array(*[F.least(F.lit(value) * F.col("members"), F.lit(UNBOUNDED)).cast("long") for value in values])
+        limits = [min(value, UNBOUNDED) for value in values]  # so that no product overflows
+        return F.array(*[F.least(F.lit(limit) * F.col("members"), F.lit(UNBOUNDED)).cast("long") for limit in limits])
 
     return bound_rows(counted, f"added:{constraint.name}", scaled(low), scaled(high))
 

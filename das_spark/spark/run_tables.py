@@ -134,12 +134,13 @@ class LevelTables:
                 except DasError:
                     discard(staging)
                     raise
-            self._promote_levels(table, staging, names, written)
+            self.promote_levels(table, staging, names, written)
         discard(staging)
 
-    def _promote_levels(
+    def promote_levels(
         self, table: str, staging: Path, names: Sequence[str], written: Sequence[FileRecord] | None
     ) -> None:
+        """Let each level's folder of a table that was written appear, as it is in a staging folder."""
         require_staged(staging)
         # Listed once: a level has no rows because none were written, not because they are gone by now.
         with_rows = names_in(staging)

@@ -61,7 +61,8 @@ def parts(layout: RunLayout) -> dict[str, int]:
 
 def test_a_run_of_another_budget_shares_the_files_and_reads_nothing(first, second, monkeypatch):
     monkeypatch.setattr(ingest_stage, "reader", lambda *_: pytest.fail("the input was read again"))
-    monkeypatch.setattr(LevelTables, "write_all", lambda *_, **__: pytest.fail("made again"))
+    monkeypatch.setattr(ingest_stage, "write_levels_of", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(LevelTables, "promote_levels", lambda *_: pytest.fail("made again"))
     ingest(second, identity_of(second))
     assert parts(second.layout) == parts(first)
     assert holds_input(second.layout, second.plan)

@@ -334,7 +334,7 @@ def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, 
     context = RunContext(
         plan, layout, spark, key, progress, began, ledger=ledger, options=RunOptions(ingested_by=optimised)
     )
-    for name in ("reader", "write_bounds"):
+    for name in ("reader", "write_levels_of"):
         monkeypatch.setattr(ingest_stage, name, lambda *_: pytest.fail("made again"))
     monkeypatch.setattr(spines, "build_spine", lambda *_: pytest.fail("built again"))
     ingest_stage.ingest(context, fingerprint(plan.input)[0])

@@ -144,15 +144,15 @@ def test_invariants_stand_in_the_ledger_before_they_are_public(workshop, calm, m
     public = context.layout.public
     for level in (*context.plan.spine.names,):
         shutil.rmtree(public.level("invariants", level))
-    written, seen = LevelTables.write_all, []
+    promoted, seen = LevelTables.promote_levels, []
 
-    def noting(tables: LevelTables, table: str, *given: Any, **named: Any) -> None:
+    def noting(tables: LevelTables, table: str, *given: Any) -> None:
         if table == "invariants":
             assert not any(public.table("invariants").iterdir())
             seen.append(len(workshop.ledger()))
-        written(tables, table, *given, **named)
+        promoted(tables, table, *given)
 
-    monkeypatch.setattr(LevelTables, "write_all", noting)
+    monkeypatch.setattr(LevelTables, "promote_levels", noting)
     go(workshop, "ingest")
     assert seen == [1]
     assert "invariants alone" in run_record(context.layout).facts["ledger"]
