@@ -21,21 +21,14 @@ from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import leaves_on_spine, load_spine
 from das_spark.spark import bounds
 from das_spark.spark.geounit_rows import Contradiction, Declared
-from das_spark.spark.ingest import (
-    UnitRule,
-    added_against_totals,
-    conflicts,
-    leaf_table,
-    resolve_conflicts,
-    some_uncounted,
-    some_without_units,
-)
+from das_spark.spark.ingest import added_against_totals
+from das_spark.spark.leaves import LeafRules, UnitRule, leaf_table, resolve_conflicts, write_leaves
 from das_spark.spark.level_sums import write_levels_of
 from das_spark.spark.own_codes import under_geocodes
 from das_spark.spark.problems import Problem
 from das_spark.spark.readers import reader
 from das_spark.spark.run_tables import write_and_read
-from das_spark.spark.tables import count_and_first, first_rows, read_table
+from das_spark.spark.tables import first_rows, read_table
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
 from das_spark.store.parquet import count_rows
 
@@ -44,8 +37,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from das_spark.config import InputSettings
+    from das_spark.config import InputSettings, RunPlan
     from das_spark.pipeline.context import RunContext
+    from das_spark.spark.leaves import LeafFacts
     from das_spark.spark.run_tables import RowCheck
 
 
@@ -128,21 +122,33 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         # What and how much tells of the input: it stands in the restricted record.
         record = context.layout.restricted.input_problems
         context.progress.report(f"ingest: the files do not agree in all that they say; see {record}")
-    staging = staging_of(context.layout, context.layout.restricted) / "leaves"
+    staging, rules = staging_of(context.layout, context.layout.restricted) / "leaves", _leaf_rules(plan)
+    discard(staging)
     with disk_errors(staging):
         try:
-            counted = plan.product.vacant_counted
-            write_and_read(leaf_table(ingested.counts, ingested.geounits, vacant_counted=counted), staging)
+            frame = leaf_table(ingested.counts, ingested.geounits, vacant_counted=plan.product.vacant_counted)
+            facts = write_leaves(frame, table_writer({"leaves": staging}), rules)
         finally:
             ingested.release()
-        if plan.invariants.units:
-            staging, resolved = _resolve_conflicts(context, staging)
+        _refuse_leaves(context, facts)
+        if facts.conflicts:
+            staging, facts, resolved = _resolve_conflicts(context, staging, facts, rules)
             problems += resolved
         _refuse_changed(context, staging)
         keep_problems(context, problems)
-        save_input_record(context, identity, _leaves(context, staging), problems)
+        save_input_record(context, identity, facts, problems)
         require_held(context.layout)
-        replace_folder(staging, folder)  # a driver may have died before all was there
+        replace_folder(staging, folder, facts.files)  # a driver may have died before all was there
+
+
+def _leaf_rules(plan: RunPlan) -> LeafRules:
+    """What must hold of the leaves of a run."""
+    product = plan.product
+    if not plan.invariants.units:
+        return LeafRules(NAMED)
+    bounds = product.unit_bounds
+    rule = None if bounds is None else UnitRule(product.schema.query(product.class_query), bounds)
+    return LeafRules(NAMED, units=True, counted=product.record == "unit", bounds=rule)
 
 
 def _refuse_changed(context: RunContext, staging: Path) -> None:
@@ -156,52 +162,46 @@ def _refuse_changed(context: RunContext, staging: Path) -> None:
         raise
 
 
-def _resolve_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[Problem, ...]]:
-    """Name the geounits where units and people contradict each other, and do what the run file says of them."""
-    plan = context.plan
-    leaves = _leaves(context, staging)
-    unknown = some_without_units(leaves, NAMED)
-    if unknown:
+def _refuse_leaves(context: RunContext, facts: LeafFacts) -> None:
+    """Name geounits whose units are not known, or contradict what is counted in them."""
+    product, settings = context.plan.product, context.plan.input
+    if facts.without_units:
         raise InputError(
-            f"no units are given for geounits such as {', '.join(unknown)}, and units are a declared invariant",
+            f"no units are given for geounits such as {', '.join(facts.without_units)}, and units are a declared "
+            "invariant",
             hint="give them in the unit file, or set invariants.units to false",
         )
-    if plan.product.record == "unit":
-        _refuse_uncounted(context, leaves)
-    if plan.product.unit_bounds is None:
-        return staging, ()
-    rule = UnitRule(plan.product.schema.query(plan.product.class_query), plan.product.unit_bounds)
-    number, some = count_and_first(conflicts(leaves, rule), NAMED, "geocode", "unit_class")
-    if not number:
-        return staging, ()
-    if plan.input.unit_conflicts == "fail":
-        named = [f"{row['geocode']} (class {row['unit_class']})" for row in some]
+    if facts.uncounted:
         raise InputError(
-            f"units and {plan.product.counted} contradict each other in geounits such as {', '.join(named)}: a geounit "
-            f"with units of a class must hold between the least and the most {plan.product.counted} that they can take",
-            hint=f"correct the units of {_units_file(plan.input)}"
-            + (', or set input.unit_conflicts = "from_people"' if plan.product.record == "person" else ""),
+            f"units of class '{product.unit_classes[0]}' are not as many as the {product.counted} that are counted, in "
+            f"geounits such as {', '.join(facts.uncounted)}",
+            hint=f"correct units_0 of {_units_file(settings)}: the two are the same units; or set invariants.units to "
+            "false",
         )
+    if facts.conflicts and settings.unit_conflicts == "fail":
+        named = [f"{geocode} (class {unit_class})" for geocode, unit_class in facts.conflicting]
+        raise InputError(
+            f"units and {product.counted} contradict each other in geounits such as {', '.join(named)}: a geounit "
+            f"with units of a class must hold between the least and the most {product.counted} that they can take",
+            hint=f"correct the units of {_units_file(settings)}"
+            + (', or set input.unit_conflicts = "from_people"' if product.record == "person" else ""),
+        )
+
+
+def _resolve_conflicts(
+    context: RunContext, staging: Path, facts: LeafFacts, rules: LeafRules
+) -> tuple[Path, LeafFacts, tuple[Problem, ...]]:
+    """Change units to what the people allow, as the run file asks, in another folder."""
+    assert rules.bounds is not None  # noqa: S101 - there are no conflicts without
     resolved = staging.with_name("leaves_resolved")
-    write_and_read(resolve_conflicts(leaves, rule), resolved)
+    discard(resolved)
+    changed = resolve_conflicts(_leaves(context, staging), rules.bounds)
+    now = write_leaves(changed, table_writer({"leaves": resolved}), rules)
     discard(staging)
     # How many there are follows from the people: it stands in the restricted record of the input.
     context.progress.report("ingest: units changed to what the people allow where they contradicted them")
     expected = "units that the people of the geounit can live in"
-    return resolved, (Problem(_units_file(plan.input), "units", expected, number),)
-
-
-def _refuse_uncounted(context: RunContext, leaves: DataFrame) -> None:
-    """Where units are counted, the units of the first class are those that are counted."""
-    odd = some_uncounted(leaves, NAMED)
-    if odd:
-        product, settings = context.plan.product, context.plan.input
-        raise InputError(
-            f"units of class '{product.unit_classes[0]}' are not as many as the {product.counted} that are counted, in "
-            f"geounits such as {', '.join(odd)}",
-            hint=f"correct units_0 of {_units_file(settings)}: the two are the same units; or set invariants.units to "
-            "false",
-        )
+    return resolved, now, (Problem(_units_file(context.plan.input), "units", expected, facts.conflicts),)
 
 
 def _units_file(settings: InputSettings) -> str:

@@ -18,29 +18,28 @@ from das_spark.io.cef import ENDINGS
 from das_spark.io.input_files import CSV, data_files
 from das_spark.io.ipums_1940 import PARTS
 from das_spark.spark.catalog import table_digest
-from das_spark.spark.ingest import leaf_facts
 from das_spark.spark.problems import BadInputError
 from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config import InputSettings, RunPlan
     from das_spark.pipeline.context import RunContext
+    from das_spark.spark.leaves import LeafFacts
     from das_spark.spark.problems import Problem
     from das_spark.store import RunLayout
 
 
-def save_input_record(context: RunContext, identity: str, leaves: DataFrame, problems: Sequence[Problem]) -> None:
+def save_input_record(context: RunContext, identity: str, facts: LeafFacts, problems: Sequence[Problem]) -> None:
     """Keep what ingestion found, before its leaves appear."""
-    rows = leaf_facts(leaves)
-    if rows["geounits"] != rows.pop("different"):
+    if facts.twice:
         # Each person would be counted as often: a loss of privacy that no ledger knows.
         raise OutputError(
             f"{context.layout.restricted.path}: the leaves that were written hold geounits more than once",
             hint="nothing is drawn from them; see that no other driver writes there, and run the same command again",
         )
-    if not rows["people"]:
+    if not facts.people:
         raise InputError(
             f"the input holds no {context.plan.product.counted}: no record to protect, and nothing is drawn",
             hint="are the files those that were delivered, whole, and named by the right keys of [input]?",
@@ -50,7 +49,7 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
     record = {
         "identity": identity,
         "files": None if hashed is None else list(hashed.values()),
-        "rows": rows,
+        "rows": facts.rows(),
         "problems": [asdict(each) for each in problems],
     }
     write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))

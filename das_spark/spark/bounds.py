@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from das_spark.constraints import UNBOUNDED, AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
 from das_spark.core import GROUP_TOTAL
 from das_spark.geography import Spine
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import level_structs
-from das_spark.spark.lists import flat_lists, list_array, list_total
+from das_spark.spark.lists import flat_lists, list_array
 from das_spark.spark.tables import union
 
 if TYPE_CHECKING:
@@ -40,26 +39,6 @@ _CLASS_BOUNDS = (
     "level string, depth int, geocode string, parent string, units array<bigint>, total bigint, "
     "lower array<bigint>, upper array<bigint>"
 )
-
-
-def all_invariants(
-    leaves: DataFrame, histograms: DataFrame, spine: Spine, invariants: Invariants, total_key: TotalKey | None = None
-) -> DataFrame:
-    """The declared invariants: `tables.INVARIANTS` with a column level in front."""
-    frames = []
-    if invariants.total_at is not None:
-        names = spine.names[: spine.index(invariants.total_at) + 1]
-        totals = histograms.where(F.col("level").isin(*names)).select(
-            *_KEYS, F.lit("total").alias("name"), F.array(list_total("counts")).alias("values")
-        )
-        frames.append(totals if total_key is None else _shared_totals(totals, invariants.total_at, total_key))
-    if invariants.units:
-        leaf = leaves.select(level_structs(spine)[-1].alias("at"), "units", "vacant")
-        keys = [F.col(f"at.{key}").alias(key) for key in _KEYS]
-        frames.append(leaf.select(*keys, F.lit("units").alias("name"), F.col("units").alias("values")))
-        vacant = leaf.where("vacant is not null")
-        frames.append(vacant.select(*keys, F.lit("vacant").alias("name"), F.array("vacant").alias("values")))
-    return _union(frames, histograms.sparkSession, "name string, values array<bigint>")
 
 
 def class_bounds(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
@@ -323,17 +302,6 @@ def _added_rows(geounits: DataFrame, spine: Spine, constraint: AddedConstraint, 
         return F.array(*[F.least(F.lit(limit) * F.col("members"), F.lit(UNBOUNDED)).cast("long") for limit in limits])
 
     return bound_rows(counted, f"added:{constraint.name}", scaled(low), scaled(high))
-
-
-def _shared_totals(totals: DataFrame, total_at: str, total_key: TotalKey) -> DataFrame:
-    """Totals with that of a group in the place of its members'; a geounit alone in its group keeps its own."""
-    key = F.when(F.col("level") == total_at, F.substring("geocode", *total_key)).otherwise(F.col("geocode"))
-    group = Window.partitionBy("level", key)
-    shared = totals.select(
-        "*", F.count(F.lit(1)).over(group).alias("members"), F.sum(F.col("values").getItem(0)).over(group).alias("sum")
-    )
-    name = F.when(F.col("members") > 1, GROUP_TOTAL).otherwise(F.col("name"))
-    return shared.select("level", "geocode", "parent", name.alias("name"), F.array("sum").alias("values"))
 
 
 def _bounds_of_groups(bounds: DataFrame) -> DataFrame:

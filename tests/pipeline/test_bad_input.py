@@ -18,6 +18,7 @@ from das_spark.cli.main import main
 from das_spark.pipeline import driver, levels, runner, space
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.spark import session as session_module
+from das_spark.spark.leaves import LeafRules
 from das_spark.store import hold_run, open_run, read_ledger
 
 pytestmark = pytest.mark.slow
@@ -280,8 +281,7 @@ class TestTables:
         self, workshop, refused, tools, monkeypatch
     ):
         # Units against people are found in the districts; here that guard sleeps, and the next one must be awake.
-        nothing = workshop.spark.createDataFrame([], "geocode string, unit_class int")
-        monkeypatch.setattr(ingest_stage, "conflicts", lambda *_: nothing)
+        monkeypatch.setattr(ingest_stage, "_leaf_rules", lambda _: LeafRules(ingest_stage.NAMED))
         _, units = tools.census_tables()
         tools.write_census(workshop.census, units=changed(units, 0, units=SECRET))
         refused(workshop, FAILED, "such as 0", "hhgq_total_lb", "[invariants]")

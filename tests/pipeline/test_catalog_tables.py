@@ -14,7 +14,7 @@ from das_spark.config import load_plan
 from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import levels, run_stages
-from das_spark.spark.ingest import conflicts
+from das_spark.spark.leaves import write_leaves
 from das_spark.store import finished
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
@@ -108,9 +108,9 @@ def test_a_table_that_changed_since_a_run_began_is_refused(tables, spark, tools)
 def test_a_table_that_changes_while_it_is_read_is_refused_and_nothing_is_kept(tables, spark, tools, monkeypatch):
     def delivered(*given: Any) -> Any:
         spark.sql(f"INSERT INTO {DATABASE}.units SELECT * FROM {DATABASE}.units LIMIT 1")
-        return conflicts(*given)
+        return write_leaves(*given)
 
-    monkeypatch.setattr(ingest_stage, "conflicts", delivered)
+    monkeypatch.setattr(ingest_stage, "write_leaves", delivered)
     with pytest.raises(InputError, match=rf"table:{DATABASE}\.units: changed while it was read"):
         run_stages(plan_of(tables), run_id="moving", test_key=tools.TEST_KEY, spark=spark)
     assert not tables.layout("moving").restricted.input_record.exists()

@@ -20,23 +20,20 @@ from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import input_record, run_stages
 from das_spark.pipeline.input_record import identity_of_input, save_input_record
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
-from das_spark.spark.ingest import conflicts
+from das_spark.spark.leaves import LeafFacts
 from das_spark.spark.readers import IngestedTables
 from das_spark.store import RunLayout, open_run, succeed
 
 LEVELS = ("State", "County")
-LEAVES = [("0100100001", [0, 3], [2, 1]), ("0100100002", [], [])]
 
 
 @pytest.mark.spark
 def test_leaves_of_which_rows_stand_twice_are_no_input(workshop):
     context = workshop.context("doubled")
-    schema = "geocode string, cells array<int>, counts array<bigint>"
-    leaves = workshop.spark.createDataFrame(LEAVES, schema)
     with pytest.raises(OutputError, match="hold geounits more than once"):
-        save_input_record(context, "f" * 64, leaves.unionByName(leaves), ())
+        save_input_record(context, "f" * 64, LeafFacts(2, 2, 3, twice=["0100100001"]), ())
     assert not context.layout.restricted.input_record.exists()
-    save_input_record(context, "f" * 64, leaves, ())
+    save_input_record(context, "f" * 64, LeafFacts(2, 2, 3), ())
     assert context.layout.restricted.input_record.is_file()
 
 
@@ -108,12 +105,14 @@ def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it
     released = []
     monkeypatch.setattr(IngestedTables, "release", lambda tables: released.append(tables.held))
 
+    refuse = ingest_stage._refuse_leaves
+
     def delivered(*given):
         assert len(released) == 1, "what Spark keeps of the input is released when the leaves are written"
         os.utime(workshop.census / "units.parquet", ns=(1, 1))
-        return conflicts(*given)
+        refuse(*given)
 
-    monkeypatch.setattr(ingest_stage, "conflicts", delivered)
+    monkeypatch.setattr(ingest_stage, "_refuse_leaves", delivered)
     with pytest.raises(InputError, match=r"units\.parquet: changed while it was read"):
         run_stages(plan, run_id="replaced", test_key="x", spark=workshop.spark, until="ingest")
     kept = [path for path in layout.restricted.path.rglob("*") if "leaves" in path.name]

@@ -178,9 +178,9 @@ def test_upper_levels_alone_have_the_same_intervals_and_the_pass_down_stops_ther
     down: list[str] = []
     real = stage.carried_down
 
-    def noted(level, given, task, *more):
+    def noted(session, level, given, task, *more):
         down.append(f"{task.plan.family.geolevel}{'.' if task.lowest else ''}")
-        return real(level, given, task, *more)
+        return real(session, level, given, task, *more)
 
     monkeypatch.setattr(stage, "carried_down", noted)
     wanted = open_intervals(whole.folder, "0.9", ("P1", "P5"), ("Tract",))

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from dataframes import assert_rows
+from levels_by_sql import all_geounits, all_invariants
 
 from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds, bounds_up_the_spine
 from das_spark.geography import Geolevel, Spine
@@ -31,8 +32,8 @@ def _tables(spark, total_at, units=True, added=()):
     ]
     leaves = spark.createDataFrame(rows, tables.LEAVES)
     declared = Invariants(total_at=total_at, units=units)
-    invariants = bounds.all_invariants(leaves, ingest.all_levels(leaves, SPINE), SPINE, declared)
-    geounits = ingest.all_geounits(leaves, SPINE)
+    invariants = all_invariants(leaves, ingest.all_levels(leaves, SPINE), SPINE, declared)
+    geounits = all_geounits(leaves, SPINE)
     pairs = tuple((each, SCHEMA.query(each.query)) for each in added)
     of_classes = bounds.class_bounds(invariants, SPINE, FORMULAS) if units else None
     return bounds.all_bounds(invariants, geounits, SPINE, declared, of_classes, FORMULAS, pairs), invariants

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from das_spark.constraints import UnitBounds
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark import tables
-from das_spark.spark.ingest import UnitRule, conflicts, resolve_conflicts
+from das_spark.spark.leaves import LeafRules, UnitRule, resolve_conflicts, write_leaves
+from das_spark.store.parquet import ParquetTables, TableFolder
+from das_spark.store.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -27,17 +29,52 @@ def leaves(spark):
     return spark.createDataFrame(rows, tables.LEAVES)
 
 
-@pytest.mark.spark
-def test_geounits_are_named_with_the_class_that_breaks_a_bound(leaves):
-    assert_rows(conflicts(leaves, RULE).select("geocode", "unit_class"), [("02", 0), ("03", 1), ("04", 2)])
+def written(leaves, folder, **rules):
+    writer = ParquetTables({"leaves": TableFolder(folder, TABLES["leaves"].schema)})
+    return write_leaves(leaves, writer, LeafRules(**{"named": 2, "units": True, "bounds": RULE} | rules))
 
 
 @pytest.mark.spark
-def test_resolved_units_are_the_nearest_that_people_allow_and_nothing_else_changes(leaves):
+def test_geounits_are_named_with_the_class_that_breaks_a_bound(leaves, tmp_path):
+    found = written(leaves, tmp_path)
+    assert (found.conflicts, found.conflicting) == (3, [("02", 0), ("03", 1)])
+    assert written(leaves, tmp_path / "more", named=9).conflicting == [("02", 0), ("03", 1), ("04", 2)]
+    assert found.rows() == {"geounits": 5, "occupied cells": 5, "people": 13}
+    assert (found.twice, found.without_units, found.uncounted) == ([], [], [])
+    names = [each.name for each in found.files]
+    assert sorted(path.name for path in tmp_path.glob("part-*")) == names
+    rows = leaves.sparkSession.read.parquet(*(str(tmp_path / name) for name in names))
+    assert_frames(rows, leaves, ignore_row_order=True, ignore_nullable=True)
+
+
+@pytest.mark.spark
+def test_without_exact_units_nothing_is_asked_of_them(spark, tmp_path):
+    leaves = spark.createDataFrame([("01", [0], [7], None, None)], tables.LEAVES)
+    found = written(leaves, tmp_path, units=False)
+    assert (found.conflicts, found.without_units, found.people) == (0, [], 7)
+
+
+@pytest.mark.spark
+def test_geounits_without_units_that_stand_twice_or_are_not_what_is_counted_are_named(spark, tmp_path):
+    rows = [
+        ("03", [0], [2], [2, 0, 0], 0),
+        ("01", [0], [2], None, None),
+        ("04", [0], [2], [1, 0, 0], 0),
+        ("03", [0], [1], [1, 0, 0], 0),
+        ("02", [], [], None, None),
+    ]
+    found = written(spark.createDataFrame(rows, tables.LEAVES).repartition(3), tmp_path, counted=True, bounds=None)
+    assert found.twice == ["03"]
+    assert found.without_units == ["01", "02"]
+    assert found.uncounted == ["04"]
+
+
+@pytest.mark.spark
+def test_resolved_units_are_the_nearest_that_people_allow_and_nothing_else_changes(leaves, tmp_path):
     nearest = {"01": [1, 0, 0], "02": [2, 0, 0], "03": [0, 1, 0], "04": [0, 0, 1], "05": [0, 0, 3]}
     assert_rows(resolve_conflicts(leaves, RULE).select("geocode", "units"), nearest.items())
     assert_frames(resolve_conflicts(leaves, RULE).drop("units"), leaves.drop("units"), ignore_row_order=True)
-    assert conflicts(resolve_conflicts(leaves, RULE), RULE).count() == 0
+    assert written(resolve_conflicts(leaves, RULE), tmp_path).conflicts == 0
 
 
 @given(

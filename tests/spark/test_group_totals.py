@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from collected import collected, stored, writing
 from dataframes import assert_frames, assert_rows
+from levels_by_sql import all_geounits, all_invariants
 
 from das_spark.constraints import Invariants, UnitBounds
 from das_spark.core import GROUP_TOTAL, LevelPlan, MeasuredFamily, TopDown, saved_family
@@ -53,8 +54,8 @@ def frames(spark, spine, total_at="State"):
     leaves = spark.createDataFrame(rows, tables.LEAVES)
     key, declared = spine.total_key_at(total_at), Invariants(total_at, units=True)
     every = ingest.all_levels(leaves, spine)
-    invariants = bounds.all_invariants(leaves, every, spine, declared, key).cache()
-    geounits = ingest.all_geounits(leaves, spine).cache()
+    invariants = all_invariants(leaves, every, spine, declared, key).cache()
+    geounits = all_geounits(leaves, spine).cache()
     of_classes = bounds.class_bounds(invariants, spine, FORMULAS).cache()
     limits = bounds.all_bounds(invariants, geounits, spine, declared, of_classes, FORMULAS, (), key).cache()
     return {"histograms": every, "invariants": invariants, "geounits": geounits, "bounds": limits}

@@ -1,8 +1,10 @@
 import pytest
 from dataframes import assert_frames, assert_rows
+from levels_by_sql import all_geounits
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import ingest, tables
+from das_spark.spark.leaves import leaf_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -19,7 +21,7 @@ def leaves(spark):
         [("01001", [1, 0], 2), ("01003", [1, 0], 0), ("02001", [1, 1], 0), ("02003", [0, 0], 0)],
         "geocode string, units array<long>, vacant long",
     )
-    return ingest.leaf_table(counts, geounits)
+    return leaf_table(counts, geounits)
 
 
 def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
@@ -41,7 +43,7 @@ def test_vacant_units_may_be_counted_in_the_first_class_and_are_then_not_told_ap
         [("01001", [1, 5, 6], 2), ("01003", [1, 0, 0], None), ("02001", None, 3)],
         "geocode string, units array<long>, vacant long",
     )
-    found = ingest.leaf_table(counts, geounits, vacant_counted=True)
+    found = leaf_table(counts, geounits, vacant_counted=True)
     assert found.columns == [field.name for field in tables.LEAVES.fields]
     expected = [("01001", [3, 5, 6], None), ("01003", [1, 0, 0], None), ("02001", None, None)]
     assert_rows(found.select("geocode", "units", "vacant"), expected)
@@ -76,10 +78,10 @@ def test_geounits_are_those_of_the_declared_geography_with_their_children(spark,
         ],
         "level string, geocode string, parent string, children long",
     )
-    assert_frames(ingest.all_geounits(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
+    assert_frames(all_geounits(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_counts_beyond_32_bits_are_kept(spark):
     counts = spark.createDataFrame([("01001", 0, 2**40), ("01001", 0, 2**40)], "geocode string, cell int, count long")
     geounits = spark.createDataFrame([("01001", None, None)], "geocode string, units array<long>, vacant long")
-    assert_rows(ingest.leaf_table(counts, geounits), [("01001", [0], [2**41], None, None)])
+    assert_rows(leaf_table(counts, geounits), [("01001", [0], [2**41], None, None)])

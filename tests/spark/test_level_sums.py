@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from levels_by_sql import all_geounits, all_invariants
 
 from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds
 from das_spark.geography import Geolevel, Spine
@@ -66,8 +67,8 @@ def by_sql(spark, rows, declared):
     """The same tables as Spark defines them, by name and level."""
     leaves, spine, key = spark.createDataFrame(rows, tables.LEAVES), declared.spine, declared.total_key
     every = ingest.all_levels(leaves, spine)
-    invariants = bounds.all_invariants(leaves, every, spine, declared.invariants, key).cache()
-    geounits = ingest.all_geounits(leaves, spine).cache()
+    invariants = all_invariants(leaves, every, spine, declared.invariants, key).cache()
+    geounits = all_geounits(leaves, spine).cache()
     of_classes = None
     if declared.bounding is not None:
         of_classes = bounds.class_bounds(invariants, spine, FORMULAS).cache()
