@@ -18,7 +18,7 @@ from small_census import CLASSES, SHAPE, made_of
 import das_spark
 from das_spark.cli.main import main
 
-pytestmark = [pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
 CHINESE = 3
 FEWEST = 5
