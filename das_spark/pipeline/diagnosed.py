@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,12 +19,12 @@ _USABLE: Final = pa.array([str(status) for status in FamilyStatus if status.is_u
 
 def failed_families(diagnostics: Path, number: int) -> tuple[int, list[dict[str, Any]]]:
     """How many families have no usable estimate, and some rows of them, the first by name."""
-    count, first = 0, list[dict[str, Any]]()
-    for batch in read_batches(diagnostics):
+    count, first = 0, list[str]()
+    for batch in read_batches(diagnostics, ["family", "status"]):
         failed = batch.filter(pc.invert(pc.is_in(batch.column("status"), value_set=_USABLE)))
         count += failed.num_rows
-        first = sorted([*first, *failed.sort_by("family").slice(0, number).to_pylist()], key=_family)[:number]
-    return count, first
+        first = sorted([*first, *failed.column("family").to_pylist()])[:number]
+    return count, _rows(diagnostics, pa.array(first, pa.string()))
 
 
 def slowest_families(diagnostics: Path, seconds: Path, number: int) -> list[dict[str, Any]]:
@@ -31,12 +32,16 @@ def slowest_families(diagnostics: Path, seconds: Path, number: int) -> list[dict
     timed = read_rows(seconds, SECONDS.schema)
     longest = timed.sort_by([("seconds", "descending"), ("family", "ascending")]).slice(0, number)
     names = longest.column("family").combine_chunks()
-    figures = dict[str, dict[str, Any]]()
-    for batch in read_batches(diagnostics, FAMILY_FIGURES):
-        chosen = batch.filter(pc.is_in(batch.column("family"), value_set=names))
-        figures |= {row["family"]: row for row in chosen.to_pylist()}
+    figures = {row["family"]: row for row in _rows(diagnostics, names, FAMILY_FIGURES)}
     return [figures[row["family"]] | {"seconds": round(row["seconds"], 6)} for row in longest.to_pylist()]
 
 
-def _family(row: dict[str, Any]) -> str:
-    return str(row["family"])
+def _rows(diagnostics: Path, families: pa.Array, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """What is said of some families, in the order of their names."""
+    if not len(families):
+        return []  # the saved problems of others are large
+    chosen = [
+        batch.filter(pc.is_in(batch.column("family"), value_set=families))
+        for batch in read_batches(diagnostics, columns)
+    ]
+    return sorted((row for batch in chosen for row in batch.to_pylist()), key=lambda row: str(row["family"]))

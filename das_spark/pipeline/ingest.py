@@ -19,16 +19,13 @@ from das_spark.pipeline.input_record import (
 from das_spark.pipeline.levels import table_writer
 from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import leaves_on_spine, load_spine
-from das_spark.spark import bounds
 from das_spark.spark.geounit_rows import Contradiction, Declared
-from das_spark.spark.ingest import added_against_totals
 from das_spark.spark.leaves import LeafRules, UnitRule, leaf_table, resolve_conflicts, write_leaves
 from das_spark.spark.level_sums import write_levels_of
 from das_spark.spark.own_codes import under_geocodes
 from das_spark.spark.problems import Problem
 from das_spark.spark.readers import reader
-from das_spark.spark.run_tables import write_and_read
-from das_spark.spark.tables import first_rows, read_table
+from das_spark.spark.tables import read_table
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
 from das_spark.store.parquet import count_rows
 
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
     from das_spark.config import InputSettings, RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.leaves import LeafFacts
-    from das_spark.spark.run_tables import RowCheck
 
 
 #: How many geounits an error names.
@@ -79,7 +75,7 @@ def _write_levels(context: RunContext, leaves: DataFrame, names: Sequence[str]) 
     try:
         with disk_errors(context.layout.folder):
             written = write_levels_of(leaves, declared, table_writer(staging), number, NAMED)
-            _refuse_contradictions(context, written.contradictions)
+            refuse_contradictions(context, written.contradictions)
             for table in names:
                 tables.promote_levels(table, staging[table], spine.names, written.files[table])
     finally:
@@ -209,55 +205,7 @@ def _units_file(settings: InputSettings) -> str:
     return settings.units or settings.path or settings.reader
 
 
-def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
-    """Write every bound that follows from the invariants of the run and from public constants."""
-    plan = context.plan
-    invariants, formulas = context.tables.read_all("invariants"), plan.product.unit_bounds
-    staging = staging_of(context.layout, context.layout.public) / "class_bounds"
-    frame = bounds.all_bounds(
-        invariants,
-        context.tables.read_all("geounits"),
-        context.spine,
-        plan.invariants,
-        # Several kinds of bounds are made of the class bounds.
-        write_and_read(bounds.class_bounds(invariants, context.spine, formulas), staging)
-        if plan.invariants.units and formulas
-        else None,
-        formulas,
-        tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
-        context.spine.total_key_at(plan.invariants.total_at),
-    )
-
-    def check(written: DataFrame) -> None:
-        refuse_impossible(context, written)
-        if further is not None:
-            further(written)
-
-    try:
-        context.tables.write_all("bounds", frame, check)
-    finally:
-        discard(staging)
-
-
-def refuse_impossible(context: RunContext, written: DataFrame) -> None:
-    """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
-    grouped = context.spine.total_key_at(context.plan.invariants.total_at) is not None
-    rows = first_rows(bounds.indivisible(written, grouped=grouped), NAMED, "geocode")
-    contradictions = [Contradiction(row["geocode"]) for row in rows]
-    if context.plan.added and not rows:
-        queries = {each.name: context.plan.product.schema.query(each.query) for each in context.plan.added}
-        whole = [name for name, query in queries.items() if query.is_partition]
-        rows = first_rows(added_against_totals(written, whole), NAMED, "geocode", "name")
-        contradictions = [Contradiction(row["geocode"], row["name"].removeprefix("added:")) for row in rows]
-    try:
-        _refuse_contradictions(context, contradictions)
-    except InfeasibleError:
-        for table in ("geounits", "invariants"):  # of a run that cannot be, nothing is published
-            discard(context.layout.public.table(table))
-        raise
-
-
-def _refuse_contradictions(context: RunContext, contradictions: Sequence[Contradiction]) -> None:
+def refuse_contradictions(context: RunContext, contradictions: Sequence[Contradiction]) -> None:
     """Name the first of each kind: those of invariants among themselves, then those of added constraints."""
     indivisible = sorted({each.geocode for each in contradictions if not each.constraint})
     if indivisible:

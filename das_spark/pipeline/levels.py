@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measurement_plan, needs_of
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyStatus
@@ -241,9 +243,13 @@ class LevelJobs:
         *,
         of_every: bool = True,
     ) -> Written:
-        """Carry a level upwards; `sums` is what is known, by the levels below, of every geounit of it, or of some."""
+        """Carry a level upwards; `sums` is what is known of every geounit with children by them, or else of some."""
         writer, task = table_writer(folders), UpwardTask(level_plan(self.plan, geolevel), carry)
-        level = replace(self.level(geolevel, sums), of_every=of_every)
+        level = self.level(geolevel, sums)
+        if sums is not None:
+            rows = level.geounits.read("geocode", "children")
+            childless = rows.column("geocode").filter(pc.equal(rows.column("children"), 0)).to_pylist()
+            level = replace(level, unknown=frozenset(childless) if of_every else None)
         return written_files(upward(self.spark, level, task, self.spread(geolevel), Writing(writer)), writer)
 
     def estimate(self, geolevel: str, folders: Mapping[str, Path]) -> Written:

@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from das_spark.config import MeasurementOrigin, OriginKind, config_hash, estimation_plan, plan_from_config
-from das_spark.errors import ConfigurationError, DasError, InputError
+from das_spark.errors import ConfigurationError, DasError, InfeasibleError, InputError
 from das_spark.io.noisy_files import (
     CONSTRAINT,
     DPQUERY,
@@ -34,19 +34,20 @@ from das_spark.io.noisy_files import (
     find_dataset,
     row_files,
 )
-from das_spark.pipeline.ingest import NAMED, refuse_impossible, write_bounds
+from das_spark.pipeline.ingest import NAMED, refuse_contradictions
 from das_spark.pipeline.measurements import same_schema
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, judge_layout, measured_queries
 from das_spark.pipeline.sources import Source, copy_level, digest_of, entry_of
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS
-from das_spark.spark import noisy_rows
-from das_spark.spark.bounds import all_bounds
+from das_spark.spark import bounds, noisy_rows
+from das_spark.spark.geounit_rows import Contradiction
+from das_spark.spark.ingest import added_against_totals
 from das_spark.spark.noisy_rows import EXACT
 from das_spark.spark.problems import reading
 from das_spark.spark.published_bounds import published_class_bounds, published_totals, tightened_class_bounds
 from das_spark.spark.run_tables import write_and_read
-from das_spark.spark.tables import read_folders, union
+from das_spark.spark.tables import first_rows, read_folders, union
 from das_spark.store import MeasurementsManifest, discard, part_files, record_of, refuse_links, staging_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
+    from das_spark.spark.run_tables import RowCheck
 
 
 @dataclass(slots=True)
@@ -288,7 +290,7 @@ class ExternalSource(_RowsSource):
         totals = context.tables.read_all("invariants")
         added = tuple((each, plan.product.schema.query(each.query)) for each in plan.added)
         staging = staging_of(context.layout, context.layout.public) / "class_bounds"
-        frames = [all_bounds(totals, geounits, plan.spine, declared, None, None, added)]
+        frames = [bounds.all_bounds(totals, geounits, plan.spine, declared, None, None, added)]
         try:
             if self._bounded:
                 query = plan.product.schema.query(plan.product.class_query)
@@ -299,7 +301,7 @@ class ExternalSource(_RowsSource):
                 frames.append(
                     published_class_bounds(write_and_read(of_classes, staging), plan.spine, declared.total_at)
                 )
-            context.tables.write_all("bounds", union(frames), partial(refuse_impossible, context))
+            context.tables.write_all("bounds", union(frames), partial(_refuse_impossible, context))
         finally:
             discard(staging)
 
@@ -334,3 +336,50 @@ def open_external(path: Path, plan: RunPlan) -> ExternalSource:
     digest = digest_of((file.path for file in files), dataset)
     origin = MeasurementOrigin(OriginKind.EXTERNAL, dataset.name, "", digest, entry.run_id)
     return ExternalSource(estimation_plan(plan, origin, source=str(path)), entry, dataset, files)
+
+
+def write_bounds(context: RunContext, further: RowCheck) -> None:
+    """Write every bound that follows from the invariants of the run and from public constants."""
+    plan = context.plan
+    invariants, formulas = context.tables.read_all("invariants"), plan.product.unit_bounds
+    staging = staging_of(context.layout, context.layout.public) / "class_bounds"
+    frame = bounds.all_bounds(
+        invariants,
+        context.tables.read_all("geounits"),
+        context.spine,
+        plan.invariants,
+        # Several kinds of bounds are made of the class bounds.
+        write_and_read(bounds.class_bounds(invariants, context.spine, formulas), staging)
+        if plan.invariants.units and formulas
+        else None,
+        formulas,
+        tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
+        context.spine.total_key_at(plan.invariants.total_at),
+    )
+
+    def check(written: DataFrame) -> None:
+        _refuse_impossible(context, written)
+        further(written)
+
+    try:
+        context.tables.write_all("bounds", frame, check)
+    finally:
+        discard(staging)
+
+
+def _refuse_impossible(context: RunContext, written: DataFrame) -> None:
+    """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
+    grouped = context.spine.total_key_at(context.plan.invariants.total_at) is not None
+    rows = first_rows(bounds.indivisible(written, grouped=grouped), NAMED, "geocode")
+    contradictions = [Contradiction(row["geocode"]) for row in rows]
+    if context.plan.added and not rows:
+        queries = {each.name: context.plan.product.schema.query(each.query) for each in context.plan.added}
+        whole = [name for name, query in queries.items() if query.is_partition]
+        rows = first_rows(added_against_totals(written, whole), NAMED, "geocode", "name")
+        contradictions = [Contradiction(row["geocode"], row["name"].removeprefix("added:")) for row in rows]
+    try:
+        refuse_contradictions(context, contradictions)
+    except InfeasibleError:
+        for table in ("geounits", "invariants"):  # of a run that cannot be, nothing is published
+            discard(context.layout.public.table(table))
+        raise

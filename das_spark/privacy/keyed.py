@@ -192,7 +192,7 @@ class GeounitAddresses:
         if wrong := next((code for code, key in zip(codes, keys, strict=True) if _geocode_of(key) != code), None):
             raise PrivacyGuardError(
                 f"geounit {wrong}: its address in the randomness might be that of another one, and the noise the same",
-                hint="nothing is drawn; this is a fault of das_spark: report it",
+                hint="nothing of the level is kept; this is a fault of das_spark: report it",
             )
         counts = np.fromiter((len(key) // _BLOCK_BYTES for key in keys), dtype=np.int64, count=len(keys))
         most = int(counts.max(initial=1))

@@ -117,14 +117,18 @@ class Families:
     span: FamilySpan
     names: pa.StringArray
     children: NDArray[np.int64]  # how many each has
+    #: Geounits above that have no children, as measurements of others can have them: no families.
+    childless: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, span: FamilySpan, names: pa.Array, children: NDArray[np.int64]) -> Families:
         """Families in any order; those without children are none."""
-        named = pa.table({"name": names, "children": children}).filter(pa.array(children > 0))
+        every = pa.table({"name": names, "children": children})
+        named = every.filter(pa.array(children > 0))
+        childless = every.column("name").filter(pa.array(children <= 0)).to_pylist()
         ordered = named.sort_by([("children", "descending"), ("name", "ascending")]).combine_chunks()
         array = pa.concat_arrays(ordered.column("name").chunks or [pa.array([], pa.string())]).cast(pa.string())
-        return cls(span, array, ordered.column("children").to_numpy().astype(np.int64))
+        return cls(span, array, ordered.column("children").to_numpy().astype(np.int64), frozenset(childless))
 
     @classmethod
     def of_parents(cls, geounits: StoredLevel, span: FamilySpan) -> Families:
@@ -160,6 +164,26 @@ class FamilySpread:
         return cls(families, files, max(1, min(files, partitions)))
 
 
+class Ranks:
+    """The rank of each family, by its name; made once in a task."""
+
+    def __init__(self, families: Families) -> None:
+        """Number the families."""
+        self._ranks = {name: rank for rank, name in enumerate(families.names.to_pylist())}
+        self._ranks |= dict.fromkeys(families.childless, _CHILDLESS)
+
+    def of(self, names: pa.Array) -> NDArray[np.int64]:
+        """The rank of each; `_CHILDLESS` of geounits without children, and `_NONE` of others that are no families."""
+        encoded = names.dictionary_encode()
+        known = np.array([self._ranks.get(name, _NONE) for name in encoded.dictionary.to_pylist()], dtype=np.int64)
+        ranks: NDArray[np.int64] = known[np.asarray(encoded.indices, dtype=np.int64)]
+        return ranks
+
+
+_NONE: Final = -1
+_CHILDLESS: Final = -2
+
+
 @dataclass(frozen=True, slots=True)
 class FamilyTable:
     """A table whose rows belong to families."""
@@ -169,18 +193,22 @@ class FamilyTable:
     columns: Mapping[str, str] = field(default_factory=dict)  # columns of the long form -> those of the table
     of_parent: bool = False  # whether its rows are about the parents of the families, by whose geocodes these are known
     whole: bool = False  # whether every child, or the parent, must have a row in it
+    exempt: frozenset[str] = frozenset()  # children that need not have one all the same
 
-    def long(self, batch: pa.RecordBatch, families: Families, files: int, source: Path) -> pa.RecordBatch:
+    def long(self, batch: pa.RecordBatch, ranks: Ranks, span: FamilySpan, files: int, source: Path) -> pa.RecordBatch:
         """The long form of some of its rows."""
         codes = batch.column("geocode").cast(pa.string())
-        names = codes if self.of_parent else families.span.families(codes)
-        rank = pc.index_in(names, value_set=families.names)
-        if rank.null_count:
-            code = codes.filter(rank.is_null())[0].as_py()
+        names = codes if self.of_parent else span.families(codes)
+        rank = ranks.of(names)
+        if self.of_parent and (rank == _CHILDLESS).any():
+            kept = pa.array(rank != _CHILDLESS)
+            batch, codes, names, rank = batch.filter(kept), codes.filter(kept), names.filter(kept), rank[kept]
+        if (rank < 0).any():
+            code = codes[int(np.argmax(rank < 0))].as_py()
             raise OutputError(f"{source}: geounit {code} is none of the level, or of the one above", hint=RESTORE)
         given = {
-            "file": pa.array(np.asarray(rank) % files),
-            "rank": rank,
+            "file": pa.array(rank % files),
+            "rank": pa.array(rank),
             "family": names,
             "kind": pa.repeat(pa.scalar(self.kind), len(codes)),
             "geocode": codes,
@@ -191,6 +219,13 @@ class FamilyTable:
             given[name] = pa.repeat(missing, len(codes)) if known is None else batch.column(known)
         arrays = [given[each.name].cast(each.type) for each in _COLUMNS]
         return pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS)
+
+
+def families_by_partition(spread: FamilySpread) -> list[int]:
+    """How many families each partition must have: those of its files."""
+    partition = np.arange(len(spread.families)) % spread.files % spread.partitions
+    counts: list[int] = np.bincount(partition, minlength=spread.partitions).tolist()
+    return counts
 
 
 def brought_together(
@@ -229,9 +264,10 @@ class _Reading:
         return cls(tuple(tables), tuple(sources), families, files, readers)
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ranks = Ranks(self.families)
         for batch in numbers:
             for reader in batch.column(0).to_pylist():
                 for number, file in self.sources[reader :: self.readers]:
                     table = self.tables[number]
                     for rows in batches_of(file, ["geocode", *dict.fromkeys(table.columns.values())]):
-                        yield table.long(rows, self.families, self.files, file)
+                        yield table.long(rows, ranks, self.families.span, self.files, file)

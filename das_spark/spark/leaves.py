@@ -206,6 +206,8 @@ class _Found:
         known = batch.column("units").is_valid()
         self._name("without_units", codes.filter(pc.invert(known)))
         whole = batch.filter(known)
+        if not whole.num_rows:
+            return
         codes = whole.column("geocode")
         if rules.counted:
             leaf, _, counts = flat_histograms(whole)

@@ -2,7 +2,7 @@
 
 The rows of a family travel in one long form (`das_spark.spark.family_rows`), over which `mapInArrow` streams. It costs
 no more than `cogroup(...).applyInArrow` (tests/benchmarks), brings any number of tables together, where cogroup takes
-two, and leaves the assignment of the slow families to us.
+two, and lets us say which families stand in which file.
 
 Tasks are thin: Arrow rows to a family of `das_spark.core`, one function of it, its result to Arrow rows, which the task
 writes itself. `measurements` is the only pass that is given confidential counts, and a key; the others are given public
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyspark import TaskContext
 
 from das_spark.core import (
     ConfidentialFamily,
@@ -40,7 +41,14 @@ from das_spark.core.linear import Moments, Statistics, downward
 from das_spark.errors import OutputError, error_text_withheld
 from das_spark.estimation import FamilyPlan, FamilyResult
 from das_spark.histogram import Histogram
-from das_spark.spark.family_rows import RESTORE, FamilySpread, FamilyTable, StoredLevel, brought_together
+from das_spark.spark.family_rows import (
+    RESTORE,
+    FamilySpread,
+    FamilyTable,
+    StoredLevel,
+    brought_together,
+    families_by_partition,
+)
 from das_spark.spark.lists import flat_lists, list_array, whole_groups
 from das_spark.store import tables as declared
 from das_spark.store.parquet import REPORT, file_name
@@ -132,13 +140,17 @@ def level_pass(
     spark: SparkSession, tables: Sequence[FamilyTable], task: FamilyTask, spread: FamilySpread, writing: Writing
 ) -> DataFrame:
     """Bring together what belongs to each family, and let a task work on one after the other."""
-    families, whole = spread.families, _Whole.of(tables, spread)
+    whole, top = _Whole.of(tables, spread), spread.families.span.at_top
+    expected = families_by_partition(spread)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+        context, count = TaskContext.get(), 0
+        assert context is not None  # noqa: S101 - this is a task
         for table in _whole_families(batches):
             file, several = writing.names(table.column("file")[0].as_py()), _named(table)
-            decoded, large = [_decoded(table, top=families.span.at_top)], table.nbytes > _LARGE
+            decoded, large = [_decoded(table, top=top)], table.nbytes > _LARGE
             ranks = table.column("rank").unique().to_pylist()
+            count += len(ranks)
             del table  # a large family is not kept twice, and what held its batches goes back to the system
             if large:
                 pa.default_memory_pool().release_unused()
@@ -147,6 +159,8 @@ def level_pass(
                 whole.require(decoded[0], ranks)
                 made_of_them = list(task(decoded.pop()))
             yield from ((kind, file, batch) for kind, batch in made_of_them)
+        if lost := expected[context.partitionId()] - count:
+            raise OutputError(f"of {lost:,} families of the level there is no row", hint=RESTORE)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing.files(made(batches))
@@ -160,15 +174,16 @@ class _Whole:
 
     children: NDArray[np.int64]  # how many children each family has, by rank
     of_parent: tuple[int, ...]  # kinds of rows about the parent
-    of_children: tuple[int, ...]  # kinds of rows about every child
+    of_children: tuple[tuple[int, frozenset[str]], ...]  # kinds of rows about every child, but for some
 
     @classmethod
     def of(cls, tables: Sequence[FamilyTable], spread: FamilySpread) -> _Whole:
-        kinds = [
-            tuple(table.kind for table in tables if table.whole and table.of_parent == of_parent)
-            for of_parent in (True, False)
-        ]
-        return cls(spread.families.children, *kinds)
+        whole = [table for table in tables if table.whole]
+        return cls(
+            spread.families.children,
+            tuple(table.kind for table in whole if table.of_parent),
+            tuple((table.kind, table.exempt) for table in whole if not table.of_parent),
+        )
 
     def require(self, families: Sequence[_Family], ranks: Sequence[int]) -> None:
         """Refuse families of which something was lost, or is there twice."""
@@ -178,10 +193,11 @@ class _Whole:
             if len(codes) != self.children[rank] or len(set(codes)) != len(codes):
                 told = f"{len(codes):,} children, expected {self.children[rank]:,} that differ"
                 raise OutputError(f"family {family.name}: {told}", hint=RESTORE)
-            for kind in (*self.of_parent, *self.of_children):
+            wanted = [(kind, {family.name}) for kind in self.of_parent]
+            wanted += [(kind, set(codes) - exempt) for kind, exempt in self.of_children]
+            for kind, geounits in wanted:
                 known = {code for part in family.every(kind).values() for code in part.geocodes}
-                wanted = {family.name} if kind in self.of_parent else set(codes)
-                if lost := min(wanted - known, default=None):
+                if lost := min(geounits - known, default=None):
                     raise OutputError(f"geounit {lost}: no row of {_NAMED[kind]}", hint=RESTORE)
 
 
@@ -266,7 +282,9 @@ def _counts(family: _Family) -> tuple[ConfidentialFamily, NDArray[np.int32] | No
     """The confidential children of a family, and the cells that their parent's estimate occupies, if there is one."""
     rows, parent, shares = family.slices[_CHILD, ""], family.get(_PARENT), family.get(_SHARE)
     assert rows.integers is not None  # noqa: S101 - cells of a histogram are never null
-    own = rows.members if shares is None else shares.members  # both are sorted by geocode
+    own = rows.members if shares is None else shares.members
+    if shares is not None and shares.geocodes != rows.geocodes:
+        raise OutputError(f"family {family.name}: shares of other geounits than there are", hint=RESTORE)
     children = ConfidentialFamily(rows.geocodes, rows.integers, rows.longs, rows.integer_offsets, own)
     return children, None if parent is None else parent.integers
 
@@ -501,7 +519,8 @@ class PublicLevel:
     #: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS`; None where there is no upward pass.
     upward: StoredLevel | None = None
     published: StoredLevel | None = None  # `tables.PUBLISHED`; None where estimates are held to no published counts
-    of_every: bool = True  # whether `upward` knows of every geounit, and not of those alone that lie in unions
+    #: Geounits of which `upward` may know nothing; None where that may be any, such as those that lie in no union.
+    unknown: frozenset[str] | None = frozenset()
 
     def tables(self) -> list[FamilyTable]:
         """The tables as they belong to families."""
@@ -511,7 +530,8 @@ class PublicLevel:
             FamilyTable(self.bounds, _BOUND, _BOUNDED),
         ]
         if self.upward is not None:
-            found.append(FamilyTable(self.upward, _UPWARD, _ARRAYS, whole=self.of_every))
+            whole, exempt = self.unknown is not None, self.unknown or frozenset()
+            found.append(FamilyTable(self.upward, _UPWARD, _ARRAYS, whole=whole, exempt=exempt))
         if self.published is not None:
             found.append(FamilyTable(self.published, _PUBLISHED, _HISTOGRAM))
         return found

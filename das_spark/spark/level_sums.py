@@ -2,7 +2,7 @@
 
 Leaves are brought to the files of the lowest level in the order of their geocodes. A task writes what is made of its
 geounits (`das_spark.spark.geounit_rows`) and sums them to those above, which are brought to the files of their level in
-turn; where a level and all levels above it are one file each, one task goes up all the way. Spark sums nothing itself.
+turn; where all leaves are in one file, one task goes up all the way. Spark sums nothing itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.geounit_rows import FLOWS, PARTS, Contradiction, Declared, Geounits, rows_of
 from das_spark.spark.lists import slices, whole_groups
 from das_spark.store import level_folder
-from das_spark.store.parquet import file_name
+from das_spark.store.parquet import Writing, file_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,19 +83,19 @@ def write_levels_of(
 
 
 def _stages(declared: Declared, starts: FileStarts) -> list[tuple[int, ...]]:
-    """Depths of levels that a task goes through, stage by stage, from the lowest."""
-    names, found = declared.spine.names, list[list[int]]()
-    for depth in reversed(range(len(names))):
-        is_one_file = not starts[names[depth]]
-        if found and is_one_file and not starts[names[found[-1][-1]]]:
-            found[-1].append(depth)
-        else:
-            found.append([depth])
-    return [tuple(each) for each in found]
+    """Depths of levels that a task goes through, stage by stage, from the lowest.
+
+    Of many leaves each level is a stage of its own, so that no task holds the sums of a level in memory.
+    """
+    names = declared.spine.names
+    depths = tuple(reversed(range(len(names))))
+    return [(depth,) for depth in depths] if starts[names[-1]] else [depths]
 
 
 #: Some geounits of a level in a task: number of their file, rows of leaves or `PARTS`, `FLOWS`.
 _Piece = tuple[int, pa.Table, pa.Table]
+#: What these give to the level above: `PARTS` and `FLOWS`.
+_Above = tuple[pa.RecordBatch, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +111,25 @@ class _Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         told = list[pa.RecordBatch]()
         pieces = self._pieces(batches, told)
-        for place, depth in enumerate(self.depths):
+        for depth in self.depths:
             level = _Level(self, depth)
-            yield from _reports(report for batch in self.writer(level.rows(pieces)) for report in batch.to_pylist())
+            held = list[_Above]()
+            for made in level.made(pieces):
+                if isinstance(made, pa.RecordBatch):
+                    yield made
+                elif depth == self.depths[-1]:
+                    yield from self._given_on(made, depth - 1)
+                else:
+                    held.append(made)
             yield from _reports(level.broken())
-            if place + 1 < len(self.depths):
-                pieces = self._in_memory(level, depth - 1)
-            elif depth:
-                yield from self._given_on(level, depth - 1)
+            pieces = self._in_memory(held, depth - 1)
         yield from told
 
     def _pieces(self, batches: Iterator[pa.RecordBatch], told: list[pa.RecordBatch]) -> Iterator[_Piece]:
         """Geounits as Spark brings them, sorted; reports of other tasks are put aside."""
         is_leaf = self.depths[0] == len(self.declared.spine.levels) - 1
-        for batch in _whole(self._others(batches, told), self._keys(self.depths[0], ("file", "geocode"))):
+        keys = self._keys(self.depths[0], ("file", "geocode"))
+        for batch in _whole(self._others(batches, told), keys, self._together):
             for file, part in slices(batch, "file"):
                 rows = pa.Table.from_batches([part])
                 if is_leaf:
@@ -143,52 +148,53 @@ class _Task:
             told.append(batch.filter(is_report))
             yield batch.filter(pc.invert(is_report))
 
-    def _in_memory(self, below: _Level, depth: int) -> Iterator[_Piece]:
+    def _in_memory(self, held: Sequence[_Above], depth: int) -> Iterator[_Piece]:
         """Geounits of the next level, which the task has summed itself: in order, since a geocode begins with them."""
-        flows = pa.concat_tables([FLOWS.empty_table(), *below.flows]).sort_by("geocode")
+        flows = pa.concat_tables([FLOWS.empty_table(), *(each for _, each in held)]).sort_by("geocode")
         codes = np.asarray(flows.column("geocode").to_numpy(), dtype=np.str_)
-        for batch in _whole(below.parts, self._keys(depth, ("geocode",))):
+        for batch in _whole((parts for parts, _ in held), self._keys(depth, ("geocode",)), self._together):
             first, last = (batch.column("geocode")[place].as_py() for place in (0, batch.num_rows - 1))
             begin, end = np.searchsorted(codes, first), np.searchsorted(codes, last, side="right")
             yield 0, pa.Table.from_batches([batch]), flows.slice(begin, end - begin)
+
+    @property
+    def _together(self) -> int:
+        """Geounits whose rows are made at once: fewer where added constraints ask for many answers."""
+        answers = sum(query.rows for _, query in self.declared.added)
+        return max(1, min(_TOGETHER, _LARGE // (16 * max(answers, 1))))
 
     def _keys(self, depth: int, usual: tuple[str, ...]) -> tuple[str, ...]:
         """Columns whose rows are worked on together: of a level whose geounits have totals in groups, all rows."""
         return usual[:-1] if self.declared.total_key is not None and depth == self.declared.total_depth else usual
 
-    def _given_on(self, level: _Level, depth: int) -> Iterator[pa.RecordBatch]:
-        starts = self.starts[self.declared.spine.names[depth]]
-        for kind, batches in (
-            (_PART, level.parts),
-            (_FLOW, (each for flow in level.flows for each in flow.to_batches())),
-        ):
-            for batch in batches:
-                yield _long(kind, batch, starts)
+    def _given_on(self, above: _Above, depth: int) -> Iterator[pa.RecordBatch]:
+        starts, (parts, flows) = self.starts[self.declared.spine.names[depth]], above
+        yield _long(_PART, parts, starts)
+        yield from (_long(_FLOW, batch, starts) for batch in flows.to_batches())
 
 
 class _Level:
-    """One level in a task: its rows, and what it has made for the level above."""
+    """One level in a task."""
 
     def __init__(self, task: _Task, depth: int) -> None:
-        self._task, self._depth = task, depth
-        self._contradictions = list[Contradiction]()
-        self.parts, self.flows = list[pa.RecordBatch](), list[pa.Table]()
+        self._task, self._depth, self._contradictions = task, depth, list[Contradiction]()
 
-    def rows(self, pieces: Iterable[_Piece]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        """Rows of the tables that are wanted: table, file, rows."""
-        task, declared = self._task, self._task.declared
+    def made(self, pieces: Iterable[_Piece]) -> Iterator[pa.RecordBatch | _Above]:
+        """Write the tables that are wanted: reports, and what each piece gives to the level above."""
+        task, declared, writing = self._task, self._task.declared, Writing(self._task.writer)
         folder = level_folder(declared.spine.names[self._depth])
         is_leaf = self._depth == len(declared.spine.levels) - 1
         for file, given, flows in pieces:
             geounits = Geounits.of_leaves(given, declared) if is_leaf else Geounits.of_parts(given, declared)
-            made = rows_of(declared, self._depth, geounits, flows, given if is_leaf else None)
-            for name, table in made.tables.items():
+            rows = rows_of(declared, self._depth, geounits, flows, given if is_leaf else None)
+            for name, table in rows.tables.items():
                 if name in task.writer.folders:
-                    yield from ((name, f"{folder}/{file_name(file)}", batch) for batch in table.to_batches())
-            self._contradictions += made.contradictions
-            if made.above is not None and made.flows is not None:
-                self.parts.append(made.above.parts())
-                self.flows.append(made.flows)
+                    for batch in table.to_batches():
+                        yield from _told(writing.take(name, f"{folder}/{file_name(file)}", batch))
+            self._contradictions += rows.contradictions
+            if rows.above is not None and rows.flows is not None:
+                yield rows.above.parts(), rows.flows
+        yield from _told(writing.close())
 
     def broken(self) -> Iterator[dict[str, Any]]:
         """Contradictions to report: the first ones."""
@@ -200,15 +206,19 @@ class _Level:
                 yield {"geocode": geocode, "constraint": constraint}
 
 
-def _whole(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _whole(batches: Iterable[pa.RecordBatch], keys: Sequence[str], together: int) -> Iterator[pa.RecordBatch]:
     """Cut sorted rows into batches of whole groups; all rows are one group where there are no keys."""
     if keys:
-        tables: Iterable[pa.Table] = whole_groups(batches, keys, _TOGETHER, _LARGE)
+        tables: Iterable[pa.Table] = whole_groups(batches, keys, together, _LARGE)
     else:
         several = [batch for batch in batches if batch.num_rows]
         tables = [pa.Table.from_batches(several)] if several else []
     for table in tables:
         yield from table.combine_chunks().to_batches()
+
+
+def _told(reports: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from _reports(row for report in reports for row in report.to_pylist())
 
 
 def _reports(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:

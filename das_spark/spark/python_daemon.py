@@ -19,7 +19,8 @@ from das_spark.process import guard_process
 OF_TASKS: Final = (
     "pandas",
     "das_spark.spark.level_pass",
-    "das_spark.spark.ingest",
+    "das_spark.spark.leaves",
+    "das_spark.spark.level_sums",
     "das_spark.spark.readers",
     "das_spark.spark.microdata",
     "das_spark.io.lines",

@@ -112,34 +112,26 @@ class LevelTables:
         levels: Sequence[str] | None = None,
         leaves: DataFrame | None = None,
     ) -> None:
-        """Write all levels of a table by one job, and let each level's folder appear only when it is whole.
+        """Write all levels of a public table by one job, and let each level's folder appear only when it is whole.
 
-        A public table is written by `ParquetTables`: its files, their names and the order of their rows follow from
+        `ParquetTables` writes it: its files, their names and the order of their rows follow from
         which geounits exist, and never from the order or size of what it was made of.
         """
-        schema, restricted = LEVEL_TABLES[table], TABLES[table].restricted
         staging = self.fresh_staging(table)
         names = levels or self.spine.names
         with disk_errors(staging):
-            written = None
-            if restricted:
-                columns = ["level", *[each.name for each in schema.fields]]
-                frame.select(*columns).write.partitionBy("level").parquet(str(staging))
-            else:
-                written = self._write_arranged(table, frame, staging, names, leaves)
+            written = self._write_arranged(table, frame, staging, names, leaves)
             folders = [folder for name in names if (folder := staging / level_folder(name)).is_dir()]
             if check is not None and folders:  # a run without invariants has no bounds
                 try:
-                    check(scan(self.spark, with_level(schema), folders, staging))
+                    check(scan(self.spark, with_level(LEVEL_TABLES[table]), folders, staging))
                 except DasError:
                     discard(staging)
                     raise
             self.promote_levels(table, staging, names, written)
         discard(staging)
 
-    def promote_levels(
-        self, table: str, staging: Path, names: Sequence[str], written: Sequence[FileRecord] | None
-    ) -> None:
+    def promote_levels(self, table: str, staging: Path, names: Sequence[str], written: Sequence[FileRecord]) -> None:
         """Let each level's folder of a table that was written appear, as it is in a staging folder."""
         require_staged(staging)
         # Listed once: a level has no rows because none were written, not because they are gone by now.
@@ -150,7 +142,7 @@ class LevelTables:
             require_staged(source if source.name in with_rows else staging)
             discard(target)  # what a driver promoted that died before the table was whole
             if source.name in with_rows:
-                promote(source, target, None if written is None else below(source.name, written), check=False)
+                promote(source, target, below(source.name, written), check=False)
             else:
                 promote_empty(target)
 

@@ -43,7 +43,7 @@ _SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-#: Spark property: a level of at most so many children times cells is one task, which reads its tables itself.
+#: Spark property: a level of at most so many children times cells is one task, for which nothing is shuffled.
 ONE_TASK = "spark.das_spark.entriesOfOneTask"
 #: The cells of redistricting data of 260 geounits, which a task works on for less than a second.
 _USUAL_ENTRIES = 1 << 19

@@ -81,17 +81,13 @@ class ParquetTables:
         Yields:
             `REPORT`, a row a file.
         """
-        current, writing = "", dict[str, _File]()
-        for table, file, batch in rows:
-            if file != current:
-                yield from (each.close() for each in writing.values())
-                current, writing = file, {}
-            if table not in writing:
-                writing[table] = _File.begin(self.folders[table], table, file)
-            writing[table].append(self._by_codes(file, batch) if self.codes else batch)
-        yield from (each.close() for each in writing.values())
+        writing = Writing(self)
+        for each in rows:
+            yield from writing.take(*each)
+        yield from writing.close()
 
-    def _by_codes(self, file: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def by_codes(self, file: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of a file as it holds them."""
         level = next((part.removeprefix(_LEVEL) for part in file.split("/") if part.startswith(_LEVEL)), "")
         return own_codes(batch, self.codes[level]) if level in self.codes else batch
 
@@ -121,6 +117,28 @@ class ParquetTables:
         with opened, _writer(opened, folder.schema):
             pass
         return opened.record(name)
+
+
+class Writing:
+    """What a task has open: the files of one name at a time."""
+
+    def __init__(self, tables: ParquetTables) -> None:
+        """Begin with nothing."""
+        self._tables, self._file, self._open = tables, "", dict[str, _File]()
+
+    def take(self, table: str, file: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Write further rows; files of another name are finished first, and reported."""
+        if file != self._file:
+            yield from self.close()
+            self._file = file
+        if table not in self._open:
+            self._open[table] = _File.begin(self._tables.folders[table], table, file)
+        self._open[table].append(self._tables.by_codes(file, batch) if self._tables.codes else batch)
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """Finish all files, and report them."""
+        finished, self._open = list(self._open.values()), {}
+        yield from (each.close() for each in finished)
 
 
 def own_codes(batch: pa.RecordBatch, span: tuple[int, int]) -> pa.RecordBatch:
@@ -181,9 +199,11 @@ def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterato
 
 
 def batches_of(file: Address, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of one file, a piece at a time."""
+    """The rows of one file, a piece at a time, which never holds more than a row group."""
     with system_of(file).open_input(str(file)) as opened:
-        yield from pq.ParquetFile(opened).iter_batches(columns=None if columns is None else list(columns))
+        rows, names = pq.ParquetFile(opened), None if columns is None else list(columns)
+        for group in range(rows.num_row_groups):  # pyarrow joins the small ones, whose rows are large
+            yield from rows.iter_batches(row_groups=[group], columns=names)
 
 
 def read_rows(folder: Place, schema: pa.Schema) -> pa.Table:

@@ -70,6 +70,13 @@ def test_geounits_without_units_that_stand_twice_or_are_not_what_is_counted_are_
 
 
 @pytest.mark.spark
+def test_leaves_none_of_which_has_units_are_named(spark, tmp_path):
+    rows = [(code, [0], [2], None, None) for code in ("01", "02", "03")]
+    found = written(spark.createDataFrame(rows, tables.LEAVES), tmp_path, counted=True)
+    assert (found.without_units, found.conflicts, found.uncounted) == (["01", "02"], 0, [])
+
+
+@pytest.mark.spark
 def test_resolved_units_are_the_nearest_that_people_allow_and_nothing_else_changes(leaves, tmp_path):
     nearest = {"01": [1, 0, 0], "02": [2, 0, 0], "03": [0, 1, 0], "04": [0, 0, 1], "05": [0, 0, 3]}
     assert_rows(resolve_conflicts(leaves, RULE).select("geocode", "units"), nearest.items())

@@ -11,7 +11,15 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from das_spark.geography import Geolevel, Spine
-from das_spark.spark.family_rows import Families, FamilySpan, FamilySpread, FamilyTable, StoredLevel, brought_together
+from das_spark.spark.family_rows import (
+    Families,
+    FamilySpan,
+    FamilySpread,
+    FamilyTable,
+    StoredLevel,
+    brought_together,
+    families_by_partition,
+)
 from das_spark.store.parquet import ParquetTables, TableFolder
 from das_spark.store.tables import TABLES
 
@@ -160,3 +168,22 @@ def test_rows_of_a_level_are_read_from_its_files(tmp_path):
     level = StoredLevel.of(tmp_path / "level")
     assert [file.name for file in level.files] == ["part-0.parquet", "part-1.parquet"]
     assert level.read("query", "values").equals(given.select(["query", "values"]))
+
+
+@pytest.mark.spark
+def test_what_is_known_of_parents_without_children_is_left_out(spark):
+    """Measurements of others may stop in one state and go on in another one."""
+    above = stored([("01", "0", 2), ("02", "0", 0)], "geounits")
+    own = Families.of_parents(above, FamilySpan(0, 2, at_top=False))
+    assert own.childless == {"02"}
+    known = stored([(code, "0", [0], [1]) for code in ("01", "02")], "estimates")
+    geounits = FamilyTable(stored([("0101", "01", 0), ("0102", "01", 0)], "geounits"), 2)
+    rows = together(spark, [geounits, FamilyTable(known, 0, CELLS, of_parent=True)], own)
+    assert [(row["kind"], row["geocode"]) for row in rows] == [(0, "01"), (2, "0101"), (2, "0102")]
+
+
+def test_partitions_have_the_families_of_their_files():
+    own = families([f"{n:02d}0" for n in range(11)])
+    assert families_by_partition(FamilySpread(own, 4, 2)) == [6, 5]
+    assert families_by_partition(FamilySpread(own, 4, 3)) == [5, 3, 3]
+    assert families_by_partition(FamilySpread(own, 1, 1)) == [11]

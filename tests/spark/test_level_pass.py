@@ -170,6 +170,21 @@ def test_a_family_of_which_something_was_lost_is_refused_by_name(spark, change, 
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_families_of_which_there_is_no_row_at_all_are_refused(spark, partitions):
+    people = {code: each for code, each in PEOPLE.items() if code[:2] != "03"}
+    with pytest.raises(PySparkException, match="of 1 families of the level there is no row"):
+        measured(spark, lazy=False, parents=None, people=people, partitions=partitions)
+
+
+@pytest.mark.spark
+def test_shares_of_other_geounits_are_refused(spark):
+    shares = {code: "1/2" for code in PEOPLE} | {"0104": "1/2"}
+    with pytest.raises(PySparkException, match="family 01: shares of other geounits"):
+        measured(spark, lazy=False, shares=shares)
+
+
+@pytest.mark.spark
 def test_a_geounit_that_stands_twice_is_refused(spark):
     twice = stored([(code, "01", [], []) for code in ("0101", "0101", "0103")], "histograms")
     spread = FamilySpread(families(CHILDREN["01"]), 1, 1)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from das_spark.store import parquet as parquet_tables
 from das_spark.store import part_files, record_of, set_times
-from das_spark.store.parquet import ParquetTables, TableFolder, below, file_name
+from das_spark.store.parquet import ParquetTables, TableFolder, batches_of, below, file_name
 
 SCHEMA = pa.schema(
     [
@@ -111,3 +111,11 @@ def test_times_of_change_tell_nothing(tmp_path: Path) -> None:
     set_times(tmp_path, instant)
     for path in (tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "file"):
         assert path.stat().st_mtime_ns == int(instant.timestamp()) * 10**9
+
+
+def test_a_piece_of_a_file_never_holds_more_than_a_row_group(tmp_path: Path) -> None:
+    """Row groups end where the values of a row are many: pyarrow would join them."""
+    rows = pa.table({"geocode": list("abcdefg"), "values": [[1, 2]] * 7})
+    pq.write_table(rows, tmp_path / "part-0.parquet", row_group_size=3)
+    found = list(batches_of(tmp_path / "part-0.parquet", ["geocode"]))
+    assert [batch.column(0).to_pylist() for batch in found] == [list("abc"), list("def"), ["g"]]
