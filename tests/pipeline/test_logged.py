@@ -56,13 +56,14 @@ def test_the_restricted_manifest_has_the_cost_of_every_stage(measured, lines):
     assert list(manifest.metrics) == stages == list(manifest.seconds)
     for name, cost in manifest.metrics.items():
         assert (cost["entered"], cost["failed"], cost["cut_short"]) == (1, 0, 0)
+        assert cost["lost_stages"] == 0
+        if name == "verify":  # it was left out
+            assert (cost["jobs"], cost["tasks"]) == (0, 0)
+            continue
         assert cost["jobs"] > 0, name
         assert cost["tasks"] > 0
-        assert cost["lost_stages"] == 0
         assert 0 < cost["slowest_task_seconds"] <= manifest.seconds[name] + 1
-    assert manifest.metrics["ingest"]["output_bytes"] > 0, (
-        "public tables are written by Python, which Spark does not count"
-    )
+    assert manifest.metrics["ingest"]["input_bytes"] > 0, "the input is read by Spark"
 
 
 def test_nothing_of_the_log_is_public(measured):
