@@ -80,12 +80,21 @@ def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int
     leaves = estimates.select("geocode", F.coalesce("parent", F.lit("")).alias("parent"), "cells", "counts")
     if invariants is None:
         return leaves.withColumn("units", F.lit(None).cast("array<bigint>"))
-    units = invariants.where("name = 'units'").select("geocode", F.col("values").alias("occupied"))
-    vacant = invariants.where("name = 'vacant'").select("geocode", F.col("values").getItem(0).alias("vacant"))
+    name, values = F.col("name"), F.col("values")
+    nothing = {each.name: F.lit(None).cast(each.dataType).alias(each.name) for each in leaves.schema}
+    declared = invariants.where(name.isin("units", "vacant")).select(
+        "geocode",
+        *[nothing[each] for each in ("parent", "cells", "counts")],
+        F.when(name == "units", values).alias("occupied"),
+        F.when(name == "vacant", values.getItem(0)).alias("vacant"),
+    )
+    # Below one another and brought together by one shuffle: each join of small tables would be a job by itself.
+    together = leaves.unionByName(declared, allowMissingColumns=True).groupBy("geocode")
+    columns = [F.max(each).alias(each) for each in ("parent", "cells", "counts", "occupied", "vacant")]
     none = F.array_repeat(F.lit(0).cast("bigint"), classes)
     both = F.concat(F.coalesce("occupied", none), F.array(F.coalesce("vacant", F.lit(0)).cast("bigint")))
-    joined = leaves.join(units, "geocode", "left").join(vacant, "geocode", "left")
-    return joined.select("geocode", "parent", "cells", "counts", both.alias("units"))
+    rows = together.agg(*columns).where("cells is not null")
+    return rows.select("geocode", "parent", "cells", "counts", both.alias("units"))
 
 
 def _with_told(leaves: DataFrame, told: DataFrame | None, kinds: int) -> DataFrame:
