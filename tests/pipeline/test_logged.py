@@ -66,6 +66,15 @@ def test_the_restricted_manifest_has_the_cost_of_every_stage(measured, lines):
     assert manifest.metrics["ingest"]["input_bytes"] > 0, "the input is read by Spark"
 
 
+def test_a_stage_takes_few_jobs_of_spark(measured):
+    """Each costs a third of a second, whatever it does: nobody adds one unseen."""
+    costs = RestrictedManifest.load(measured.layout("whole").restricted.manifest).metrics
+    jobs = {name: cost["jobs"] for name, cost in costs.items()}
+    most = {"ingest": 12, "microdata": 3, "tabulate": 1, "verify": 0, "evaluate": 1}
+    assert {name: number for name, number in jobs.items() if number > most.get(name, 1)} == {}
+    assert set(jobs) >= {"ingest", "microdata"}
+
+
 def test_nothing_of_the_log_is_public(measured):
     layout = measured.layout("whole")
     assert layout.restricted.page.is_file()
