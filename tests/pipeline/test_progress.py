@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -249,35 +250,43 @@ def test_a_driver_that_is_killed_in_a_stage_says_nothing_more(spark_session, tmp
 
 
 @pytest.mark.spark
-def test_the_stage_of_spark_that_is_at_work_is_found_in_a_job_of_several(spark):
+def test_the_stage_of_spark_that_is_at_work_is_found_in_a_job_of_several(spark, tmp_path):
+    """Tasks of a stage wait until it was seen: no machine is too slow for that."""
     context = spark.sparkContext
     assert module.running_stage(context, "no such group") is None
     seen = []
 
     def watch():
         while not ended.wait(0.02):
-            seen.append(module.running_stage(context, "counted"))
+            step = module.running_stage(context, "counted")
+            if step is not None:
+                seen.append(step)
+                (tmp_path / str(step.tasks)).touch()
+
+    def waiting(tasks):
+        place = str(tmp_path / str(tasks))
+
+        def work(batches):
+            for batch in batches:
+                for _ in range(600):
+                    if os.path.exists(place):
+                        break
+                    time.sleep(0.05)
+                yield batch
+
+        return work
 
     ended = threading.Event()
     watcher = threading.Thread(target=watch)
     context.setJobGroup("counted", "counted")
     watcher.start()
     try:
-        shuffled = spark.range(0, 4, 1, 4).mapInArrow(_slowly, "id long").repartition(3, "id")
-        shuffled.mapInArrow(_slowly, "id long").collect()
+        shuffled = spark.range(0, 4, 1, 4).mapInArrow(waiting(4), "id long").repartition(3, "id")
+        shuffled.mapInArrow(waiting(3), "id long").collect()
     finally:
         ended.set()
         watcher.join()
         context.setJobGroup("", "")
-    steps = [step for step in seen if step is not None]
-    assert {4, 3} <= {step.tasks for step in steps}, "both stages"
-    assert len({step.number for step in steps}) >= 2
-    assert all(step.done < step.tasks and 0 <= step.seconds < 60 for step in steps)
-
-
-def _slowly(batches):
-    import time
-
-    for batch in batches:
-        time.sleep(0.3)
-        yield batch
+    assert {4, 3} <= {step.tasks for step in seen}, "both stages"
+    assert len({step.number for step in seen}) >= 2
+    assert all(step.done < step.tasks and 0 <= step.seconds < 60 for step in seen)
