@@ -48,6 +48,15 @@ def sign(folder: Path, **changes: Any) -> None:
     (folder / "measurements.json").write_text(json.dumps(record | changes))
 
 
+def list_as_it_is(public: Path, part: Path) -> None:
+    """Let the manifest of a run list a file that was changed."""
+    manifest, name = json.loads((public / "manifest.json").read_text()), str(part.relative_to(public))
+    record = record_of(part, name)
+    (place,) = (place for place, file in enumerate(manifest["files"]) if file["name"] == name)
+    manifest["files"][place] = {"name": name, "size": record.size, "sha256": record.sha256}
+    (public / "manifest.json").write_text(json.dumps(manifest))
+
+
 def column(name: str, function: Callable[[Any, dict[str, Any]], Any]) -> Callable[[pa.Table], pa.Table]:
     """A change of one column, row by row."""
 
@@ -149,7 +158,7 @@ class TestRefused:
         ("changes", "needle"),
         [
             ({"product": "e2e_1950"}, "which does not exist here"),
-            ({"product": "e2e_2018"}, "its schema is not that of product e2e_2018"),
+            ({"product": "e2e_2018"}, "product, configuration and ledger entry are of different products"),
             ({"schema_version": 9}, "version 9"),
             ({"schema": [{"name": "age"}]}, "schema"),
             ({"config_hash": "0"}, "configuration has been changed"),
@@ -160,6 +169,11 @@ class TestRefused:
     def test_a_record_of_something_else(self, folder, refused, changes, needle):
         sign(folder, **changes)
         refused(needle)
+
+    def test_a_record_of_fewer_attributes(self, folder, refused):
+        record = json.loads((folder / "measurements.json").read_text())
+        sign(folder, schema=record["schema"][:-1])
+        refused("its schema is not that of product e2e_1940")
 
     def test_a_record_that_claims_another_budget(self, folder, refused):
         record = json.loads((folder / "measurements.json").read_text())
@@ -204,14 +218,18 @@ class TestRefused:
 
     def test_measurements_of_a_run_that_differ_from_its_budget(self, measured, tmp_path, spark):
         public = Path(shutil.copytree(measured.layout("whole").public.path, tmp_path / "public"))
-        place = public / "measurements" / "level=State"
-        part, *_ = place.glob("part-*")
-        table = pq.ParquetFile(part).read()
-        pq.write_table(column("variance", lambda value, _: value / 2)(table), part)
+        part = min((public / "measurements" / "level=State").glob("part-*"))
         settings = [f'output.root="{tmp_path}/runs"']
-        with pytest.raises(InputError, match="follows from the budget"):
-            estimate_from(open_source(public, None, settings), run_id="bad", spark=spark)
+
+        def refused(message):
+            with pytest.raises(InputError, match=message):
+                estimate_from(open_source(public, None, settings), run_id="bad", spark=spark)
+
+        pq.write_table(column("variance", lambda value, _: value / 2)(pq.ParquetFile(part).read()), part)
+        refused("is not the file that the manifest lists")
+        list_as_it_is(public, part)
+        refused("follows from the budget")
         part.write_bytes(part.read_bytes()[:-10])
-        with pytest.raises(InputError, match="whole Parquet file"):
-            estimate_from(open_source(public, None, settings), run_id="bad", spark=spark)
+        list_as_it_is(public, part)
+        refused("whole Parquet file")
         assert not (tmp_path / "runs").exists()
