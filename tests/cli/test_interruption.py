@@ -174,8 +174,9 @@ def require_all_ended(group: int) -> None:
 
 
 def heed_interruptions() -> None:
-    """As in a terminal: where the tests themselves run in the background, their shell has Ctrl-C ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """As in a terminal: where the tests run in the background their shell has Ctrl-C ignored, and nohup its end."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.spark
