@@ -1,8 +1,9 @@
 """One pass over the families of a level: what belongs to a family is brought to one task, and the core works on it.
 
-The rows of a family travel in one long form (`das_spark.spark.family_rows`), over which `mapInArrow` streams. It costs
-no more than `cogroup(...).applyInArrow` (tests/benchmarks), brings any number of tables together, where cogroup takes
-two, and lets us say which families stand in which file.
+The rows of a family travel in one long form (`das_spark.spark.family_rows`), over which `mapInArrow` streams. Beside
+`cogroup(...).applyInArrow` this costs 2 microseconds a geounit more (tests/benchmarks), of some 80 that a district
+takes; it brings any number of tables together, where cogroup takes two, and lets us say which families stand in which
+file.
 
 Tasks are thin: Arrow rows to a family of `das_spark.core`, one function of it, its result to Arrow rows, which the task
 writes itself. `measurements` is the only pass that is given confidential counts, and a key; the others are given public
