@@ -246,10 +246,12 @@ class LevelJobs:
         """Carry a level upwards; `sums` is what is known of every geounit with children by them, or else of some."""
         writer, task = table_writer(folders), UpwardTask(level_plan(self.plan, geolevel), carry)
         level = self.level(geolevel, sums)
-        if sums is not None:
+        if not of_every:
+            level = replace(level, unknown=None)
+        elif sums is not None:
             rows = level.geounits.read("geocode", "children")
             childless = rows.column("geocode").filter(pc.equal(rows.column("children"), 0)).to_pylist()
-            level = replace(level, unknown=frozenset(childless) if of_every else None)
+            level = replace(level, unknown=frozenset(childless))
         return written_files(upward(self.spark, level, task, self.spread(geolevel), Writing(writer)), writer)
 
     def estimate(self, geolevel: str, folders: Mapping[str, Path]) -> Written:

@@ -22,7 +22,7 @@ from das_spark.core import GROUP_TOTAL
 from das_spark.geography import Spine
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import level_structs
-from das_spark.spark.lists import flat_lists, list_array
+from das_spark.spark.lists import flat_lists, list_rows
 from das_spark.spark.tables import union
 
 if TYPE_CHECKING:
@@ -220,8 +220,7 @@ def _bounded(frame: DataFrame, unit_bounds: UnitBounds, *, tightened: bool = Tru
                 sides = tighten(*sides, lower, upper)
             columns = {name: batch.column(name) for name in batch.schema.names}
             for name, side in zip(("lower", "upper"), sides, strict=True):
-                offsets = np.arange(batch.num_rows + 1, dtype=np.int64) * (side.shape[1] if batch.num_rows else 0)
-                columns[name] = list_array(side.ravel(), offsets, pa.int64())
+                columns[name] = list_rows(side)
             yield pa.RecordBatch.from_pydict(columns)
 
     return in_tasks(frame, bounded, _CLASS_BOUNDS)

@@ -8,7 +8,7 @@ inside the partition; a level of few entries is one partition, and needs no shuf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
+    from das_spark.spark.engine import Work
 
 #: The long form. Rows of a family are sorted by kind, name, geocode and member.
 _COLUMNS: Final = pa.schema(
@@ -58,9 +59,6 @@ _LEAST_FILES = 8
 _CHILDREN_A_FILE = 1 << 12
 #: What to do about a table that has lost rows since it was committed, or has others than it should.
 RESTORE: Final = "restore the folder, and run the same command again; nothing was made of it"
-
-#: The function of a task: batches of the long form in, rows of a report out.
-Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)

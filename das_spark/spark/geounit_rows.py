@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from das_spark.constraints import UNBOUNDED, AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
 from das_spark.core import GROUP_TOTAL
-from das_spark.geography import ROOT_GEOCODE
-from das_spark.spark.lists import flat_lists, list_array
+from das_spark.spark.family_rows import FamilySpan
+from das_spark.spark.lists import flat_lists, list_array, list_rows
 from das_spark.store import tables as declared_tables
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Geounits:
             pa.array(self.children),
             list_array(self.cells, self.offsets, pa.int32()),
             list_array(self.counts, self.offsets, pa.int64()),
-            _lists(numbers),
+            list_rows(numbers),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PARTS)
 
@@ -188,7 +188,7 @@ class Geounits:
         return np.asarray(np.diff(total[self.offsets]), dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Contradiction:
     """Invariants or added constraints that no people can meet."""
 
@@ -284,8 +284,7 @@ def rows_of(declared: Declared, depth: int, geounits: Geounits, flows: pa.Table,
 def _parents(spine: Spine, depth: int, codes: pa.StringArray) -> pa.StringArray:
     if not depth:
         return _repeated("", len(codes))
-    length = spine.levels[depth - 1].length
-    return pc.utf8_slice_codeunits(codes, 0, length) if length else _repeated(ROOT_GEOCODE, len(codes))
+    return FamilySpan.of(spine, spine.names[depth]).families(codes)
 
 
 def _totals(declared: Declared, depth: int, geounits: Geounits) -> _Totals | None:
@@ -373,7 +372,7 @@ def _flows(parents: pa.StringArray, base: _Base) -> pa.Table:
     columns = [
         parents.take(pa.array(base.members)),
         base.names,
-        *(_lists(np.concatenate([side, total], axis=1)) for side in (base.lower, base.upper)),
+        *(list_rows(np.concatenate([side, total], axis=1)) for side in (base.lower, base.upper)),
     ]
     return pa.table(columns, schema=FLOWS)
 
@@ -387,7 +386,7 @@ def _total_bounds(codes: pa.StringArray, totals: _Totals) -> list[pa.Table]:
 
 
 def _bound_rows(codes: pa.StringArray, name: str, member: pa.StringArray, lower: Counts, upper: Counts) -> pa.Table:
-    columns = [codes, _repeated(name, len(codes)), member, _lists(lower), _lists(upper)]
+    columns = [codes, _repeated(name, len(codes)), member, list_rows(lower), list_rows(upper)]
     return pa.table(columns, names=["geocode", "name", "member", "lower", "upper"])
 
 
@@ -462,12 +461,12 @@ def _invariants(
 
     if totals is not None:
         names = pc.if_else(pa.array(totals.together), GROUP_TOTAL, "total")
-        add(every, names, _lists(totals.values[:, None]))
+        add(every, names, list_rows(totals.values[:, None]))
     if leaves is not None and declared.invariants.units:
         add(every, "units", leaves.column("units").combine_chunks())
         known = leaves.column("vacant").combine_chunks().is_valid()
         vacant = leaves.column("vacant").combine_chunks().filter(known).to_numpy()
-        add(every.filter(known), "vacant", _lists(vacant.astype(np.int64)[:, None]))
+        add(every.filter(known), "vacant", list_rows(vacant.astype(np.int64)[:, None]))
     schema = declared_tables.INVARIANTS.schema
     if not found:
         return schema.empty_table()
@@ -483,12 +482,6 @@ def _table(name: str, codes: pa.StringArray, parents: pa.StringArray, **columns:
 def _nullable(schema: pa.Schema) -> pa.Schema:
     """The types of a schema, whatever is declared of nulls."""
     return pa.schema([pa.field(each.name, each.type) for each in schema])
-
-
-def _lists(numbers: Counts) -> pa.Array:
-    """A list a row."""
-    rows, width = numbers.shape
-    return list_array(np.ascontiguousarray(numbers).ravel(), np.arange(rows + 1, dtype=np.int64) * width, pa.int64())
 
 
 def _repeated(text: str, times: int) -> pa.StringArray:

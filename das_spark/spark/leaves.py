@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from das_spark.spark import tables
 from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.ingest import gather
-from das_spark.spark.lists import flat_histograms, flat_lists, list_array
+from das_spark.spark.lists import flat_histograms, flat_lists, list_rows
 from das_spark.store.parquet import file_name
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from das_spark.histogram import Query
     from das_spark.store import FileRecord
     from das_spark.store.parquet import ParquetTables
-
-_LEAVES: Final = tables.LEAVES.names
 
 
 def leaf_table(counts: DataFrame, geounits: DataFrame, *, vacant_counted: bool = False) -> DataFrame:
@@ -155,7 +153,7 @@ def write_leaves(leaves: DataFrame, writer: ParquetTables, rules: LeafRules) -> 
         yield _told([found.facts])
 
     # By geocode: those of a geounit that stands twice meet.
-    arranged = leaves.select(*_LEAVES).repartition(F.col("geocode"))
+    arranged = leaves.repartition(F.col("geocode"))
     told = in_sorted_tasks(arranged, ("geocode",), work, "told string").toArrow().column("told").to_pylist()
     several = [json.loads(text) for text in told]
     facts = LeafFacts(files=writer.place(each for each in several if "table" in each)["leaves"])
@@ -236,9 +234,8 @@ def resolve_conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
     def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             units = rule.nearest_units(rule.people(batch), rule.units(batch))
-            offsets = np.arange(batch.num_rows + 1, dtype=np.int64) * units.shape[1]
             columns = {name: batch.column(name) for name in batch.schema.names}
-            columns["units"] = list_array(units.ravel(), offsets, pa.int64())
+            columns["units"] = list_rows(units)
             yield pa.RecordBatch.from_pydict(columns)
 
     return in_tasks(leaves, change, tables.LEAVES)

@@ -50,7 +50,7 @@ from das_spark.spark.family_rows import (
     brought_together,
     families_by_partition,
 )
-from das_spark.spark.lists import flat_lists, list_array, whole_groups
+from das_spark.spark.lists import flat_lists, list_array, list_rows, whole_groups
 from das_spark.store import tables as declared
 from das_spark.store.parquet import REPORT, file_name
 
@@ -350,12 +350,10 @@ class DownwardTask:
 
 
 def _moment_rows(table: declared.TableDeclaration, moments: Moments) -> TableRows:
-    count, width = moments.estimates.shape
-    offsets = np.arange(count + 1, dtype=np.int64) * width
     columns = {
         "geocode": list(moments.names),
-        "estimates": list_array(moments.estimates.ravel(), offsets, pa.float64()),
-        "variances": list_array(moments.variances.ravel(), offsets, pa.float64()),
+        "estimates": list_rows(moments.estimates),
+        "variances": list_rows(moments.variances),
     }
     return _rows(table, columns)
 

@@ -135,6 +135,13 @@ def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values, type=kind))
 
 
+def list_rows(numbers: NDArray[np.generic]) -> pa.Array:
+    """A list of numbers a row of an array (rows, width): an Arrow list column."""
+    rows, width = numbers.shape
+    values = pa.array(np.ascontiguousarray(numbers).ravel())
+    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32) * width), values)
+
+
 def list_total(column: str | Column) -> Column:
     """Sum of a list of longs. A column of longs: 0 for an empty list, null for none."""
     return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,6 +17,7 @@ from das_spark.errors import DasError, OutputError
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.census import census_geocode
 from das_spark.spark.engine import scan
+from das_spark.spark.family_rows import RESTORE
 from das_spark.spark.tables import LEVEL_TABLES, levels_together, read_table, with_level
 from das_spark.store import (
     discard,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.store import FileRecord, RunLayout
 
-_RESTORE: Final = "restore the folder, and run the same command again; nothing was made of it"
 #: Is given written rows with a column level, and raises what is wrong with them.
 RowCheck = Callable[[DataFrame], None]
 
@@ -95,9 +95,9 @@ class LevelTables:
         try:
             found = self.rows(table, geolevel)
         except (pa.ArrowInvalid, OSError) as error:
-            raise OutputError(f"{folder}: holds a file that is not a whole Parquet file", hint=_RESTORE) from error
+            raise OutputError(f"{folder}: holds a file that is not a whole Parquet file", hint=RESTORE) from error
         if found != expected:
-            raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=_RESTORE)
+            raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=RESTORE)
 
     def measured_shares(self, geolevel: str) -> dict[str, Fraction]:
         """Exact shares of the whole budget that measured geounits of a level have, by their text in the table."""
