@@ -291,6 +291,13 @@ class RunPlan:
         return config_hash(plan_to_config(self))
 
     @property
+    def bound_queries(self) -> dict[str, Query]:
+        """The queries whose answers have bounds, by the names of these bounds."""
+        schema, classes = self.product.schema, self.product.class_query
+        queries = {"total": schema.query("total")} | ({"class": schema.query(classes)} if classes else {})
+        return queries | {f"added:{each.name}": schema.query(each.query) for each in self.added}
+
+    @property
     def places(self) -> dict[str, str]:
         """Key path -> absolute path, of every file and root of the run (restricted); none that a manifest tells of."""
         named = {f"{section}.{key}": getattr(getattr(self, section), key) for section, key in PATH_KEYS}

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from das_spark.io.definitions import counted_cells, microdata_column
 from das_spark.io.microdata_formats import Column, FileColumns, Scope, record_columns, unit_columns
+from das_spark.products import microdata_codes
 from das_spark.store.tables import (
     GEOUNITS,
     INVARIANTS,
@@ -18,7 +20,7 @@ from das_spark.store.tables import (
 from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
-    from das_spark.products.base import MicrodataColumn, Product
+    from das_spark.products.base import Product
     from das_spark.tabulation import TableShell
 
 
@@ -43,7 +45,18 @@ def data_dictionary(
     areas: bool = False,
     added: Iterable[TableDeclaration] = (),
 ) -> tuple[dict[str, Any], ...]:
-    """Describe every table and file of a run; `intervals` and `replicates` name the tables that have some."""
+    """Describe every table and file of a run, for people and (`das_spark.io.definitions`) for programs.
+
+    Args:
+        product: What is published.
+        formats: Of the microdata.
+        units: Whether the run knows units.
+        tabulated: Whether there are tables.
+        intervals: Names of the tables that have intervals.
+        replicates: Names of the tables that have intervals from replicates.
+        areas: Whether the spine is made of areas.
+        added: Tables that not every run has.
+    """
     more = (*(OF_OPTIMIZED_SPINES if areas else ()), *(OF_REPLICATES if replicates else ()))
     tables = [_declared(each) for each in (*OF_EVERY_RUN, *added, *more)]
     cells = {
@@ -60,12 +73,8 @@ def data_dictionary(
         ],
     }
     kinds = product.files(units=units)
-    microdata = [
-        _file(_compiled(product, kind, format, assigned=len(kinds) > 1), product.layout(format).columns(kind), format)
-        for kind in kinds
-        for format in formats
-    ]
-    tabulations = tables_dictionary(product.tables_with(units=units)) if tabulated else ()
+    microdata = [_file(product, kind, format, units=units) for kind in kinds for format in formats]
+    tabulations = tables_dictionary(product.tables_with(units=units), of_cells=product.tables) if tabulated else ()
     estimated, published = _intervals_dictionary(product, intervals), _replicates_dictionary(product, replicates)
     every = (*tables, cells, *microdata, *tabulations, *estimated, *published)
     return tuple(_of_records(each, product) for each in every) if product.records.singular else every
@@ -81,12 +90,15 @@ def _of_records(entry: dict[str, Any], product: Product) -> dict[str, Any]:
     return {**entry, "row": said(entry["row"]), "columns": columns}
 
 
-def tables_dictionary(tables: Sequence[TableShell], place: str = "tables/") -> tuple[dict[str, Any], ...]:
+def tables_dictionary(
+    tables: Sequence[TableShell], place: str = "tables/", of_cells: Sequence[TableShell] = ()
+) -> tuple[dict[str, Any], ...]:
     """Describe published tables: their columns by label, with the headings above it.
 
     Args:
         tables: Tables of sums and of medians.
         place: Their folder below the folder that is described, with a slash at its end.
+        of_cells: Those of them that are sums over cells of histograms that are published with them.
     """
     return tuple(
         {
@@ -96,7 +108,11 @@ def tables_dictionary(tables: Sequence[TableShell], place: str = "tables/") -> t
             "title": table.title,
             "columns": [
                 _entry(*_GEOCODE),
-                *(_entry(name, *_value(table, place)) for place, name in enumerate(table.names)),
+                *(
+                    _entry(name, *_value(table, number))
+                    | (counted_cells(table.columns[number]) if table in of_cells else {})
+                    for number, name in enumerate(table.names)
+                ),
             ],
         }
         for table in tables
@@ -204,16 +220,23 @@ def _compiled(product: Product, kind: str, format: str, *, assigned: bool) -> Fi
     return record_columns(product, format, units=assigned) if kind == product.kind else unit_columns(product, format)
 
 
-def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], format: str) -> dict[str, Any]:
-    types = {column.name: column.type for column in layout}
-    sources = {column.name: column.source for column in layout}
+def _file(product: Product, kind: str, format: str, *, units: bool) -> dict[str, Any]:
+    assigned = len(product.files(units=units)) > 1
+    columns = _compiled(product, kind, format, assigned=assigned)
+    layout, codes = product.layout(format), microdata_codes(product, units=units)
+    declared = {column.name: column for column in layout.columns(kind)}
     entries = [
-        _entry(column.name, types[column.name], _meaning(column, sources[column.name])) for column in columns.columns
+        _entry(column.name, declared[column.name].type, _meaning(column, declared[column.name].source))
+        | ({"digits": [column.begin + 1, column.end]} if column.scope is Scope.GEOCODE else {})
+        | microdata_column(codes, kind, format, column.name)
+        for column in columns.columns
     ]
     return {
         "path": f"microdata/{columns.kind}.{format}",
         "root": "public",
         "row": f"a protected {columns.kind} record",
+        "delimiter": layout.delimiter,
+        "header": layout.header,
         "columns": entries,
     }
 

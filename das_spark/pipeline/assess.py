@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from das_spark.config import RunPlan
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
-    from das_spark.histogram import Query
     from das_spark.spark.verify import RunTables
     from das_spark.store import FileRecord
 
@@ -207,7 +206,7 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
     rules = level_rules(
         read,
         product.schema,
-        queries=_bound_queries(plan),
+        queries=plan.bound_queries,
         zeros=product.structural_zeros,
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
@@ -337,14 +336,6 @@ def _texts_follow(run: Verified) -> Check:
     if manifest.invariants != declared_invariants(plan):
         failing.append("invariants of the manifest")
     return Check.of(("statement and ledger follow from the manifest", "", ""), len(expected) + 1, failing)
-
-
-def _bound_queries(plan: RunPlan) -> dict[str, Query]:
-    product = plan.product
-    queries = {"total": product.schema.query("total")}
-    if product.class_query:
-        queries["class"] = product.schema.query(product.class_query)
-    return queries | {f"added:{each.name}": product.schema.query(each.query) for each in plan.added}
 
 
 def _counted(

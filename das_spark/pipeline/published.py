@@ -324,12 +324,7 @@ def _refuse_contradictions(context: RunContext, run: PublishedRun, written: Data
 
 def answers_of_bounds(plan: RunPlan, held: HeldCounts) -> dict[str, NDArray[np.int64]]:
     """Name of a bound -> its answer in which each published answer counts: of bounds on sums of published answers."""
-    schema = plan.product.schema
-    queries = {"total": schema.query("total")}
-    if plan.product.class_query:
-        queries["class"] = schema.query(plan.product.class_query)
-    queries |= {f"added:{each.name}": schema.query(each.query) for each in plan.added}
-    found = {name: held.query.answers_in(query) for name, query in queries.items()}
+    found = {name: held.query.answers_in(query) for name, query in plan.bound_queries.items()}
     return {name: answers for name, answers in found.items() if answers is not None}
 
 

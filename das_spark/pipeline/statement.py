@@ -23,6 +23,7 @@ from das_spark.config import (
     published_from_people,
     rules_from_people,
 )
+from das_spark.io.definitions import definitions
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
@@ -87,7 +88,7 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
 
 def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any], ...]:
     """What a row and a column of every output of a run is; its tables may be made, or dropped, after it ended."""
-    return data_dictionary(
+    described = data_dictionary(
         plan.product,
         plan.output.microdata,
         units=plan.invariants.units,
@@ -100,6 +101,8 @@ def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any],
             *of_estimator(needs_of(plan), plan.spine.names),
         ),
     )
+    census, schema = plan.product.census(plan.spine), plan.product.schema
+    return (*described, *definitions(census, schema, plan.queries, plan.bound_queries))
 
 
 def software_versions() -> dict[str, str]:

@@ -4,8 +4,8 @@
 
 carries out all commands in one session of Spark, compares with digests.json beside this file, names what differs, and
 prints the seconds of each group; `--write` records what is there, for a change that alters numbers on purpose (say why
-in the commit). Populations are synthetic and small: nothing else is needed. Runs are not verified, which would take as
-long again: this tells whether they are the same, not whether they are right.
+in the commit). Populations are synthetic and small: nothing else is needed. Runs are not verified by das_spark, which
+would take as long again; what they publish is recounted by jobs/verify_public.py.
 
 Digests of Parquet are those of its rows in the order of the files, so that another version of a library that compresses
 otherwise is no difference. Those of text leave out times, versions and digests of bytes; `das-spark audit --structure`
@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +37,7 @@ from verification import unverified
 
 DIGESTS: Final = Path(__file__).with_name("digests.json")
 _CONF: Final = Path(__file__).parents[2] / "conf"
+_VERIFIER: Final = _CONF.with_name("jobs") / "verify_public.py"
 #: Nothing confidential is reported: what is compared is public.
 _OF_RUN: Final = " --test-key golden --set evaluation.enabled=false"
 #: A group -> the arguments of das-spark, a line a command, in a folder of the group.
@@ -117,6 +119,7 @@ def main() -> None:
             else:
                 print(*wrong, sep="\n", end="\n" if wrong else "")
                 failed = failed or bool(wrong)
+            failed = not are_verified(folder) or failed
     raise SystemExit(1 if failed else 0)
 
 
@@ -137,6 +140,18 @@ def carry_out(commands: str, folder: Path) -> None:
                 write_areas(Path("runs/all/public/geounits"), Path("areas.csv"))
             if arguments and (code := das_spark(arguments)):
                 raise SystemExit(f"das-spark {shlex.join(arguments)} ended with {code}")
+
+
+def are_verified(folder: Path) -> bool:
+    """Whether the verifier that imports nothing of das_spark finds nothing wrong with any run; print what it finds."""
+    right = True
+    for manifest in sorted(folder.glob("runs/*/public/manifest.json")):
+        command = [sys.executable, _VERIFIER, manifest.parent]
+        verified = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said = [line for line in verified.stdout.splitlines() if not line.startswith(("ok ", "- "))]
+        print(*(f"{manifest.parents[1].name}: {line}" for line in said), sep="\n", end="\n" if said else "")
+        right = right and verified.returncode == 0
+    return right
 
 
 def write_areas(geounits: Path, file: Path) -> None:

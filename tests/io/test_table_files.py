@@ -131,7 +131,7 @@ def test_the_dictionary_tells_of_tables_only_where_they_are_written():
     product = PRODUCTS["e2e_2018"]
     without = data_dictionary(product, ["parquet"], units=True)
     entries = data_dictionary(product, ["parquet"], units=True, tabulated=True)
-    assert entries == (*without, *tables_dictionary(product.tables))
+    assert entries == (*without, *tables_dictionary(product.tables, of_cells=product.tables))
     last = entries[-1]
     assert last["path"] == "tables/P5.<format>/level=<geolevel>"
     assert last["row"] == "a geounit; universe: Population in group quarters"
