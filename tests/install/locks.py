@@ -2,7 +2,8 @@
 
     python tests/install/locks.py [--upgrade] [--environment] [--build] [--development] [--docs] [--lineage]
 
-Run with the Python and on the kind of machine that the locks are for (their first line says which). Versions that a
+Run with the Python and on the kind of machine that the locks are for (their first line says which), and with an early
+release of that Python: packages that only a later one can have are not taken then. Versions that a
 lock has stay, unless `--upgrade` is given: then each package gets the newest that its range allows. pip does the
 resolving, from the package index that it is set up with, and installs nothing.
 """

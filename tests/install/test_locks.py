@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -58,6 +60,28 @@ def test_what_is_tested_is_what_is_shipped():
         assert not pinned.keys() & pins("environment").keys()
         assert {name: v for name, v in pinned.items() if shared.get(name, v) != v} == {}
         shared |= pinned
+
+
+#: The first release of the Python that the locks are for: systems keep an early one for years.
+OLDEST = "3.11.0"
+
+
+def too_new(requires: dict[str, str | None]) -> list[str]:
+    """Packages, of which it is said which Python they require, that the oldest cannot have."""
+    return [name for name, each in requires.items() if each and not SpecifierSet(each).contains(OLDEST)]
+
+
+def test_the_oldest_python_can_have_every_package_that_is_locked():
+    locked = {name: version for lock in LOCKS for name, version in pins(lock).items()}
+    here = {normal(each.metadata["Name"]): each for each in distributions()}
+    requires = {
+        name: here[name].metadata["Requires-Python"]
+        for name, version in locked.items()
+        if name in here and here[name].version == version
+    }
+    assert len(requires) > len(locked) / 2, "the environment of the tests is that of the locks"
+    assert too_new(requires) == []
+    assert too_new({"pymdown-extensions": ">=3.11.5", "numpy": ">=3.11", "unsaid": None}) == ["pymdown-extensions"]
 
 
 def test_planted_gaps_are_found():
