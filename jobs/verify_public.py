@@ -271,6 +271,18 @@ wrong = f"""SELECT m.level, geocode, m.query FROM measurements m
     UNION ALL SELECT level, geocode, query FROM measurements ANTI JOIN geounits USING (depth, geocode, parent)"""
 judge("measurements", "FROM measurements", wrong)
 
+# What children answered differs from what their parent did by noise alone, 50 standard deviations and people at most.
+answers = "variance, unnest(values) AS value, unnest(coalesce(rows, range(len(values)))) AS answer"
+children = f"SELECT depth - 1 AS depth, parent AS geocode, query, {answers} FROM measurements"
+sums = "depth, geocode, query, answer, sum(value) AS below, sum(variance) AS variance_below, count(*) AS children"
+SQL.execute(f"""CREATE TEMP TABLE differences AS SELECT depth, geocode, query, answer, below - value AS difference,
+    variance_below + variance AS variance FROM (SELECT depth, geocode, query, {answers} FROM measurements)
+    JOIN (SELECT {sums} FROM ({children}) GROUP BY ALL) USING (depth, geocode, query, answer)
+    JOIN geounits USING (depth, geocode, children)""")
+if SQL.execute("SELECT count(*) FROM differences").fetchall()[0][0]:
+    wrong = "FROM differences WHERE abs(difference) > 50 * (sqrt(variance) + 1)"
+    judge("differences of noise", "FROM differences", wrong)
+
 # 4. Microdata: as many records of each combination of codes as the estimates of leaves say, in units that are exact.
 kinds = {path.removeprefix("microdata/").split(".")[0] for path in DESCRIBED if path.startswith("microdata/")}
 counted = next(iter(kinds - {"unit"}), "unit")  # units that people are assigned to have a file of their own

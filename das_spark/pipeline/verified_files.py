@@ -320,16 +320,20 @@ def _report_check(layout: PublicLayout, manifest: PublicManifest, report: Verifi
     return Check.of((REPORT, "", ""), len(expected["checks"]), failing)
 
 
+#: Version of a report of before -> what it says otherwise, or not at all; it may have had other rules, too.
+_UNSAID: Final = {2: ("schema_version", "uncertified"), 3: ("schema_version",)}
+
+
 def _differing(content: Any, expected: Mapping[str, Any], manifest: PublicManifest) -> list[str]:  # noqa: ANN401 - JSON
     """Names of what a report says otherwise; an earlier version may have had other rules, or said less of the run."""
     if not isinstance(content, dict) or not isinstance(content.get("checks"), list):
         return ["is no report"]
-    earlier = content.get("schema_version") == 1
-    unsaid = {"checks"} if content.get("schema_version") != 2 else {"checks", "schema_version", "uncertified"}  # noqa: PLR2004
-    names = {"passed", "relaxed"} if earlier else (content.keys() | expected.keys()) - unsaid
+    version = content.get("schema_version")
+    unsaid = {"checks", *next((names for number, names in _UNSAID.items() if number == version), ())}
+    names = {"passed", "relaxed"} if version == 1 else (content.keys() | expected.keys()) - unsaid
     differing = sorted(name for name in names if content.get(name, ...) != expected.get(name, ...))
     said, found = (_by_key(checks) for checks in (content["checks"], expected["checks"]))
-    same_rules = not earlier and manifest.versions.get("das_spark") == __version__
+    same_rules = version not in (1, *_UNSAID) and manifest.versions.get("das_spark") == __version__
     keys = said.keys() | found.keys() if same_rules else said.keys() & found.keys()
     return [*differing, *sorted(" ".join(key).strip() for key in keys if said.get(key) != found.get(key))]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from das_spark.privacy import Budget
 
-SCHEMA_VERSION = 3  # 2: `run_id` and `manifest`. 3: `uncertified`
+SCHEMA_VERSION = 4  # 2: `run_id` and `manifest`. 3: `uncertified`. 4: differences of noise
 #: Failing geounits that a check names.
 NAMED = 20
 RELAXED = "consistency relaxed"

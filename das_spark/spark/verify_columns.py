@@ -5,9 +5,9 @@ from others and from the configuration: geounits and parents from geocodes, the 
 is declared, rows, lengths and variances of measurements from the estimates above and the budget, families from
 geounits. `RULES` says of each column what it is compared with; a column without a line there is an error of das_spark.
 
-Two kinds of columns have no other value to be compared with: noisy answers (they are given their number and nothing
-else), and what a solver says of its own work (given its range, and by the manifest its worst values and counts).
-What fails is named by geocode and column.
+Two kinds of columns have no value that they must equal: noisy answers (given their number, and by
+`das_spark.spark.verify_noise` how far they may be from one another), and what a solver says of its own work (given its
+range, and by the manifest its worst values and counts). What fails is named by geocode and column.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ RULES: Final[Mapping[str, Mapping[str, str]]] = {
         "parent": _PREFIX,
         "query": "queries of the budget, each once",
         "rows": "answers that the parent's estimate can touch, or all",
-        "values": "number of answers; their noise has nothing to be compared with",
+        "values": "number of answers; their noise by that of parents and children (verify_noise)",
         "variance": "the mechanism of the budget",
     },
     "estimates": {"geocode": "geounits", "parent": "geounits", "cells": _CELLS, "counts": _CELLS},

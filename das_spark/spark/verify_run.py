@@ -43,6 +43,7 @@ from das_spark.spark.verify_columns import (
     measurement_columns,
     parent_columns,
 )
+from das_spark.spark.verify_noise import noise_rule
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
@@ -132,6 +133,7 @@ def column_rules(run: Verified, read: RunTables, published: RunTables) -> list[R
         invariant_columns(read, spine, plan.invariants, classes, counts_units=counts_units),
         *_bound_rules(run, read),
         measurement_columns(run.read("measurements"), read, spine, _asked(run, shares), lazy=lazy, shares=shares),
+        *([noise_rule(run.read("measurements"), read.geounits, spine.names)] if len(spine.names) > 1 else []),
         diagnostic_columns(
             run.read("diagnostics"),
             read,

@@ -181,6 +181,12 @@ FAULTS: dict[str, tuple[Callable[[PublicLayout], None], set[str]]] = {
     ),
     "a measurement has no noise": (in_table("measurements", "County", put("variance", 0.0)), {"measurements"}),
     "a measurement of another query": (in_table("measurements", "County", put("query", "sex")), {"measurements"}),
+    "all answers are a million": (
+        in_table(
+            "measurements", "Block", lambda rows: [row.update(values=[10**6] * len(row["values"])) for row in rows]
+        ),
+        {"differences of noise"},
+    ),
     "a person is of another race": (
         in_text("microdata/person.text/part-*", field(14, "63")),
         {"records of person.text"},
