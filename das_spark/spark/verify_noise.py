@@ -188,11 +188,13 @@ def _differences(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         run, variance = sums.run[whole], sums.variance[sums.run[whole]]
         difference = np.abs(sums.values[whole].astype(np.float64))
         number = len(sums.first)
+        odd = difference > _MOST * (np.sqrt(variance) + 1)
         columns = [
-            pa.array(np.bincount(run, minlength=number)),
-            pa.array(np.bincount(run, difference**2 / variance, number)),
+            pa.array(np.bincount(run, minlength=number), pa.int64()),
+            # Of no differences at all numpy counts in whole numbers, weights or not.
+            pa.array(np.bincount(run, difference**2 / variance, number).astype(np.float64)),
             pa.array(sums.variance),
-            pa.array(np.bincount(run, difference > _MOST * (np.sqrt(variance) + 1), number).astype(np.int64)),
+            pa.array(np.bincount(run, odd, number).astype(np.int64)),
         ]
         arrays = [keys[0], keys[2], keys[1], *columns]
         names = [each.split()[0] for each in _DIFFERENCES.split(", ")]

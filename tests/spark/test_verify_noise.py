@@ -116,6 +116,13 @@ def test_families_of_which_a_child_was_not_asked_are_left_out(spark):
 
 
 @pytest.mark.spark
+def test_where_no_answer_was_given_by_all_nothing_is_compared(spark):
+    measurements, geounits = census(6)
+    left = [each for each in measurements if each["level"] != "Region"]
+    assert judged(spark, left, geounits) == {}
+
+
+@pytest.mark.spark
 def test_answers_that_are_all_a_million_are_impossible_and_named(spark):
     measurements, geounits = census(3)
     for each in measurements:
