@@ -122,7 +122,8 @@ ensure_classes() {
     local folder=$1 archive jars
     jars=$(echo "$folder"/.venv/lib/python3*/site-packages/pyspark/jars)
     archive=$folder/.venv/share/das_spark/$(cksum <"$DAS_SPARK_JAVA" | tr ' ' -).jsa
-    [ -e "$archive" ] && [ "$archive" -nt "$jars" ] && return 0
+    # Of other jars, or of a launcher that named them otherwise, it is another one.
+    [ -e "$archive" ] && [ "$archive" -nt "$jars" ] && [ "$archive" -nt "$folder/das_spark/spark/jvm/bin/java" ] && return 0
     mkdir -p "${archive%/*}" 2>/dev/null && [ -w "${archive%/*}" ] || return 0
     say "archiving the classes of Spark for quicker starts (once; some 20 seconds)"
     # That of the wheel has no archive of its own classes, on which the other one is built.
