@@ -250,15 +250,15 @@ if exact_at in LEVELS:
         UNION ALL SELECT level, geocode FROM invariants JOIN estimates USING (level, geocode)
             WHERE name = 'total' AND values <> [coalesce(list_sum(counts), 0)]"""
     judge("exact totals", "FROM invariants WHERE name IN ('total', 'group_total')", wrong)
-for name, query in BOUNDS.items():
+bounded = {name for (name,) in SQL.execute("SELECT DISTINCT name FROM bounds").fetchall()}
+for name, query in ((name, query) for name, query in BOUNDS.items() if name in bounded):
     answers = f"unnest(range({int(query['type'].split()[0])})) AS answer, unnest(lower) AS low, unnest(upper) AS high"
     limits = f"SELECT depth, geocode, {answers} FROM bounds WHERE name = '{name}'"
-    if name in {row[0] for row in SQL.execute("SELECT DISTINCT name FROM bounds").fetchall()}:
-        wrong = f"""SELECT depth, geocode, answer FROM ({limits}) LEFT JOIN (
-                SELECT depth, geocode, {answer_of(query)} AS answer, sum(n) AS n FROM cells_of_estimates GROUP BY ALL)
-            USING (depth, geocode, answer)
-            WHERE (coalesce(n, 0) BETWEEN low AND high) IS NOT TRUE"""
-        judge(f"bounds of {name}", limits, wrong)
+    wrong = f"""SELECT depth, geocode, answer FROM ({limits}) LEFT JOIN (
+            SELECT depth, geocode, {answer_of(query)} AS answer, sum(n) AS n FROM cells_of_estimates GROUP BY ALL)
+        USING (depth, geocode, answer)
+        WHERE (coalesce(n, 0) BETWEEN low AND high) IS NOT TRUE"""
+    judge(f"bounds of {name}", limits, wrong)
 sizes = {column["name"]: int(column["type"].split()[0]) for column in DESCRIBED["(queries)"]["columns"]}
 asked = [
     f"('{level['geolevel']}', '{query}', {sizes[query]})" for level in BUDGET["levels"] for query in level["queries"]
@@ -274,10 +274,10 @@ judge("measurements", "FROM measurements", wrong)
 # What children answered differs from what their parent did by noise alone, 50 standard deviations and people at most.
 answers = "variance, unnest(values) AS value, unnest(coalesce(rows, range(len(values)))) AS answer"
 children = f"SELECT depth - 1 AS depth, parent AS geocode, query, {answers} FROM measurements"
-sums = "depth, geocode, query, answer, sum(value) AS below, sum(variance) AS variance_below, count(*) AS children"
+added = "depth, geocode, query, answer, sum(value) AS below, sum(variance) AS variance_below, count(*) AS children"
 SQL.execute(f"""CREATE TEMP TABLE differences AS SELECT depth, geocode, query, answer, below - value AS difference,
     variance_below + variance AS variance FROM (SELECT depth, geocode, query, {answers} FROM measurements)
-    JOIN (SELECT {sums} FROM ({children}) GROUP BY ALL) USING (depth, geocode, query, answer)
+    JOIN (SELECT {added} FROM ({children}) GROUP BY ALL) USING (depth, geocode, query, answer)
     JOIN geounits USING (depth, geocode, children)""")
 if SQL.execute("SELECT count(*) FROM differences").fetchall()[0][0]:
     wrong = "FROM differences WHERE abs(difference) > 50 * (sqrt(variance) + 1)"
@@ -346,13 +346,10 @@ for path in (path for path in DESCRIBED if path.startswith("tables/")):
     for form in OUTPUT["tables"]:
         found, known = [], []
         for depth, (level, described) in enumerate(CENSUS.items()):
-            if parts := files(f"tables/{name}.{form}/level={level}"):
+            folder = f"tables/{name}.{form}/level={level}"
+            if files(folder):
                 options = f"columns = {types}, header = true, delim = ',', auto_detect = false"
-                read = (
-                    f"read_csv({parts}, {options})"
-                    if form == "csv"
-                    else f"read_parquet({parts}, hive_partitioning = false)"
-                )
+                read = f"read_csv({files(folder)}, {options})" if form == "csv" else parquet(folder)
                 found.append(f"SELECT {depth} AS depth, {quoted} FROM {read}")
                 code = part_of_geocode(described["digits"]) if "digits" in described else "geocode"
                 known.append(f"SELECT depth, geocode, {code} AS code FROM {PUBLISHED} WHERE depth = {depth}")

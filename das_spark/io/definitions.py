@@ -1,4 +1,4 @@
-"""What the outputs of a run hold, for programs: keys of the data dictionary beside the words for people.
+"""Describe what the outputs of a run hold, for programs: keys of the data dictionary beside the words for people.
 
 `README.md` of this package documents them. Whoever has a public folder can recount it with them, and with nothing else.
 """
@@ -50,7 +50,7 @@ def definitions(
 
 
 def in_words(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The entries of a data dictionary without the keys for programs, as runs of before have them."""
+    """Return the entries of a data dictionary without the keys for programs, as runs of before have them."""
     words = ("name", "type", "meaning")
     return [
         {key: value for key, value in each.items() if key not in _OF_FILES}

@@ -20,6 +20,7 @@ from das_spark.store.tables import (
 from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
+    from das_spark.products import MicrodataCodes
     from das_spark.products.base import Product
     from das_spark.tabulation import TableShell
 
@@ -73,7 +74,8 @@ def data_dictionary(
         ],
     }
     kinds = product.files(units=units)
-    microdata = [_file(product, kind, format, units=units) for kind in kinds for format in formats]
+    codes = microdata_codes(product, units=units)
+    microdata = [_file(product, codes, kind, format, assigned=len(kinds) > 1) for kind in kinds for format in formats]
     tabulations = tables_dictionary(product.tables_with(units=units), of_cells=product.tables) if tabulated else ()
     estimated, published = _intervals_dictionary(product, intervals), _replicates_dictionary(product, replicates)
     every = (*tables, cells, *microdata, *tabulations, *estimated, *published)
@@ -220,10 +222,9 @@ def _compiled(product: Product, kind: str, format: str, *, assigned: bool) -> Fi
     return record_columns(product, format, units=assigned) if kind == product.kind else unit_columns(product, format)
 
 
-def _file(product: Product, kind: str, format: str, *, units: bool) -> dict[str, Any]:
-    assigned = len(product.files(units=units)) > 1
+def _file(product: Product, codes: MicrodataCodes, kind: str, format: str, *, assigned: bool) -> dict[str, Any]:
     columns = _compiled(product, kind, format, assigned=assigned)
-    layout, codes = product.layout(format), microdata_codes(product, units=units)
+    layout = product.layout(format)
     declared = {column.name: column for column in layout.columns(kind)}
     entries = [
         _entry(column.name, declared[column.name].type, _meaning(column, declared[column.name].source))

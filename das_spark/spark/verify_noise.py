@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -181,7 +182,7 @@ def _differences(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         sums = _Sums.of(rows, rows.column("rows"), rows.column("times"))
         keys = [rows.column(name).take(pa.array(sums.first)) for name in _KEY]
         # The row without a query stands before the others of its family, and knows the children.
-        counts_children = np.asarray(keys[2].to_pylist(), dtype=object) == ""
+        counts_children = pc.equal(keys[2], "").to_numpy(zero_copy_only=False)
         known = np.maximum.accumulate(np.where(counts_children, np.arange(len(sums.first)), -1))
         due = np.where(known >= 0, sums.geounits[known], -1) + _PARENT
         whole = (sums.times == due[sums.run]) & (sums.geounits == due)[sums.run]

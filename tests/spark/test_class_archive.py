@@ -38,9 +38,8 @@ class Environment:
         self.first = f"{self.jars}/first.jar:{self.jars}/*"
 
     def started(self, **variables: str) -> list[str]:
-        given = ["-cp", f"{self.conf}/:{self.first}", "-Xmx1g", "org.apache.spark.deploy.SparkSubmit", "a b"]
         environment = {"PATH": os.environ["PATH"], "DAS_SPARK_JAVA": str(self.java)} | variables
-        return subprocess.check_output([LAUNCHER, *given], env=environment, text=True).splitlines()
+        return subprocess.check_output([LAUNCHER, *self.as_given], env=environment, text=True).splitlines()
 
     @property
     def as_given(self) -> list[str]:
@@ -49,8 +48,7 @@ class Environment:
     def with_classes(self, option: str) -> list[str]:
         log = f"-Dlog4j2.configurationFile={self.conf}/log4j2.properties"
         each_once = ":".join(f"{self.jars}/{name}.jar" for name in ("first", "a", "b"))
-        given = ["-cp", each_once, "-Xmx1g", "org.apache.spark.deploy.SparkSubmit", "a b"]
-        return [option, "-Xlog:cds*=off", log, *given]
+        return [option, "-Xlog:cds*=off", log, "-cp", each_once, *self.as_given[2:]]
 
 
 @pytest.fixture
