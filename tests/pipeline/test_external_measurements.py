@@ -69,13 +69,14 @@ def shape_of(bins: tuple[str, ...]) -> list[int]:
     return [sizes.get(text, size) for text, size in zip(bins, SCHEMA.shape, strict=True)]
 
 
-def noisy(place: str, bins: tuple[str, ...], numbers: np.random.Generator) -> list[int]:
-    """Sums of the truth along the axes, with noise that nobody has to know how it was drawn."""
+def noisy(place: str, bins: tuple[str, ...], variance: float, numbers: np.random.Generator) -> list[int]:
+    """Sums of the truth along the axes, with noise of the declared variance, whatever its distribution."""
     people = truth(place)
     if bins[0] == "hhinstlevels":
         people = np.stack([people[:1].sum(0), people[1:5].sum(0), people[5:].sum(0)])
     summed = people.sum(axis=tuple(axis for axis, text in enumerate(bins) if text == "*"), keepdims=True)
-    return (summed.ravel() + numbers.integers(-2, 3, summed.size)).tolist()
+    noise = np.rint(numbers.normal(0, variance**0.5, summed.size)).astype(np.int64)
+    return (summed.ravel() + noise).tolist()
 
 
 def row(geocode: str, name: str, bins: tuple[str, ...], value: list[int], **more: Any) -> Row:
@@ -94,7 +95,7 @@ def dataset() -> Rows:
             for item in BUDGET.level(level).queries:
                 bins = BINS[item.query]
                 variance = float(1 / BUDGET.spent(level, item.query))
-                value = noisy(place, bins, numbers)
+                value = noisy(place, bins, variance, numbers)
                 measured.append(row(geocode, f"{item.query}_dpq", bins, value, variance=variance, plb=0.5))
             facilities = [0, 0, 0, 0, sum(county.startswith(place) for county in COUNTIES), 0, 0, 0]
             most = [1_000_000] + [99_999 * number for number in facilities[1:]]
