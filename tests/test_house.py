@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from das_spark.config.features import FEATURES, feature_settings
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "das_spark"
 
@@ -182,6 +184,11 @@ def test_every_module_of_a_registry_is_registered():
         modules = registrable_modules(package)
         assert modules, f"{package} holds no module to register"
         assert [name for name in modules if not is_registered(name, registry)] == []
+
+
+def test_every_feature_is_registered_and_has_settings_of_its_name():
+    folders = {path.parent.name for path in (PACKAGE / "features").glob("*/__init__.py")}
+    assert folders == set(FEATURES) == set(feature_settings())
 
 
 def test_pure_packages_work_without_spark_and_the_command_line():

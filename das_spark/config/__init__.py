@@ -23,6 +23,7 @@ from das_spark.config.catalog import is_catalog_table, table_parts
 from das_spark.config.counted_cells import CountedCell, counted_cells
 from das_spark.config.draft import Draft, acknowledgement_sentences, draft_run_file, levels_of, readers_of
 from das_spark.config.expected import ExpectedErrors, errors_of_tables, expected_errors, widths_of_intervals
+from das_spark.config.features import run_file_keys
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import (
     FILE_KEYS,
@@ -41,7 +42,7 @@ from das_spark.config.levels import (
     steps_of,
 )
 from das_spark.config.load import FOLDER, PRODUCT_FILE, absolute, nearest, shipped_run_files
-from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings, run_file_keys
+from das_spark.config.model import SIMULATED, EvaluationSettings, InputSettings, SimulateSettings
 from das_spark.config.named_statistics import Method, NamedStatistic, method_of, read_statistic, statistic_errors
 from das_spark.config.neighbors import held_geolevel, holding_losses, neighbors_of
 from das_spark.config.plan import (
@@ -52,7 +53,6 @@ from das_spark.config.plan import (
     MeasurementOrigin,
     OriginKind,
     OutputSettings,
-    ReplicateSettings,
     RunPlan,
     as_begun,
     config_hash,
@@ -127,7 +127,6 @@ __all__ = [
     "NamedStatistic",
     "OriginKind",
     "OutputSettings",
-    "ReplicateSettings",
     "RunPlan",
     "SimulateSettings",
     "Stage",

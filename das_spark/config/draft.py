@@ -17,9 +17,10 @@ from typing import Any, Final
 import tomli_w
 
 from das_spark.config.acknowledgements import GIVEN_UP, given_up
+from das_spark.config.features import run_file_keys
 from das_spark.config.inputs import DATASET, READER_NEEDS
 from das_spark.config.load import FOLDER, PRODUCT_FILE, PYTHON_FILE, apply_setting, run_file_of
-from das_spark.config.model import CONFIG_VERSION, SIMULATED, RunFile, run_file_keys
+from das_spark.config.model import CONFIG_VERSION, SIMULATED, RunFile
 from das_spark.config.product_files import find_product
 from das_spark.config.run_files import plan_of
 from das_spark.products import PRODUCTS, Product

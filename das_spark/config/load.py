@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from das_spark.config.addresses import is_address
 from das_spark.config.catalog import is_catalog_table, wrong_table
+from das_spark.config.features import with_features
 from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, TABLES, RunFile, Section
 from das_spark.errors import ConfigurationError, Problems, did_you_mean, listed, shortened
 from das_spark.limits import SETTINGS, parse_toml, read_limited
@@ -259,7 +260,7 @@ def run_file_of(data: dict[str, Any], source: str) -> tuple[RunFile | None, Prob
     """Check tables key by key; those that are wrong are taken out, so that the rest can still be examined."""
     problems = Problems(source)
     _expand_variables(data, problems)
-    return validated(data, RunFile, problems), problems
+    return validated(data, with_features(RunFile), problems), problems
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any], at: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -7,7 +7,6 @@ decided. `conf/reference.toml` explains every key to users; a test keeps it comp
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
@@ -239,16 +238,8 @@ class IntervalsSection(Section):
     geolevels: Names | None = None
 
 
-class ReplicatesSection(Section):
-    """`[output.replicates]`: the run done again on its own output, and intervals of the published counts from that."""
-
-    runs: int = Field(ge=1)
-    level: Level
-    tables: Names | None = None
-
-
 class OutputSection(Section):
-    """`[output]`: where the run is written, and as what."""
+    """`[output]`: where the run is written, and as what; `das_spark.config.features` adds the tables of features."""
 
     root: str = "runs"
     public: str | None = None
@@ -258,7 +249,6 @@ class OutputSection(Section):
     microdata_files: MicrodataFiles = "parts"
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
     intervals: IntervalsSection | None = None
-    replicates: ReplicatesSection | None = None
 
 
 class CapSection(Section):
@@ -385,12 +375,3 @@ class RunFile(Section):
     measurement: MeasurementSection = MeasurementSection()
     estimation: EstimationSection = EstimationSection()
     evaluation: EvaluationSettings = EvaluationSettings()
-
-
-def run_file_keys(model: type[BaseModel] = RunFile, before: str = "") -> Iterator[str]:
-    """Every key of a run file by its path, tables among them."""
-    for name, field in model.model_fields.items():
-        yield f"{before}{name}"
-        for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from run_file_keys(kind, f"{before}{name}.")

@@ -24,6 +24,7 @@ from das_spark.config.model import CONFIG_VERSION, DEFAULT_ESTIMATOR, PATH_KEYS,
 from das_spark.config.product_files import product_to_config
 
 if TYPE_CHECKING:
+    from das_spark.config.features import FeatureSettings
     from das_spark.config.model import (
         EvaluationSettings,
         InputSettings,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 _Settings = TypeVar("_Settings", "InputSettings", "EvaluationSettings")
+_Feature = TypeVar("_Feature", bound="FeatureSettings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +79,6 @@ class IntervalSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicateSettings:
-    """How often a run is done again on its own output, and which intervals of published counts follow.
-
-    Attributes:
-        runs: Number of replicates.
-        level: Probability that an interval covers the truth.
-        tables: Names of the tables.
-    """
-
-    runs: int
-    level: Fraction
-    tables: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values, for the configuration."""
-        return {"runs": self.runs, "level": str(self.level), "tables": list(self.tables)}
-
-
-@dataclass(frozen=True, slots=True)
 class OutputSettings:
     """Where a run is written, and as what: `<root>/<run id>/{restricted,public}`, unless the roots are named apart.
 
@@ -108,7 +91,7 @@ class OutputSettings:
         microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
         tables: Formats of the published tables; none where the product has no tables, or none are wanted.
         intervals: Intervals beside the tables, by the measurements; None for none.
-        replicates: Intervals of the published counts; None for none.
+        features: Settings of what not every run has, in the order in which it is made.
     """
 
     root: str = "runs"
@@ -119,7 +102,11 @@ class OutputSettings:
     microdata_files: MicrodataFiles = "parts"
     tables: tuple[TableFormat, ...] = ()
     intervals: IntervalSettings | None = None
-    replicates: ReplicateSettings | None = None
+    features: tuple[FeatureSettings, ...] = ()
+
+    def of(self, kind: type[_Feature]) -> _Feature | None:
+        """The settings of a feature; None where the run does not have it."""
+        return next((each for each in self.features if isinstance(each, kind)), None)
 
     @property
     def is_elsewhere(self) -> bool:
@@ -344,7 +331,7 @@ def public_plan(plan: RunPlan) -> RunPlan:
             microdata_files=output.microdata_files,
             tables=output.tables,
             intervals=output.intervals,
-            replicates=output.replicates,
+            features=output.features,
         ),
         evaluation=_with_file_names(plan.evaluation, "evaluation"),
         ledger=LedgerSettings(),
@@ -372,7 +359,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
     `das_spark.config.reopen.plan_from_config` is the reverse.
     """
     public = public_plan(plan)
-    estimation, intervals, replicates = public.estimation, public.output.intervals, public.output.replicates
+    estimation, intervals = public.estimation, public.output.intervals
     config: dict[str, Any] = {
         "config_version": CONFIG_VERSION,
         "run": {"name": public.name, "product": public.product.name},
@@ -384,7 +371,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
             "tables": list(public.output.tables),
             # Left out where there are none, so that a run has the hash that it had before there were any.
             **({} if intervals is None else {"intervals": intervals.to_json()}),
-            **({} if replicates is None else {"replicates": replicates.to_json()}),
+            **{each.name: each.model_dump(mode="json") for each in public.output.features},
         },
         "geography": _geography_to_config(public),
         "budget": {

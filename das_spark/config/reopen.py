@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from pydantic import Strict
 
 from das_spark.config.acknowledgements import given_up
+from das_spark.config.features import wanted_features, with_features
 from das_spark.config.geography import known_levels, spine_of
 from das_spark.config.load import absolute_places, apply_setting, validated
 from das_spark.config.model import (
@@ -35,7 +36,6 @@ from das_spark.config.plan import (
     IntervalSettings,
     MeasurementOrigin,
     OutputSettings,
-    ReplicateSettings,
     RunPlan,
     config_hash,
     difference,
@@ -54,7 +54,7 @@ from das_spark.config.resolve import (
     resolve_output,
     resolve_passes,
     usual_solvers,
-    with_uncertainty,
+    with_outputs,
 )
 from das_spark.constraints import Invariants
 from das_spark.core import ESTIMATORS
@@ -148,7 +148,7 @@ def _with_settings(plan: RunPlan, settings: Sequence[str], source: str) -> RunPl
             )
         apply_setting(data, setting)
     problems = Problems(source)
-    tables = validated(data, _OpenTables, problems)
+    tables = validated(data, with_features(_OpenTables), problems)
     changed = plan if tables is None else _resolved(plan, absolute_places(tables, problems), problems)
     problems.raise_if_any()
     return changed
@@ -167,7 +167,7 @@ def _resolved(plan: RunPlan, tables: _OpenTables, problems: Problems) -> RunPlan
         estimation=estimation_settings(section, of, passes),
     )
     check_upward(changed, problems)
-    return replace(changed, output=with_uncertainty(tables.output, changed, problems))
+    return replace(changed, output=with_outputs(tables.output, changed, problems))
 
 
 def interval_settings(
@@ -214,8 +214,8 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
     known = Spine(known_levels(of, place["spine"]))
     budget, queries = _budget(config["budget"], of)
     data = {key: config[key] for key in _ReadTables.model_fields}
-    tables = _ReadTables.model_validate({**data, "estimation": {**passes, "passes": ()}})
-    declared, shown, repeated = tables.invariants, tables.output.intervals, tables.output.replicates
+    tables = with_features(_ReadTables).model_validate({**data, "estimation": {**passes, "passes": ()}})
+    declared, shown = tables.invariants, tables.output.intervals
     plan = RunPlan(
         name=run["name"],
         product=of,
@@ -234,9 +234,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
             intervals=None
             if shown is None
             else IntervalSettings(shown.level, shown.tables or (), shown.geolevels or ()),
-            replicates=None
-            if repeated is None
-            else ReplicateSettings(repeated.runs, repeated.level, repeated.tables or ()),
+            features=wanted_features(tables.output),
         ),
         estimation=estimation_settings(tables.estimation, of, _passes(passes["passes"])),
         measurement_rows=tables.measurement.rows,

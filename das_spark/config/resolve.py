@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config.acknowledgements import given_up, may_be_elsewhere, resolve_acknowledgements
 from das_spark.config.addresses import is_address
+from das_spark.config.features import wanted_features
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import lazy_levels, needs_of
@@ -25,7 +26,6 @@ from das_spark.config.plan import (
     IntervalSettings,
     LedgerSettings,
     OutputSettings,
-    ReplicateSettings,
     RunPlan,
 )
 from das_spark.config.product_files import find_product
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         MeasurementRows,
         OutputSection,
         PassSection,
-        ReplicatesSection,
         RunFile,
         TableFormat,
     )
@@ -135,7 +134,7 @@ def resolve(
         published_part=part,
     )
     check_upward(plan, problems)
-    return replace(plan, output=with_uncertainty(run_file.output, plan, problems))
+    return replace(plan, output=with_outputs(run_file.output, plan, problems))
 
 
 def check_upward(plan: RunPlan, problems: Problems) -> None:
@@ -211,8 +210,8 @@ def _work(section: OutputSection, problems: Problems) -> str | None:
     return absolute(section.work or _WORK)
 
 
-def with_uncertainty(section: OutputSection, plan: RunPlan, problems: Problems) -> OutputSettings:
-    """The output of a run with what it says of uncertainty.
+def with_outputs(section: OutputSection, plan: RunPlan, problems: Problems) -> OutputSettings:
+    """The output of a run with what not every run has.
 
     Args:
         section: The table of the run file.
@@ -222,23 +221,22 @@ def with_uncertainty(section: OutputSection, plan: RunPlan, problems: Problems) 
     return replace(
         plan.output,
         intervals=resolve_intervals(section.intervals, plan, problems),
-        replicates=_resolve_replicates(section.replicates, plan, problems),
+        features=tuple(each.resolved(plan, problems) for each in wanted_features(section)),
     )
 
 
-def _resolve_replicates(
-    section: ReplicatesSection | None, plan: RunPlan, problems: Problems
-) -> ReplicateSettings | None:
-    if section is None:
-        return None
-    tables = _chosen_tables("output.replicates", section.tables, plan, None, problems)
-    return ReplicateSettings(section.runs, section.level, tables)
-
-
-def _chosen_tables(
+def chosen_tables(
     key: str, names: Sequence[str] | None, plan: RunPlan, geolevels: Sequence[str] | None, problems: Problems
 ) -> tuple[str, ...]:
-    """Tables of sums by their names that some geolevel has; all such tables of the product where none are named."""
+    """Tables of sums by their names that some geolevel has; all such tables of the product where none are named.
+
+    Args:
+        key: Table of the run file that names them.
+        names: Those that are wanted; None for all.
+        plan: The run.
+        geolevels: Of the census, those that are wanted; None for all.
+        problems: Is given what is wrong.
+    """
     known = {table.name: table for table in plan.product.tables}
     if not known:
         problems.add(key, f"product '{plan.product.name}' has no tables; leave the section out")
@@ -295,7 +293,7 @@ def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems:
     if complete and (wrong := undetermined(plan, measured)):
         problems.add("output.intervals", f"{wrong}, or leave the section out")
     geolevels = tuple(name for name in census if name in (section.geolevels or complete))
-    tables = _chosen_tables("output.intervals", section.tables, plan, geolevels or None, problems)
+    tables = chosen_tables("output.intervals", section.tables, plan, geolevels or None, problems)
     return IntervalSettings(section.level, tables, geolevels)
 
 

@@ -16,7 +16,7 @@ from das_spark.errors import ConfigurationError, did_you_mean
 
 
 class StageKind(StrEnum):
-    """What a stage does. The value is the name that users see."""
+    """What a stage does that any run may have. The value is the name that users see."""
 
     SPINE = "spine"
     INGEST = "ingest"
@@ -30,7 +30,6 @@ class StageKind(StrEnum):
     MICRODATA = "microdata"
     TABULATE = "tabulate"
     INTERVALS = "intervals"
-    REPLICATES = "replicates"
     VERIFY = "verify"
     EVALUATE = "evaluate"
 
@@ -46,11 +45,11 @@ class Stage:
     """One stage of a run.
 
     Attributes:
-        kind: What it does.
+        kind: What it does, one of `StageKind`, or the name of a feature that it makes.
         geolevel: The level, for a stage of one level; empty otherwise.
     """
 
-    kind: StageKind
+    kind: str
     geolevel: str = ""
 
     @property
@@ -61,28 +60,20 @@ class Stage:
 
 def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
     """The stages of a run, in order."""
-    wanted = {
+    wanted: dict[str, bool] = {
         StageKind.SPINE: not plan.spine.is_census,
         StageKind.PUBLISHED: plan.product.published is not None,
         StageKind.CENSUS: not plan.spine.is_census,
         StageKind.TABULATE: bool(plan.output.tables),
         StageKind.INTERVALS: plan.output.intervals is not None,
-        StageKind.REPLICATES: plan.output.replicates is not None,
         StageKind.EVALUATE: plan.evaluation.enabled,
     }
-    concluding = (
-        StageKind.CENSUS,
-        StageKind.MICRODATA,
-        StageKind.TABULATE,
-        StageKind.INTERVALS,
-        StageKind.REPLICATES,
-        StageKind.VERIFY,
-        StageKind.EVALUATE,
-    )
+    publishing = (StageKind.CENSUS, StageKind.MICRODATA, StageKind.TABULATE, StageKind.INTERVALS)
+    features = (each.name for each in plan.output.features)
     stages = (
         *(Stage(kind) for kind in PREPARING),
         *(Stage(StageKind(step.work), step.geolevel) for step in steps_of(plan)),
-        *(Stage(kind) for kind in concluding),
+        *(Stage(kind) for kind in (*publishing, *features, StageKind.VERIFY, StageKind.EVALUATE)),
     )
     return tuple(stage for stage in stages if wanted.get(stage.kind, True))
 

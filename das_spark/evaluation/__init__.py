@@ -6,8 +6,7 @@ figures of residuals; `study` computes them with their uncertainty, `samples` se
 `comparison` compares two configurations, `sweep` several budgets, `spine` two spines, `run_record` what a run did.
 Each ends in one function `present_...`, which turns the numbers into a `das_spark.report.Report` for every medium.
 `error_map` places the errors of geounits on a map.
-`replicates` makes intervals of published counts from errors of runs on the run's own output.
-RESTRICTED, but for spines and replicates: residuals tell of confidential counts.
+RESTRICTED, but for spines: residuals tell of confidential counts.
 """
 
 from das_spark.evaluation.accuracy import (
@@ -25,6 +24,7 @@ from das_spark.evaluation.comparison import (
     method_of,
     present_comparison,
 )
+from das_spark.evaluation.count_classes import COUNT_CLASSES, TOTAL_CLASSES, error_classes
 from das_spark.evaluation.coverage import MEASUREMENTS, REPLICATES_OF_RUN, TOTAL_OF, Coverage, tally_coverage
 from das_spark.evaluation.error_map import (
     MOST_TILES,
@@ -55,14 +55,6 @@ from das_spark.evaluation.privacy_loss import (
     LossCurve,
     LossSettings,
     loss_curve,
-)
-from das_spark.evaluation.replicates import (
-    COUNT_CLASSES,
-    TOTAL_CLASSES,
-    ErrorOffsets,
-    count_intervals,
-    error_classes,
-    error_offsets,
 )
 from das_spark.evaluation.run_record import (
     FAMILY_FIGURES,
@@ -167,7 +159,6 @@ __all__ = [
     "DriverAttempt",
     "Entry",
     "ErrorMap",
-    "ErrorOffsets",
     "ErrorTally",
     "EstimatedLevel",
     "FamilyRow",
@@ -207,11 +198,9 @@ __all__ = [
     "closest_sample",
     "compare_reports",
     "compared_queries",
-    "count_intervals",
     "demographic_groups",
     "entries_of",
     "error_classes",
-    "error_offsets",
     "frequencies_of",
     "gather",
     "homogeneity_rows_of",

@@ -13,8 +13,6 @@ from das_spark.store.tables import (
     GEOUNITS,
     INVARIANTS,
     OF_EVERY_RUN,
-    OF_OPTIMIZED_SPINES,
-    OF_REPLICATES,
     TableDeclaration,
 )
 from das_spark.tabulation import MedianTable
@@ -42,9 +40,8 @@ def data_dictionary(
     units: bool,
     tabulated: bool = False,
     intervals: Sequence[str] = (),
-    replicates: Sequence[str] = (),
-    areas: bool = False,
     added: Iterable[TableDeclaration] = (),
+    described: Iterable[dict[str, Any]] = (),
 ) -> tuple[dict[str, Any], ...]:
     """Describe every table and file of a run, for people and (`das_spark.io.definitions`) for programs.
 
@@ -54,12 +51,10 @@ def data_dictionary(
         units: Whether the run knows units.
         tabulated: Whether there are tables.
         intervals: Names of the tables that have intervals.
-        replicates: Names of the tables that have intervals from replicates.
-        areas: Whether the spine is made of areas.
         added: Tables that not every run has.
+        described: Entries about what features publish.
     """
-    more = (*(OF_OPTIMIZED_SPINES if areas else ()), *(OF_REPLICATES if replicates else ()))
-    tables = [_declared(each) for each in (*OF_EVERY_RUN, *added, *more)]
+    tables = [_declared(each) for each in (*OF_EVERY_RUN, *added)]
     cells = {
         "path": "(schema)",
         "root": "public",
@@ -77,8 +72,8 @@ def data_dictionary(
     codes = microdata_codes(product, units=units)
     microdata = [_file(product, codes, kind, format, assigned=len(kinds) > 1) for kind in kinds for format in formats]
     tabulations = tables_dictionary(product.tables_with(units=units), of_cells=product.tables) if tabulated else ()
-    estimated, published = _intervals_dictionary(product, intervals), _replicates_dictionary(product, replicates)
-    every = (*tables, cells, *microdata, *tabulations, *estimated, *published)
+    estimated = _intervals_dictionary(product, intervals)
+    every = (*tables, cells, *microdata, *tabulations, *estimated, *described)
     return tuple(_of_records(each, product) for each in every) if product.records.singular else every
 
 
@@ -128,36 +123,34 @@ def _value(table: TableShell, place: int) -> tuple[str, str]:
     return "long", table.path(place)
 
 
+#: Type and meaning of the ends of an interval.
+LOWEST: Final = ("long", "least count in the interval")
+HIGHEST: Final = ("long", "greatest count in the interval")
 #: Ending of a column of intervals -> its type, and what it is of the column of the table.
 _ENDS: Final = {
     "": ("double", "unbiased estimate by the measurements of all levels, maybe negative"),
     "_se": ("double", "standard error of that estimate"),
-    "_low": ("long", "least count in the interval"),
-    "_high": ("long", "greatest count in the interval"),
-}
-
-
-#: The same of a column of published counts with their intervals.
-_COUNTED_ENDS: Final = {
-    "": ("long", "the published count"),
-    "_rmse": ("double", "expected root mean square error of such counts"),
-    "_low": _ENDS["_low"],
-    "_high": _ENDS["_high"],
+    "_low": LOWEST,
+    "_high": HIGHEST,
 }
 
 
 def _intervals_dictionary(product: Product, names: Sequence[str]) -> tuple[dict[str, Any], ...]:
-    return _ends_dictionary(product, names, "intervals", "of which the truth is estimated", _ENDS)
+    tables = [table for table in product.tables if table.name in names]
+    return described_ends(tables, "intervals", "of which the truth is estimated", _ENDS)
 
 
-def _replicates_dictionary(product: Product, names: Sequence[str]) -> tuple[dict[str, Any], ...]:
-    row = "with what replicates say of the errors of its counts"
-    return _ends_dictionary(product, names, "replicate_intervals", row, _COUNTED_ENDS)
-
-
-def _ends_dictionary(
-    product: Product, names: Sequence[str], place: str, row: str, ends: Mapping[str, tuple[str, str]]
+def described_ends(
+    tables: Sequence[TableShell], place: str, row: str, ends: Mapping[str, tuple[str, str]]
 ) -> tuple[dict[str, Any], ...]:
+    """Describe tables with several columns for each column of a published table.
+
+    Args:
+        tables: The published tables.
+        place: Folder of all of them below the public root.
+        row: What a row is, besides a geounit.
+        ends: Ending of a column -> its type, and what it is of the published column.
+    """
     return tuple(
         {
             "path": f"{place}/{table.name}.<format>/level=<geolevel>",
@@ -173,8 +166,7 @@ def _ends_dictionary(
                 ),
             ],
         }
-        for table in product.tables
-        if table.name in names
+        for table in tables
     )
 
 

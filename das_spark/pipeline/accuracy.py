@@ -12,7 +12,6 @@ from das_spark import __version__
 from das_spark.evaluation import (
     MEASUREMENTS,
     MOST_TILES,
-    REPLICATES_OF_RUN,
     TOTAL,
     AccuracyReport,
     Boundaries,
@@ -24,6 +23,7 @@ from das_spark.evaluation import (
 )
 from das_spark.io.area_files import require_areas
 from das_spark.pipeline.context import is_insecure
+from das_spark.pipeline.features import features_of
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
 from das_spark.privacy import (
@@ -50,7 +50,6 @@ from das_spark.spark.finished_runs import (
 from das_spark.spark.geounit_errors import geounit_errors
 from das_spark.spark.intervals import read_intervals
 from das_spark.spark.readers import geography_reader
-from das_spark.spark.replicates import read_replicate_intervals
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_table
 from das_spark.store import write_durably
@@ -267,7 +266,7 @@ def _coverage(
 ) -> tuple[Coverage, ...]:
     """How often the intervals of a run cover the confidential counts; none where it has none."""
     truths = [(pair.geolevel, pair.truth) for pair in levels]
-    of_measurements, of_counts = plan.output.intervals, plan.output.replicates
+    of_measurements = plan.output.intervals
     census = plan.product.census(plan.spine)
     found: tuple[Coverage, ...] = ()
     if of_measurements is not None:
@@ -275,13 +274,13 @@ def _coverage(
         written = _in_first_format(plan, of_measurements.tables)
         read = [(each.table, each.frame) for each in read_intervals(spark, public.intervals, written, census, places)]
         found += interval_coverage(IntervalsOf(MEASUREMENTS, "_se", read, places, level), truths)
-    if of_counts is not None:
-        places, level = census.names, float(of_counts.level)
+    for each in filter(None, (feature.uncertainty() for feature in features_of(plan))):
+        first = plan.output.interval_formats[0]
         read = [
-            (table, read_replicate_intervals(spark, public, table, format, table.levels(census)))
-            for table, format in _in_first_format(plan, of_counts.tables)
+            (table, each.read(spark, public, table, first, table.levels(census, each.geolevels)))
+            for table in each.tables
         ]
-        found += interval_coverage(IntervalsOf(REPLICATES_OF_RUN, "_rmse", read, places, level), truths)
+        found += interval_coverage(IntervalsOf(each.of, each.ending, read, each.geolevels, each.level), truths)
     return found
 
 

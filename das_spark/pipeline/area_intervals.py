@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark.config import IntervalSettings, interval_settings, lazy_levels
 from das_spark.core.linear import Statistics
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.evaluation import MEASUREMENTS, REPLICATES_OF_RUN, WideCells
+from das_spark.evaluation import MEASUREMENTS, WideCells
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt
+from das_spark.pipeline.features import features_of
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.intervals import (
     PLACE,
@@ -32,14 +33,12 @@ from das_spark.pipeline.intervals import (
 )
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reestimate import open_source
-from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.sources import RunSource
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.tabulate import TablesWriting, TabulationSummary, table_rows
 from das_spark.spark.evaluate_areas import areas_of_file
 from das_spark.spark.intervals import interval_schema, intervals, rows_of_intervals, unions_of_areas
-from das_spark.spark.replicates import read_replicate_intervals
 from das_spark.spark.session import session
 from das_spark.spark.tables import at_levels, count_and_first
 from das_spark.spark.wide_intervals import wide_tallies
@@ -215,8 +214,8 @@ def wide_intervals(
 ) -> tuple[WideCells, ...]:
     """How many cells of tables have intervals that are wider than a limit, by geolevel and column.
 
-    Counted by Spark; nothing is published. Where the run has replicates, the intervals of its published counts are
-    counted, too, behind the others.
+    Counted by Spark; nothing is published. Intervals that features of the run have published are counted, too,
+    behind the others.
 
     Args:
         measured: What is known, and wanted.
@@ -240,16 +239,14 @@ def wide_intervals(
             tallies = wide_tallies(own, table, limit)
             found += _wide_cells(tallies, table, levels, MEASUREMENTS, float(settings.level))
             first += len(table.names)
-        replicates = plan.output.replicates
-        if replicates is None or not isinstance(measured.source, RunSource):
+        if not isinstance(measured.source, RunSource):
             return tuple(found)
-        for table, form in replicate_intervals_of(plan):
-            levels = table.levels(census, settings.geolevels)
-            # Every format holds the same.
-            if form == plan.output.interval_formats[0] and table in tables:
-                counts = read_replicate_intervals(passes.spark, measured.source.public, table, form, levels)
-                tallies = wide_tallies(counts, table, limit)
-                found += _wide_cells(tallies, table, levels, REPLICATES_OF_RUN, float(replicates.level))
+        first_format = plan.output.interval_formats[0]  # every format holds the same
+        for each in filter(None, (feature.uncertainty() for feature in features_of(plan))):
+            for table in (one for one in each.tables if one in tables):
+                levels = table.levels(census, settings.geolevels)
+                counts = each.read(passes.spark, measured.source.public, table, first_format, levels)
+                found += _wide_cells(wide_tallies(counts, table, limit), table, levels, each.of, each.level)
     return tuple(found)
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from das_spark.config import held_counts, plan_from_config
 from das_spark.errors import OutputError
 from das_spark.io.microdata_digest import microdata_parts
+from das_spark.io.table_files import PARQUET
+from das_spark.pipeline.features import counted_outputs, features_of, outputs_of
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.publish import counted_tables
-from das_spark.pipeline.replicates import PLACE as REPLICATES
-from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
@@ -38,19 +38,17 @@ from das_spark.spark.checks import (
 from das_spark.spark.intervals import read_intervals
 from das_spark.spark.microdata import Digest, write_digest
 from das_spark.spark.own_codes import by_geocodes, under_parts
-from das_spark.spark.replicates import read_replicates, replicate_schema
 from das_spark.spark.session import adaptive, fitted, session
 from das_spark.spark.spine_report import share_paths
-from das_spark.spark.tabulate import misnamed, published_medians, published_tables
+from das_spark.spark.tabulate import published_medians, published_tables
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_medians import median_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_published import published_rules
-from das_spark.spark.verify_replicates import replicate_rules
 from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
-from das_spark.spark.verify_tables import PublishedTable, header_checks, occupancy_rules, table_rules
+from das_spark.spark.verify_tables import header_checks, occupancy_rules, table_rules
 from das_spark.store import (
     Address,
     JointLayout,
@@ -71,6 +69,7 @@ from das_spark.store.parquet import count_rows
 from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
@@ -177,7 +176,8 @@ def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> Veri
     if complete.passed:  # what is not whole is not read
         run = Verified(spark, layout, manifest, plan, spine, staging.folder)
         small = sum(each.size for each in manifest.files) <= _SMALL_RUN
-        of_files = file_checks(layout, manifest, plan.product.census(spine))
+        orders = {each.path.split("/")[0]: each.order for each in outputs_of(plan) if each.order}
+        of_files = file_checks(layout, manifest, plan.product.census(spine), orders)
         checks += of_files
         if is_readable(of_files):
             with fitted(spark, entries=plan.product.schema.size, small=small):
@@ -191,7 +191,17 @@ def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> Veri
 
 def text_checks(run: Verified) -> list[Check]:
     """Judge texts and columns of a run whose files can be read; on a spine of the census they need no session."""
-    return [_texts_follow(run), text_check(run), schema_check(run)]
+    return [_texts_follow(run), text_check(run), schema_check(run, _columns_of_features(run))]
+
+
+def _columns_of_features(run: Verified) -> dict[Path, pa.Schema]:
+    """Columns of the Parquet files of features, by folder."""
+    return {
+        folder: output.schema
+        for output in outputs_of(run.plan)
+        if output.format == PARQUET
+        for folder in output.folders(run.layout).values()
+    }
 
 
 def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
@@ -234,13 +244,14 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         in_microdata = under_parts(read, codes.spans) if codes.spans else by_census
         if census is not spine:
             rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
-        counted, of_replicates = _of_replicates(run, by_census, census)
+        judged = [feature.rules(run, by_census) for feature in features_of(plan)]
+        counted = [table for each in judged for table in each.counted]
         rules += [*column_rules(run, read, by_census), *table_rules([*published, *counted], by_census)]
         rules += [
             *occupancy_rules(occupancy, by_census, census, product.vacant_cell),
             *median_rules(medians, by_census),
             *_interval_rules(run, read if census.own_codes else by_census, census),
-            *of_replicates,
+            *(rule for each in judged for rule in each.rules),
         ]
         checks = judge([*rules, *microdata_rules(microdata, in_microdata)]) + part_checks(microdata)
         checks += header_checks([*published, *occupancy, *medians, *counted], census.names)
@@ -262,27 +273,6 @@ def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[
     return interval_rules(
         published, by_census.geounits, census, levels, float(settings.level), run.plan.budget.framework
     )
-
-
-def _of_replicates(run: Verified, by_census: RunTables, census: Spine) -> tuple[list[PublishedTable], list[Rule]]:
-    """Published counts with intervals, as tables that must hold the estimates, and the rules on the intervals."""
-    settings = run.plan.output.replicates
-    if settings is None:
-        return [], []
-    written = replicate_intervals_of(run.plan)
-    published = read_replicates(run.spark, run.layout, written, census, settings.runs, float(settings.level))
-    files = run.layout.replicate_intervals
-    counted = [
-        PublishedTable(
-            table,
-            f"{REPLICATES} {format}",
-            frame,
-            misnamed(files, table, format, table.levels(census), replicate_schema(table).names),
-            table.levels(census),
-        )
-        for (_, format), (table, frame) in zip(written, published.counts(), strict=True)
-    ]
-    return counted, replicate_rules(published, by_census.geounits, census.names)
 
 
 def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan: RunPlan) -> Check:
@@ -308,16 +298,8 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
     for table, form in intervals_of(plan):
         for level in table.levels(census, _interval_levels(plan)):
             folders[f"{INTERVALS}/{table.name}.{form}/{level}"] = layout.intervals.level(table.name, form, level)
-    for table, form in replicate_intervals_of(plan):
-        name = f"{REPLICATES}/{table.name}.{form}"
-        folders |= {
-            f"{name}/{level}": layout.replicate_intervals.level(table.name, form, level)
-            for level in table.levels(census)
-        }
-    if plan.output.replicates is not None:
-        numbers = range(1, plan.output.replicates.runs + 1)
-        folders |= {f"replicate_errors/{number}": layout.replicate_errors(number) for number in numbers}
-        folders["replicate_offsets"] = layout.replicate_offsets
+    for output in outputs_of(plan):
+        folders |= output.folders(layout)
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
     return Check("folders are whole", "", not missing, len(folders), missing)
 
@@ -353,7 +335,7 @@ def _counted(
         found
         | table_rows(layout.tables, written, census)
         | table_rows(layout.intervals, intervals_of(plan), census, _interval_levels(plan), place=INTERVALS)
-        | table_rows(layout.replicate_intervals, replicate_intervals_of(plan), census, place=REPLICATES)
+        | {each.path: each.rows(layout) for each in counted_outputs(plan)}
     )
 
 

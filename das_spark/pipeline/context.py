@@ -83,8 +83,6 @@ class RunContext:
     table_rows: Mapping[str, int] = field(default_factory=dict)
     #: The same of their intervals, by `intervals/<table>.<format>`.
     interval_rows: Mapping[str, int] = field(default_factory=dict)
-    #: The same of published counts with intervals, by `replicate_intervals/<table>.<format>`.
-    replicate_rows: Mapping[str, int] = field(default_factory=dict)
     #: What is said in public of the run whose published counts the estimates are held to; empty without one.
     published_run: Mapping[str, Any] = field(default_factory=dict)
     #: What stages found out for the restricted manifest.

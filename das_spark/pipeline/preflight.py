@@ -1,9 +1,9 @@
 """Everything that a later stage will need is tried before anything is charged: files, columns, writers, layouts, disks.
 
 A kind of stage registers in `TRIALS` what it will need, each thing with the setting that asks for it and a function
-that tries it. A kind without an entry fails a test; a thing that is not tried here fails a run when its budget is gone.
-Trials read what the readers' `look` reads, and public files; all else works on synthetic counts
-(`das_spark.pipeline.rehearsal`). No Spark is started, and no folder of the run is made.
+that tries it; a feature says so itself. A kind without an entry fails a test; a thing that is not tried here fails a
+run when its budget is gone. Trials read what the readers' `look` reads, and public files; all else works on synthetic
+counts (`das_spark.pipeline.rehearsal`). No Spark is started, and no folder of the run is made.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from das_spark.io.area_files import look_at_areas
 from das_spark.io.parents_file import read_parents
 from das_spark.pipeline import rehearsal
 from das_spark.pipeline.charge import is_charged
+from das_spark.pipeline.features import features_of
 from das_spark.pipeline.published import open_published_run
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
@@ -70,7 +71,7 @@ def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, fil
         ahead = Ahead(plan, layout, scratch, files)
         tried = [(_PLACES, trial) for trial in (_places(ahead, kinds) if files else ())]
         if not is_charged(layout):  # whatever one of its stages lacks must not keep the others from going on
-            tried += [(str(kind), trial) for kind in kinds for trial in TRIALS[kind](ahead)]
+            tried += [(kind, trial) for kind in kinds for trial in trials_of(ahead, kind)]
         for stage, trial in tried:
             error = _tried(trial)
             if error is not None:
@@ -112,7 +113,7 @@ def _tried(trial: Trial) -> DasError | None:
     return None
 
 
-def _places(ahead: Ahead, kinds: Iterable[StageKind]) -> Iterator[Trial]:
+def _places(ahead: Ahead, kinds: Iterable[str]) -> Iterator[Trial]:
     """Roots that can be written, with room to begin; the ledger, where the run will be charged."""
     for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
@@ -157,7 +158,7 @@ def _bounds(ahead: Ahead) -> Iterator[Trial]:
     """Bounds, structural zeros and added constraints, by which families are posed."""
     plan = ahead.plan
     leaf = plan.spine.leaf.name
-    yield Trial("run.product", partial(rehearsal.synthetic_family, plan, leaf), _product_fix(plan))
+    yield Trial("run.product", partial(rehearsal.synthetic_family, plan, leaf), product_fix(plan))
 
 
 def _published(ahead: Ahead) -> Iterator[Trial]:
@@ -166,7 +167,7 @@ def _published(ahead: Ahead) -> Iterator[Trial]:
     named, done = plan.input.published, (finished(ahead.layout.public.level("published", plan.spine.leaf.name)))
     if ahead.files and named is not None and not done:
         yield Trial("", partial(open_published_run, plan, named), reads=True)
-    yield Trial("run.product", partial(held_counts, plan.product, units=plan.invariants.units), _product_fix(plan))
+    yield Trial("run.product", partial(held_counts, plan.product, units=plan.invariants.units), product_fix(plan))
 
 
 def _check(ahead: Ahead) -> Iterator[Trial]:
@@ -189,14 +190,14 @@ def _upward(ahead: Ahead) -> Iterator[Trial]:
     for step in steps_of(plan):
         if step.work is Work.UPWARD:
             work = partial(rehearsal.synthetic_family, plan, step.geolevel)
-            yield Trial("estimation.estimator", work, _product_fix(plan))
+            yield Trial("estimation.estimator", work, product_fix(plan))
 
 
 def _estimate(ahead: Ahead) -> Iterator[Trial]:
     """A synthetic family of every level, and one solve by each solver of the chain."""
     plan = ahead.plan
     for level in plan.spine.names:
-        yield Trial("estimation", partial(rehearsal.rehearse_estimation, plan, level), _product_fix(plan))
+        yield Trial("estimation", partial(rehearsal.rehearse_estimation, plan, level), product_fix(plan))
     for solver in plan.estimation.solvers:
         fix = "leave it out of estimation.solvers, or install what it needs: das-spark doctor"
         yield Trial(f"estimation.solvers = {solver!r}", partial(rehearsal.rehearse_solver, plan, solver), fix)
@@ -204,13 +205,13 @@ def _estimate(ahead: Ahead) -> Iterator[Trial]:
 
 def _census(ahead: Ahead) -> Iterator[Trial]:
     """Levels of the census, in which the estimates of a spine of areas are published."""
-    yield Trial("geography.levels", lambda: ahead.plan.product.census(ahead.plan.spine), _product_fix(ahead.plan))
+    yield Trial("geography.levels", lambda: ahead.plan.product.census(ahead.plan.spine), product_fix(ahead.plan))
 
 
 def _microdata(ahead: Ahead) -> Iterator[Trial]:
     """Synthetic records in every format and the form of the run."""
     plan = ahead.plan
-    fix = f"{_product_fix(plan)}, or leave the format out of output.microdata"
+    fix = f"{product_fix(plan)}, or leave the format out of output.microdata"
     for format in plan.output.microdata:
         folder = ahead.scratch / f"microdata.{format}"
         setting = f"output.microdata = {format!r} ({plan.output.microdata_files}), product {plan.product.name!r}"
@@ -224,7 +225,7 @@ def _tabulate(ahead: Ahead) -> Iterator[Trial]:
     geounits = cache(partial(rehearsal.tabulated_geounits, plan))
     for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units):
         folder = ahead.scratch / f"table.{table.name}"
-        fix = f"{_product_fix(plan)}, or set output.tables to []"
+        fix = f"{product_fix(plan)}, or set output.tables to []"
         work = partial(rehearsal.rehearse_table, plan, table, folder, geounits)
         yield Trial(f"{setting}, table {table.name}", work, fix)
 
@@ -233,19 +234,13 @@ def _intervals(ahead: Ahead) -> Iterator[Trial]:
     """The passes for intervals, through synthetic families."""
     plan = ahead.plan
     work = partial(rehearsal.rehearse_intervals, plan)
-    yield Trial("output.intervals", work, f"{_product_fix(plan)}, or leave output.intervals out")
-
-
-def _replicates(ahead: Ahead) -> Iterator[Trial]:
-    """Errors and intervals of the counts of synthetic geounits."""
-    work = partial(rehearsal.rehearse_replicates, ahead.plan)
-    yield Trial("output.replicates", work, f"{_product_fix(ahead.plan)}, or leave output.replicates out")
+    yield Trial("output.intervals", work, f"{product_fix(plan)}, or leave output.intervals out")
 
 
 def _verify(ahead: Ahead) -> Iterator[Trial]:
     """The manifest, data dictionary and statement that are written before verification, and read by it."""
     work = partial(rehearsal.rehearse_manifest, ahead.plan, ahead.scratch / "manifest")
-    yield Trial("run.product", work, _product_fix(ahead.plan))
+    yield Trial("run.product", work, product_fix(ahead.plan))
 
 
 def _evaluate(ahead: Ahead) -> Iterator[Trial]:
@@ -259,15 +254,22 @@ def _evaluate(ahead: Ahead) -> Iterator[Trial]:
     path = plan.geography.path
     if plan.spine.is_census and path is not None and Path(path).exists():  # the report does without what is gone
         yield from _geography(ahead)
-    yield Trial("run.product", partial(rehearsal.rehearse_evaluation, plan), _product_fix(plan))
+    yield Trial("run.product", partial(rehearsal.rehearse_evaluation, plan), product_fix(plan))
 
 
-def _product_fix(plan: RunPlan) -> str:
+def product_fix(plan: RunPlan) -> str:
+    """What to do where a product cannot be what a stage needs."""
     return f"correct product {plan.product.name!r}"
 
 
+def trials_of(ahead: Ahead, kind: str) -> Iterable[Trial]:
+    """What a kind of stage, or a feature that the run has, will need."""
+    features: dict[str, Trials] = {feature.name: feature.trials for feature in features_of(ahead.plan)}
+    return {**TRIALS, **features}[kind](ahead)
+
+
 #: What each kind of stage will need; a new kind registers here.
-TRIALS: Final[Mapping[StageKind, Trials]] = MappingProxyType(
+TRIALS: Final[Mapping[str, Trials]] = MappingProxyType(
     {
         StageKind.SPINE: _spine,
         StageKind.INGEST: _ingest,
@@ -281,7 +283,6 @@ TRIALS: Final[Mapping[StageKind, Trials]] = MappingProxyType(
         StageKind.MICRODATA: _microdata,
         StageKind.TABULATE: _tabulate,
         StageKind.INTERVALS: _intervals,
-        StageKind.REPLICATES: _replicates,
         StageKind.VERIFY: _verify,
         StageKind.EVALUATE: _evaluate,
     }

@@ -12,8 +12,8 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.io.microdata_files import MicrodataWriting, records_of
+from das_spark.pipeline.features import counted_outputs, features_of
 from das_spark.pipeline.intervals import PLACE as INTERVALS
-from das_spark.pipeline.replicates import PLACE as REPLICATES
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
@@ -171,7 +171,7 @@ def stage_records(plan: RunPlan, rows: Iterable[str]) -> tuple[StageRecord, ...]
     def counted(place: str) -> tuple[str, ...]:
         return tuple(name for name in names if name.startswith(f"{place}/"))
 
-    outputs = {
+    outputs: dict[str, tuple[str, ...]] = {
         StageKind.SPINE: spine,
         StageKind.INGEST: made,
         StageKind.PUBLISHED: ("published",),
@@ -182,11 +182,11 @@ def stage_records(plan: RunPlan, rows: Iterable[str]) -> tuple[StageRecord, ...]
         StageKind.MICRODATA: ("microdata",),
         StageKind.TABULATE: counted(TABLES),
         StageKind.INTERVALS: counted(INTERVALS),
-        StageKind.REPLICATES: ("replicate_errors", "replicate_offsets", *counted(REPLICATES)),
+        **{each.name: tuple(output.path for output in each.outputs()) for each in features_of(plan)},
     }
     stages = stages_of(plan) if plan.origin is None else stages_from_measurements(plan)
     return tuple(
-        StageRecord(stage.kind.value, stage.geolevel, tuple(_output(name, stage) for name in outputs[stage.kind]))
+        StageRecord(str(stage.kind), stage.geolevel, tuple(_output(name, stage) for name in outputs[stage.kind]))
         for stage in stages
         if stage.kind in outputs
     )
@@ -216,5 +216,5 @@ def _rows(context: RunContext) -> dict[str, int]:
         | {f"microdata/{name}": rows for name, rows in context.microdata_rows.items()}
         | dict(context.table_rows)
         | dict(context.interval_rows)
-        | dict(context.replicate_rows)
+        | {each.path: each.rows(context.layout.public) for each in counted_outputs(context.plan)}
     )

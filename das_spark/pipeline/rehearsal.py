@@ -26,7 +26,6 @@ from das_spark.core import (
 from das_spark.core.linear import Statistics, downward, upward, whole_intervals
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
-from das_spark.evaluation import count_intervals, error_classes, error_offsets
 from das_spark.histogram import Histogram
 from das_spark.io.microdata_digest import FAULT, PERSONS, digest_part, microdata_parts
 from das_spark.io.microdata_files import MicrodataWriting
@@ -39,7 +38,7 @@ from das_spark.products import microdata_codes
 from das_spark.spark.evaluate import Subject, TallyTask, level_lines, report_of, tally_of
 from das_spark.spark.tabulate import TabulateTask
 from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout, level_folder
-from das_spark.tabulation import MedianTable, Tabulation, incidence, tabulate
+from das_spark.tabulation import MedianTable, Tabulation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +133,7 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
 def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     """Write synthetic records in the layout of the product, read them back, and compare."""
     product, units, form = plan.product, plan.invariants.units, plan.output.microdata_files
-    made = SyntheticGeounits.of(product, product.census(plan.spine).leaf.length, _everyone(product))
+    made = SyntheticGeounits.of(product, product.census(plan.spine).leaf.length, synthetic_counts(product))
     layout = PublicLayout(folder)
     folder.mkdir()
     notices = notices_of(plan, insecure=False)
@@ -165,7 +164,9 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
 
 def tabulated_geounits(plan: RunPlan) -> SyntheticGeounits:
     """The geounits that all tables of a rehearsal are made of."""
-    return SyntheticGeounits.of(plan.product, plan.product.census(plan.spine).leaf.length, _everyone(plan.product))
+    return SyntheticGeounits.of(
+        plan.product, plan.product.census(plan.spine).leaf.length, synthetic_counts(plan.product)
+    )
 
 
 def rehearse_table(plan: RunPlan, table: TableShell, folder: Path, geounits: Callable[[], SyntheticGeounits]) -> None:
@@ -221,23 +222,6 @@ def rehearse_intervals(plan: RunPlan) -> None:
         raise ConfigurationError("intervals of a synthetic family are not what they should be")
 
 
-def rehearse_replicates(plan: RunPlan) -> None:
-    """Make intervals of the counts of synthetic geounits from errors that a replicate could have."""
-    settings = plan.output.replicates
-    if settings is None:
-        return
-    made = _everyone(plan.product)
-    occupied = np.nonzero(made)
-    offsets_of = np.searchsorted(occupied[0], np.arange(len(made) + 1))
-    for table in (each for each in plan.product.tables if each.name in settings.tables):
-        counts = tabulate(incidence([table]), occupied[1], offsets_of, made[occupied])
-        classes, ones = error_classes(counts, counts[:, 0]), np.ones(len(counts), dtype=np.int64)
-        offsets = [error_offsets(each, ones, ones, float(settings.level)) for each in classes.T]
-        _, low, high = count_intervals(counts, offsets)
-        if (low > counts).any() or (high < counts).any():
-            raise ConfigurationError(f"intervals of the counts of table {table.name} do not hold them")
-
-
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
     """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does."""
     folder.mkdir()
@@ -258,7 +242,7 @@ def rehearse_evaluation(plan: RunPlan) -> None:
     census = plan.product.census(plan.spine)
     lines = []
     for level in census.levels:
-        made = SyntheticGeounits.of(plan.product, level.length, _everyone(plan.product)).batch(units=False)
+        made = SyntheticGeounits.of(plan.product, level.length, synthetic_counts(plan.product)).batch(units=False)
         both = {"true_cells": made.column("cells"), "true_counts": made.column("counts")}
         joined = pa.RecordBatch.from_pydict({**both, "cells": made.column("cells"), "counts": made.column("counts")})
         tallies = pa.Table.from_batches(TallyTask(subject.comparison(level.name))(iter([joined])))
@@ -397,7 +381,7 @@ def _require_estimated(
         )
 
 
-def _everyone(product: Product) -> Counts:
+def synthetic_counts(product: Product) -> Counts:
     """One of every possible kind in the first geounit, and two of the first kind in the second.
 
     Of a large schema some kinds, with every level of every attribute among them: codes and columns follow from levels.

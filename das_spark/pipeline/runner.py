@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from das_spark.config import (
@@ -25,6 +26,7 @@ from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import driver_attempt, look_ahead
+from das_spark.pipeline.features import features_of
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.ingest import ingest, run_leaves
 from das_spark.pipeline.intervals import publish_intervals
@@ -32,7 +34,6 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
 from das_spark.pipeline.published import part_that_publishes, take_published
-from das_spark.pipeline.replicates import publish_replicates
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.spines import shares_on_paths
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
@@ -164,12 +165,12 @@ def publish_results(
 ) -> RunSummary:
     """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy."""
     stages = stages_until(context.plan, until)
-    publishing = {
+    publishing: dict[str, Callable[[], None]] = {
         StageKind.CENSUS: lambda: publish_census(context),
         StageKind.MICRODATA: lambda: publish_microdata(context),
         StageKind.TABULATE: lambda: publish_tables(context),
         StageKind.INTERVALS: lambda: publish_intervals(context),
-        StageKind.REPLICATES: lambda: publish_replicates(context),
+        **{feature.name: partial(feature.publish, context) for feature in features_of(context.plan)},
     }
     for stage in stages:
         if stage.kind in publishing:

@@ -8,7 +8,7 @@ quickstart the estimate is 2.4 MB for the public root, and 1.8 MB are written.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,8 +21,8 @@ from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
 from das_spark.estimation import Gaussian, UnionPart
 from das_spark.io.table_files import CSV, PARQUET
+from das_spark.pipeline.features import features_of
 from das_spark.pipeline.intervals import downward_levels, interval_tables, intervals_of, measured_levels
-from das_spark.pipeline.replicates import replicate_intervals_of
 from das_spark.spark.session import scratch_of
 from das_spark.store import nearest, part_files, require_committed, require_space
 from das_spark.telemetry import Event
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from das_spark.estimation import Decomposition
     from das_spark.pipeline.context import RunContext
     from das_spark.store import RunLayout
+    from das_spark.tabulation import Table
 
 #: Bytes that a run asks for before it begins, on each disk that it writes to.
 LEAST_SPACE = 50_000_000
@@ -92,23 +93,21 @@ class Room:
 
 def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     """Estimate what a run writes after ingestion."""
-    measured = {name: _measured(plan, name, known) for name in plan.spine.names}
-    estimated = {name: known.cells[name] * _CELL * _SPREAD + known.geounits[name] * _GEOUNIT for name in measured}
-    upward, passes = _upward(plan, known), _passes(plan, known)
+    levels, passes = _levels(plan, known), _passes(plan, known)
+    rooms = [feature.room(known) for feature in features_of(plan)]
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
     parquet_record, text_record = _RECORD_IN_UNITS if unit_file else _RECORD, _text_record(plan)
     microdata = sum(parquet_record if each == PARQUET else text_record for each in plan.output.microdata) * records
     tables = _VALUE * len(plan.output.tables) * _published_values(plan, known)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
-    # What the passes for intervals make lies there, too, until the intervals are written; and then one replicate at a
-    # time, which has all levels once more.
-    by_level = (measured, estimated, upward, passes)
-    run, for_intervals = (sum(sum(each.values()) for each in some) for some in (by_level[:3], by_level[3:]))
-    replicate = 0 if plan.output.replicates is None else run
-    public = run + max(for_intervals, replicate) + microdata + tables + _intervals(plan, known)
-    largest = max(sum(each.get(name, 0) for each in by_level) for name in measured)
-    return Room(public, max(measured.values()), largest)
+    # What the passes for intervals make lies there, too, until the intervals are written; then that of one feature
+    # after the other.
+    staged = max(sum(passes.values()), *(room.staged for room in rooms), 0)
+    published = _intervals(plan, known) + sum(room.published for room in rooms)
+    public = sum(levels.values()) + staged + microdata + tables + published
+    largest = max(size + passes.get(name, 0) for name, size in levels.items())
+    return Room(public, max(_measured(plan, name, known) for name in levels), largest)
 
 
 def require_disk_space(context: RunContext) -> None:
@@ -180,6 +179,24 @@ def _text_record(plan: RunPlan) -> int:
     )
 
 
+def run_bytes(plan: RunPlan, known: KnownSizes) -> int:
+    """Bytes of what all levels are measured and estimated as."""
+    return sum(_levels(plan, known).values())
+
+
+def _levels(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
+    """Bytes of measurements, estimates and the estimator's pass upwards, by level."""
+    upward = _upward(plan, known)
+    return {
+        name: _measured(plan, name, known) + _estimated(known, name) + upward.get(name, 0) for name in plan.spine.names
+    }
+
+
+def _estimated(known: KnownSizes, geolevel: str) -> int:
+    """Bytes of the estimates of a level."""
+    return known.cells[geolevel] * _CELL * _SPREAD + known.geounits[geolevel] * _GEOUNIT
+
+
 def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
     """Bytes of the measurements of a level, as far as its parents' support needs them."""
     answers = [plan.queries[each.query].rows for each in plan.budget.level(geolevel).queries]
@@ -230,19 +247,19 @@ def _passes(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
 
 
 def _intervals(plan: RunPlan, known: KnownSizes) -> int:
-    """Bytes of the published intervals of both kinds."""
-    by_measurements, of_counts = (
-        sum(len(table.names) * _INTERVAL[format] for table, format in written)
-        for written in (intervals_of(plan), replicate_intervals_of(plan))
-    )
-    every = _of_census(plan, known, plan.product.census(plan.spine).names)
-    return sum(_wanted(plan, known).values()) * by_measurements + sum(every.values()) * of_counts
+    """Bytes of the published intervals by the measurements."""
+    return sum(_wanted(plan, known).values()) * interval_bytes(intervals_of(plan))
+
+
+def interval_bytes(written: Iterable[tuple[Table, str]]) -> int:
+    """Bytes of a row of every table of intervals, in every format."""
+    return sum(len(table.names) * _INTERVAL[format] for table, format in written)
 
 
 def _published_values(plan: RunPlan, known: KnownSizes) -> int:
     """Values of all published tables, each down to its lowest geolevel."""
     census = plan.product.census(plan.spine)
-    geounits = _of_census(plan, known, census.names)
+    geounits = of_census(plan, known, census.names)
     tables = plan.product.tables_with(units=plan.invariants.units)
     return sum(len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in tables)
 
@@ -250,11 +267,11 @@ def _published_values(plan: RunPlan, known: KnownSizes) -> int:
 def _wanted(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
     """Geounits of the census that intervals by the measurements are of, by level."""
     settings = plan.output.intervals
-    return {} if settings is None else _of_census(plan, known, settings.geolevels)
+    return {} if settings is None else of_census(plan, known, settings.geolevels)
 
 
-def _of_census(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:
-    """Geounits of levels of the census.
+def of_census(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:
+    """Count the geounits of levels of the census.
 
     A level that only the census has is taken for as large as the lowest one of the spine but one.
     """

@@ -26,11 +26,12 @@ from das_spark.config import (
 from das_spark.io.definitions import definitions
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
+from das_spark.pipeline.features import features_of
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
 from das_spark.products import notice_of_contradictions
 from das_spark.report import code, escaped
 from das_spark.store import PublicManifest
-from das_spark.store.tables import of_estimator, of_published
+from das_spark.store.tables import OF_OPTIMIZED_SPINES, of_estimator, of_published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,18 +89,20 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
 
 def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any], ...]:
     """What a row and a column of every output of a run is; its tables may be made, or dropped, after it ended."""
+    features = features_of(plan)
     described = data_dictionary(
         plan.product,
         plan.output.microdata,
         units=plan.invariants.units,
         tabulated=tabulated,
         intervals=() if plan.output.intervals is None else plan.output.intervals.tables,
-        replicates=() if plan.output.replicates is None else plan.output.replicates.tables,
-        areas=not plan.spine.is_census,
         added=(
             *of_published(held=plan.product.published is not None, levels=plan.spine.names),
             *of_estimator(needs_of(plan), plan.spine.names),
+            *(() if plan.spine.is_census else OF_OPTIMIZED_SPINES),
+            *(table for feature in features for table in feature.declared()),
         ),
+        described=[entry for feature in features for entry in feature.described()],
     )
     census, schema = plan.product.census(plan.spine), plan.product.schema
     return (*described, *definitions(census, schema, plan.queries, plan.bound_queries))

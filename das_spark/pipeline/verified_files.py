@@ -69,10 +69,9 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "spine": ("block",),
     "tables": ("geocode",),
     "intervals": ("geocode",),
-    "replicate_intervals": ("geocode",),
 }
 #: Those of them whose geocodes are the codes that geounits have by themselves, where a census has such.
-_PUBLISHED: Final = ("tables", "intervals", "replicate_intervals")
+_PUBLISHED: Final = ("tables", "intervals")
 _CSV: Final = ".csv"
 _ARROW: Final = b"ARROW:schema"
 _NOTICES: Final = b"das_spark.notices"
@@ -109,20 +108,23 @@ def _empty_folders(root: Path) -> list[str]:
     return empty
 
 
-def file_checks(layout: PublicLayout, manifest: PublicManifest, census: Spine) -> list[Check]:
+def file_checks(
+    layout: PublicLayout, manifest: PublicManifest, census: Spine, of_features: Mapping[str, tuple[str, ...]]
+) -> list[Check]:
     """Judge the form of public files: JSON, Parquet, and the order of rows where a writer promises one.
 
     Args:
         layout: The public root.
         manifest: Its manifest.
         census: Geolevels of the published tables.
+        of_features: First part of the path of what goes with these -> columns by which its rows ascend.
     """
     names = files_below(layout.path, without={layout.verification.name, STAGING})
     with ThreadPoolExecutor(os.cpu_count()) as threads:  # reading leaves the interpreter to others
         return [
             _strict(layout, manifest, names),
             _parquet(layout, manifest, names, threads),
-            _order(layout, census, names, threads),
+            _order(layout, census, names, threads, of_features),
         ]
 
 
@@ -184,15 +186,22 @@ def _is_described(field: pa.Field) -> bool:
     return bool((field.metadata or {}).keys() - {b"PARQUET:field_id"}) or any(map(_is_described, inner))
 
 
-def _order(layout: PublicLayout, census: Spine, names: Sequence[str], threads: ThreadPoolExecutor) -> Check:
+def _order(
+    layout: PublicLayout,
+    census: Spine,
+    names: Sequence[str],
+    threads: ThreadPoolExecutor,
+    of_features: Mapping[str, tuple[str, ...]],
+) -> Check:
     """Rows of tables ascend by what tells them apart, file after file, so that their order says nothing."""
     folders: dict[str, list[Path]] = {}
+    keys, published = {**_KEYS, **of_features}, {*_PUBLISHED, *of_features}
     for name in names:
         parts = name.split("/")
-        own = parts[0] in _PUBLISHED and parts[-2].removeprefix("level=") in census.own_codes
-        if parts[0] in _KEYS and parts[-1].startswith("part-") and not own:
+        own = parts[0] in published and parts[-2].removeprefix("level=") in census.own_codes
+        if parts[0] in keys and parts[-1].startswith("part-") and not own:
             folders.setdefault("/".join(parts[:-1]), []).append(layout.file(name))
-    judged = threads.map(lambda folder: _ascend(folders[folder], _KEYS[folder.split("/")[0]]), folders)
+    judged = threads.map(lambda folder: _ascend(folders[folder], keys[folder.split("/")[0]]), folders)
     return Check.of(
         (ORDER, "", ""), len(folders), [folder for folder, good in zip(folders, judged, strict=True) if not good]
     )

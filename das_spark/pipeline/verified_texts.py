@@ -13,11 +13,10 @@ from das_spark.io.definitions import in_words
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
+from das_spark.pipeline.features import counted_outputs, features_of
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import interval_facts, intervals_of
 from das_spark.pipeline.publish import counted_tables, stage_records
-from das_spark.pipeline.replicates import PLACE as REPLICATES
-from das_spark.pipeline.replicates import replicate_facts, replicate_intervals_of
 from das_spark.pipeline.statement import (
     dictionary_of,
     notices_of,
@@ -115,12 +114,12 @@ def row_names(plan: RunPlan) -> list[str]:
             for format in plan.output.tables
         ),
         *((INTERVALS, table.name, format) for table, format in intervals_of(plan)),
-        *((REPLICATES, table.name, format) for table, format in replicate_intervals_of(plan)),
     ]
     return [
         *(f"{table}/{level}" for table, level in counted_tables(plan)),
         *(f"microdata/{kind}.{format}" for format in plan.output.microdata for kind in kinds),
         *(f"{place}/{table}.{format}" for place, table, format in of_tables),
+        *(each.path for each in counted_outputs(plan)),
     ]
 
 
@@ -144,10 +143,8 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
         whole[run.layout.intervals.beside(table.name, format, ABOUT)] = about_text(
             table, interval_facts(run.plan, manifest.run_id, manifest.created, manifest.notices)
         )
-    for table, format in replicate_intervals_of(run.plan):
-        whole[run.layout.replicate_intervals.beside(table.name, format, ABOUT)] = about_text(
-            table, replicate_facts(run.plan, manifest.run_id, manifest.created, manifest.notices)
-        )
+    for feature in features_of(run.plan):
+        whole |= feature.texts(manifest, run.layout)
     form = run.plan.output.microdata_files
     known = run.plan.invariants.units
     for format, columns in files_of(product, run.plan.output.microdata, units=known, form=form):

@@ -38,8 +38,6 @@ UPWARD_SUMS = from_arrow_schema(declared.UPWARD_SUMS.schema)
 LINEAR = from_arrow_schema(declared.LINEAR.schema)
 MOMENTS = from_arrow_schema(declared.MOMENTS.schema)
 UNION_MOMENTS = from_arrow_schema(declared.UNION_MOMENTS.schema)
-REPLICATE_ERRORS = from_arrow_schema(declared.REPLICATE_ERRORS.schema)
-REPLICATE_OFFSETS = from_arrow_schema(declared.REPLICATE_OFFSETS.schema)
 SECONDS = from_arrow_schema(declared.SECONDS.schema)
 
 #: Every table with geolevels, by name.
@@ -53,8 +51,13 @@ def with_level(schema: StructType) -> StructType:
 
 def read_table(spark: SparkSession, table: str, folder: Address) -> DataFrame:
     """The rows of a table, or of one level of it, in a folder."""
+    return read_declared(spark, declared.TABLES[table], folder)
+
+
+def read_declared(spark: SparkSession, table: declared.TableDeclaration, folder: Address) -> DataFrame:
+    """The rows of a table that is declared elsewhere, in a folder."""
     require_committed(folder)
-    return scan(spark, from_arrow_schema(declared.TABLES[table].schema), [folder])
+    return scan(spark, from_arrow_schema(table.schema), [folder])
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:

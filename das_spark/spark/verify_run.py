@@ -6,7 +6,7 @@ from the other tables. Bounds are made again of the published invariants by the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +26,6 @@ from das_spark.spark.checks import Check
 from das_spark.spark.intervals import interval_schema
 from das_spark.spark.own_codes import under_own_codes
 from das_spark.spark.published_bounds import published_class_bounds
-from das_spark.spark.replicates import replicate_schema
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import read_folders, read_levels
 from das_spark.spark.tabulate import table_schema
@@ -47,7 +46,7 @@ from das_spark.spark.verify_noise import noise_rule
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
-from das_spark.store.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, of_estimator, of_published, published_estimates
+from das_spark.store.tables import of_estimator, of_published, published_estimates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -219,8 +218,13 @@ def _published(run: Verified, read: RunTables, invariants: DataFrame) -> DataFra
     return published_class_bounds(of_classes, run.spine, run.plan.invariants.total_at)
 
 
-def schema_check(run: Verified) -> Check:
-    """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others."""
+def schema_check(run: Verified, of_features: Mapping[Path, pa.Schema]) -> Check:
+    """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others.
+
+    Args:
+        run: The run.
+        of_features: Columns of what features have published, by folder.
+    """
     layout, spine = run.layout, run.spine
     of_levels: dict[str, Sequence[str]] = {name: spine.names for name in _OF_EVERY_LEVEL}
     held = run.plan.product.published is not None
@@ -239,6 +243,7 @@ def schema_check(run: Verified) -> Check:
             schema = table_schema([table])
             folders |= {layout.tables.level(name, format, level): schema for level in table.levels(run.census)}
     expected = {folder: to_arrow_schema(schema) for folder, schema in folders.items()} | _uncertainty(run)
+    expected |= of_features
     failing, compared = [], 0
     for folder, schema in expected.items():
         declared = _columns_of(schema)
@@ -256,16 +261,8 @@ def _uncertainty(run: Verified) -> dict[Path, pa.Schema]:
     output, layout = run.plan.output, run.layout
     tables_by_name = {table.name: table for table in run.plan.product.tables}
     found: dict[Path, pa.Schema] = {}
-    if output.replicates is not None:
-        for number in range(1, output.replicates.runs + 1):
-            found[layout.replicate_errors(number)] = REPLICATE_ERRORS.schema
-        found[layout.replicate_offsets] = REPLICATE_OFFSETS.schema
     if PARQUET not in output.interval_formats:
         return found
-    if output.replicates is not None:
-        for name in output.replicates.tables:
-            schema, levels = replicate_schema(tables_by_name[name]), tables_by_name[name].levels(run.census)
-            found |= {layout.replicate_intervals.level(name, PARQUET, level): schema for level in levels}
     if output.intervals is not None:
         for name in output.intervals.tables:
             schema = interval_schema(tables_by_name[name])

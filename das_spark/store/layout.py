@@ -170,24 +170,6 @@ class PublicLayout(_Root[Place]):
         return TablesLayout(self.inside("intervals"))
 
     @property
-    def replicate_intervals(self) -> TablesLayout[Place]:
-        """Published counts with intervals that replicates of the run give them."""
-        return TablesLayout(self.inside("replicate_intervals"))
-
-    def replicate_errors(self, number: int) -> Place:
-        """The errors of one replicate.
-
-        Args:
-            number: Of the replicate, from 1.
-        """
-        return self.inside("replicate_errors", f"replicate={number}")
-
-    @property
-    def replicate_offsets(self) -> Place:
-        """How far the truth may be from published counts, by class of counts."""
-        return self.inside("replicate_offsets")
-
-    @property
     def problems(self) -> Place:
         """Saved problem files of families that could not be solved; made of public data."""
         return self.inside("problems")

@@ -1,4 +1,4 @@
-"""Every table that a run keeps, declared once: its root, what a row is, and its columns with type, unit and meaning.
+"""Every table that any run keeps, declared once: its root, what a row is, and its columns with type, unit and meaning.
 
 Spark's schemas (`das_spark.spark.tables`), what writers of Parquet are given, and the data dictionary of a manifest
 (`das_spark.io.dictionary`) are all made from these declarations. Counts are people, or units of the histogram's
@@ -75,15 +75,24 @@ class TableDeclaration:
         return tuple((each.name, _SPELLED[each.type], each.metadata[b"description"].decode()) for each in self.columns)
 
 
-def _column(name: str, kind: pa.DataType, description: str, unit: str = "", *, nullable: bool = False) -> pa.Field:
+def column(name: str, kind: pa.DataType, description: str, unit: str = "", *, nullable: bool = False) -> pa.Field:
+    """Declare a column of a table.
+
+    Args:
+        name: Of the column.
+        kind: Its type.
+        description: What it holds, as the data dictionary says it.
+        unit: Of its values, such as `people`; empty where they have none.
+        nullable: Whether it may be missing.
+    """
     metadata = {"description": description} | ({"unit": unit} if unit else {})
     return pa.field(name, kind, nullable, metadata)
 
 
-_GEOCODE: Final = _column("geocode", _STRING, "digits of the geounit; a prefix is the geocode of the geounit around it")
-_PARENT: Final = _column("parent", _STRING, "geocode of the parent; empty at the top")
-_CELLS: Final = _column("cells", _INTEGERS, "occupied cells: flat row-major indices of the schema, ascending")
-_COUNTS: Final = _column("counts", _LONGS, "people in these cells", _PEOPLE)
+_GEOCODE: Final = column("geocode", _STRING, "digits of the geounit; a prefix is the geocode of the geounit around it")
+_PARENT: Final = column("parent", _STRING, "geocode of the parent; empty at the top")
+_CELLS: Final = column("cells", _INTEGERS, "occupied cells: flat row-major indices of the schema, ascending")
+_COUNTS: Final = column("counts", _LONGS, "people in these cells", _PEOPLE)
 _HISTOGRAM: Final = pa.schema([_GEOCODE, _PARENT, _CELLS, _COUNTS])
 
 LEAVES: Final = TableDeclaration(
@@ -94,8 +103,8 @@ LEAVES: Final = TableDeclaration(
             _GEOCODE,
             _CELLS,
             _COUNTS,
-            _column("units", _LONGS, "units by class; null where no units are known", "units", nullable=True),
-            _column("vacant", _LONG, "vacant units; null where no units are known", "units", nullable=True),
+            column("units", _LONGS, "units by class; null where no units are known", "units", nullable=True),
+            column("vacant", _LONG, "vacant units; null where no units are known", "units", nullable=True),
         ]
     ),
     restricted=True,
@@ -105,7 +114,7 @@ LEAVES: Final = TableDeclaration(
 GEOUNITS: Final = TableDeclaration(
     "geounits",
     "a geounit of the spine",
-    pa.schema([_GEOCODE, _PARENT, _column("children", _LONG, "geounits one level below", "geounits")]),
+    pa.schema([_GEOCODE, _PARENT, column("children", _LONG, "geounits one level below", "geounits")]),
 )
 HISTOGRAMS: Final = TableDeclaration("histograms", "a geounit: its confidential histogram", _HISTOGRAM, restricted=True)
 #: A `group_total` is the total of all geounits that share the spine's `total_key` with this one, whose own total is not
@@ -117,13 +126,13 @@ INVARIANTS: Final = TableDeclaration(
         [
             _GEOCODE,
             _PARENT,
-            _column(
+            column(
                 "name",
                 _STRING,
                 "total (people), group_total (people of all geounits that are parts of the same area), units (units by "
                 "class) or vacant (vacant units)",
             ),
-            _column("values", _LONGS, "exact values: people or units", "people or units"),
+            column("values", _LONGS, "exact values: people or units", "people or units"),
         ]
     ),
 )
@@ -136,15 +145,15 @@ BOUNDS: Final = TableDeclaration(
         [
             _GEOCODE,
             _PARENT,
-            _column("name", _STRING, "total, group_total, class (people by unit class), flow, or added:<constraint>"),
-            _column(
+            column("name", _STRING, "total, group_total, class (people by unit class), flow, or added:<constraint>"),
+            column(
                 "member",
                 _STRING,
                 "the geounit itself; in a flow row the descendant that is bounded, or the area whose parts have a "
                 "total together; in a group_total row that area",
             ),
-            _column("lower", _LONGS, "least people, by answer of the query", _PEOPLE),
-            _column("upper", _LONGS, "most people, by answer of the query", _PEOPLE),
+            column("lower", _LONGS, "least people, by answer of the query", _PEOPLE),
+            column("upper", _LONGS, "most people, by answer of the query", _PEOPLE),
         ]
     ),
 )
@@ -155,10 +164,10 @@ MEASUREMENTS: Final = TableDeclaration(
         [
             _GEOCODE,
             _PARENT,
-            _column("query", _STRING, "what was asked"),
-            _column("rows", _INTEGERS, "which answers are kept; null means all", nullable=True),
-            _column("values", _LONGS, "noisy answers, people; they may be negative", _PEOPLE),
-            _column("variance", _DOUBLE, "variance of the noise of each value, people squared", "people^2"),
+            column("query", _STRING, "what was asked"),
+            column("rows", _INTEGERS, "which answers are kept; null means all", nullable=True),
+            column("values", _LONGS, "noisy answers, people; they may be negative", _PEOPLE),
+            column("variance", _DOUBLE, "variance of the noise of each value, people squared", "people^2"),
         ]
     ),
 )
@@ -173,8 +182,8 @@ PUBLISHED: Final = TableDeclaration(
         [
             _GEOCODE,
             _PARENT,
-            _column("cells", _INTEGERS, "occupied cells of that product, or held answers: flat indices, ascending"),
-            _column("counts", _LONGS, "records of that product in these cells", "records"),
+            column("cells", _INTEGERS, "occupied cells of that product, or held answers: flat indices, ascending"),
+            column("counts", _LONGS, "records of that product in these cells", "records"),
         ]
     ),
 )
@@ -183,26 +192,26 @@ DIAGNOSTICS: Final = TableDeclaration(
     "a family: a parent and its children",
     pa.schema(
         [
-            _column("geolevel", _STRING, "level of the children"),
-            _column("family", _STRING, "geocode of the parent"),
-            _column("children", _LONG, "children", "geounits"),
-            _column("variables", _LONG, "unknowns of the least-squares problem"),
-            _column("status", _STRING, "how the family was solved"),
-            _column("solver", _STRING, "which solver was certified"),
-            _column("passes", _LONG, "least-squares passes"),
-            _column("primal_residual", _DOUBLE, "largest violation of a constraint before rounding, people", _PEOPLE),
-            _column("gap", _DOUBLE, "relative duality gap of the certificate"),
-            _column("iterations", _LONG, "solver iterations"),
-            _column("attempts", _LONG, "solvers tried"),
-            _column("rounding", _STRING, "how the rounder solved its problem"),
-            _column(
+            column("geolevel", _STRING, "level of the children"),
+            column("family", _STRING, "geocode of the parent"),
+            column("children", _LONG, "children", "geounits"),
+            column("variables", _LONG, "unknowns of the least-squares problem"),
+            column("status", _STRING, "how the family was solved"),
+            column("solver", _STRING, "which solver was certified"),
+            column("passes", _LONG, "least-squares passes"),
+            column("primal_residual", _DOUBLE, "largest violation of a constraint before rounding, people", _PEOPLE),
+            column("gap", _DOUBLE, "relative duality gap of the certificate"),
+            column("iterations", _LONG, "solver iterations"),
+            column("attempts", _LONG, "solvers tried"),
+            column("rounding", _STRING, "how the rounder solved its problem"),
+            column(
                 "rounding_gap",
                 _DOUBLE,
                 "how far the rounding may be from the best one, relative; 0 where it is proved",
             ),
-            _column("relaxed", pa.bool_(), "consistency with the parent was relaxed"),
-            _column("message", _STRING, "what went wrong, if anything did"),
-            _column("problem", pa.binary(), "the problem, where it could not be solved", nullable=True),
+            column("relaxed", pa.bool_(), "consistency with the parent was relaxed"),
+            column("message", _STRING, "what went wrong, if anything did"),
+            column("problem", pa.binary(), "the problem, where it could not be solved", nullable=True),
         ]
     ),
 )
@@ -212,8 +221,8 @@ SECONDS: Final = TableDeclaration(
     "a family",
     pa.schema(
         [
-            _column("family", _STRING, "geocode of the parent"),
-            _column("seconds", _DOUBLE, "how long its estimation took", "s"),
+            column("family", _STRING, "geocode of the parent"),
+            column("seconds", _DOUBLE, "how long its estimation took", "s"),
         ]
     ),
     restricted=True,
@@ -223,8 +232,8 @@ _ARRAYS: Final = pa.schema(
     [
         _GEOCODE,
         _PARENT,
-        _column("name", _STRING, "what the numbers are, as the estimator calls them"),
-        _column("values", _DOUBLES, "the numbers, in the estimator's order", "as the estimator says"),
+        column("name", _STRING, "what the numbers are, as the estimator calls them"),
+        column("values", _DOUBLES, "the numbers, in the estimator's order", "as the estimator says"),
     ]
 )
 ESTIMATE_ARRAYS: Final = TableDeclaration(
@@ -240,8 +249,8 @@ LINEAR: Final = TableDeclaration("linear", "a geounit given the measurements of 
 _MOMENTS: Final = pa.schema(
     [
         _GEOCODE,
-        _column("estimates", _DOUBLES, "people that each statistic counts, by measurements alone", _PEOPLE),
-        _column("variances", _DOUBLES, "variance of each of these estimates, people squared", "people^2"),
+        column("estimates", _DOUBLES, "people that each statistic counts, by measurements alone", _PEOPLE),
+        column("variances", _DOUBLES, "variance of each of these estimates, people squared", "people^2"),
     ]
 )
 MOMENTS: Final = TableDeclaration(
@@ -251,51 +260,14 @@ MOMENTS: Final = TableDeclaration(
 UNION_MOMENTS: Final = TableDeclaration(
     "union_moments", "a union of geounits, and what one family adds to its statistics", _MOMENTS, path="union_moments"
 )
-_LEVEL: Final = _column("level", _STRING, "geolevel of the census")
-_TABLE_COLUMN: Final = _column("column", _STRING, "name of a column of a published table")
-_CLASS: Final = _column(
-    "class", _LONG, "class of the count and of the total of its geounit (das_spark.evaluation.error_classes)"
-)
-#: What a run that is done again on its own output finds: made of public numbers alone.
-REPLICATE_ERRORS: Final = TableDeclaration(
-    "replicate_errors",
-    "an error of a replicate of the run, in the counts of a class",
-    pa.schema(
-        [
-            _LEVEL,
-            _TABLE_COLUMN,
-            _CLASS,
-            _column("difference", _LONG, "count of the run less that of the replicate", _PEOPLE),
-            _column("cases", _LONG, "geounits with that difference", "geounits"),
-        ]
-    ),
-    path="replicate_errors/replicate=<number>",
-)
-REPLICATE_OFFSETS: Final = TableDeclaration(
-    "replicate_offsets",
-    "joined classes of counts, named by the first of them, and how far the truth may be from such counts",
-    pa.schema(
-        [
-            _LEVEL,
-            _TABLE_COLUMN,
-            _CLASS,
-            _column("cases", _LONG, "counts of replicates in these classes", "geounits"),
-            _column("rmse", _DOUBLE, "root mean square of the differences", _PEOPLE),
-            _column("low", _LONG, "least that the truth is above the count, 0 or negative", _PEOPLE),
-            _column("high", _LONG, "most that the truth is above the count", _PEOPLE),
-        ]
-    ),
-    path="replicate_offsets",
-)
-
 BLOCKS: Final = TableDeclaration(
     "blocks",
     "a block: its way through the spine",
     pa.schema(
         [
-            _column("block", _STRING, "the 16 digits that the census gives it"),
-            _column("path", _STRINGS, "geocodes of the geounits that contain it, root first, itself last"),
-            _column("shares", _STRINGS, "exact shares of the budget of these geounits; they sum to 1"),
+            column("block", _STRING, "the 16 digits that the census gives it"),
+            column("path", _STRINGS, "geocodes of the geounits that contain it, root first, itself last"),
+            column("shares", _STRINGS, "exact shares of the budget of these geounits; they sum to 1"),
         ]
     ),
     path="spine/blocks",
@@ -303,9 +275,7 @@ BLOCKS: Final = TableDeclaration(
 SHARES: Final = TableDeclaration(
     "shares",
     "a geounit of the spine",
-    pa.schema(
-        [_GEOCODE, _PARENT, _column("share", _STRING, "exact share of the budget; 0/1 where it is not measured")]
-    ),
+    pa.schema([_GEOCODE, _PARENT, column("share", _STRING, "exact share of the budget; 0/1 where it is not measured")]),
 )
 CENSUS_ESTIMATES: Final = TableDeclaration(
     "census_estimates",
@@ -321,8 +291,6 @@ OF_OPTIMIZED_SPINES: Final = (BLOCKS, SHARES, CENSUS_ESTIMATES)
 OF_ESTIMATORS: Final = (ESTIMATE_ARRAYS, UPWARD, UPWARD_SUMS)
 #: What a run has whose product is held to what another one has published.
 OF_PUBLISHED: Final = (PUBLISHED,)
-#: What a run has that is repeated on its own output.
-OF_REPLICATES: Final = (REPLICATE_ERRORS, REPLICATE_OFFSETS)
 
 
 def of_estimator(needs: Needs, levels: Sequence[str]) -> dict[TableDeclaration, tuple[str, ...]]:
@@ -360,7 +328,6 @@ TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
             *OF_OPTIMIZED_SPINES,
             *OF_ESTIMATORS,
             *OF_PUBLISHED,
-            *OF_REPLICATES,
             *SCRATCH,
         )
     }

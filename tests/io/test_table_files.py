@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -152,28 +150,4 @@ def test_the_dictionary_tells_of_intervals_behind_the_tables_and_only_of_those_t
     assert [column["type"] for column in last["columns"]][-4:] == ["double", "double", "long", "long"]
     assert last["columns"][-3]["meaning"] == (
         "Total: Noninstitutionalized population: Other noninstitutional facilities: standard error of that estimate"
-    )
-
-
-def test_the_dictionary_tells_of_replicates_behind_the_tables_and_only_of_those_that_there_are():
-    product = PRODUCTS["e2e_2018"]
-    asked: dict[str, Any] = {"units": True, "tabulated": True, "intervals": ["P5"]}
-    without = data_dictionary(product, ["parquet"], **asked)
-    found = data_dictionary(product, ["parquet"], **asked, replicates=["P5"])
-    added = [each for each in found if each not in without]
-    assert [each for each in found if each in without] == list(without)
-    errors, offsets, last = added
-    assert last == found[-1]
-    assert errors["path"] == "replicate_errors/replicate=<number>"
-    assert [column["name"] for column in errors["columns"]] == ["level", "column", "class", "difference", "cases"]
-    assert offsets["path"] == "replicate_offsets"
-    assert [column["name"] for column in offsets["columns"]] == [
-        *("level", "column", "class", "cases", "rmse", "low", "high"),
-    ]
-    assert last["path"] == "replicate_intervals/P5.<format>/level=<geolevel>"
-    names = [f"{name}{end}" for name in TABLE.names for end in ("", "_rmse", "_low", "_high")]
-    assert [column["name"] for column in last["columns"]] == ["geocode", *names]
-    assert [column["type"] for column in last["columns"]][-4:] == ["long", "double", "long", "long"]
-    assert last["columns"][-4]["meaning"] == (
-        "Total: Noninstitutionalized population: Other noninstitutional facilities: the published count"
     )

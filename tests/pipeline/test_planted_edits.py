@@ -97,7 +97,7 @@ def found_by_files(folder: Path, whole: RunLayout) -> dict[str, Check]:
     checks = tuple(Check(**{**each, "failing": tuple(each["failing"])}) for each in made["checks"])
     report = VerificationReport(checks, tuple(made["relaxed"]), made["run_id"], made["manifest"])
     known = KnownManifests(entered=record_of(whole.public.manifest).sha256)
-    judged = [unchanged_check(public, manifest), *file_checks(public, manifest, plan.product.census(plan.spine))]
+    judged = [unchanged_check(public, manifest), *file_checks(public, manifest, plan.product.census(plan.spine), {})]
     judged += text_checks(run) if is_readable(judged) else []
     judged += copy_checks(public, manifest, report, known, folder / "no folder of ours")
     return {check.name: check for check in judged}

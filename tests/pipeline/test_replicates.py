@@ -17,9 +17,11 @@ from eight_blocks import FORMATS, GEOUNITS, LEVELS, PRODUCT, write_run_file
 
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import EstimationError
+from das_spark.features.replicates import feature
+from das_spark.features.replicates import work as stage
+from das_spark.features.replicates.tables import errors_folder, intervals_layout, offsets_folder
 from das_spark.io.table_files import ABOUT
 from das_spark.pipeline import estimate_from, open_source, run_stages, verify_run
-from das_spark.pipeline import replicates as stage
 from das_spark.pipeline.statement import INSECURE
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
@@ -100,7 +102,7 @@ def test_counts_are_those_of_the_tables_with_intervals_about_them_and_the_run_is
     assert {check["name"] for check in report["checks"]} >= RULES
     notes = {check["note"] for check in report["checks"] if check["name"] == "tables equal estimates"}
     assert notes >= {f"replicate_intervals {format} files" for format in FORMATS}
-    layout = whole.public.replicate_intervals
+    layout = intervals_layout(whole.public)
     widths = []
     for table in TABLES:
         for format in FORMATS:
@@ -125,7 +127,7 @@ def test_counts_are_those_of_the_tables_with_intervals_about_them_and_the_run_is
 
 
 def test_the_exact_total_is_exact_and_other_counts_are_not(whole):
-    (county,) = rows_of(whole.public.replicate_intervals.level("P1", "parquet", "County")).values()
+    (county,) = rows_of(intervals_layout(whole.public).level("P1", "parquet", "County")).values()
     total = P1.total.name
     assert [county[f"{total}{end}"] for end in ENDS[1:]] == [0.0, county[total], county[total]]
     assert any(county[f"{name}_rmse"] > 0 for name in P1.names[1:])
@@ -134,7 +136,7 @@ def test_the_exact_total_is_exact_and_other_counts_are_not(whole):
 def test_errors_are_of_the_estimates_less_those_of_a_replicate(whole, kept):
     masks = np.array([column.mask(PRODUCT.schema) for column in P5.columns], dtype=np.int64)
     for number in range(1, RUNS + 1):
-        (part,) = part_files(whole.public.replicate_errors(number))
+        (part,) = part_files(errors_folder(whole.public, number))
         rows = pq.ParquetFile(part).read().to_pylist()
         again = PublicLayout(kept / str(number))
         for level in LEVELS:
@@ -205,7 +207,7 @@ def test_manifest_and_texts_tell_of_replicates(whole):
     ]
     for table in TABLES:
         for format in FORMATS:
-            text = (whole.public.replicate_intervals.table(table.name, format) / ABOUT).read_text()
+            text = (intervals_layout(whole.public).table(table.name, format) / ABOUT).read_text()
             assert text.startswith(f"{table.name}. {table.title}\n")
             assert INSECURE in text
             assert "about 90 %" in text
@@ -237,20 +239,20 @@ def test_a_run_that_stopped_between_replicates_goes_on_with_the_next_and_without
         until_replicates()
     layout = RunLayout.at(tmp_path, "whole")
     public = layout.public
-    assert [finished(public.replicate_errors(number)) for number in (1, 2)] == [True, False]
-    assert not public.replicate_offsets.exists()
-    first = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in part_files(public.replicate_errors(1))}
+    assert [finished(errors_folder(public, number)) for number in (1, 2)] == [True, False]
+    assert not offsets_folder(public).exists()
+    first = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in part_files(errors_folder(public, 1))}
 
     # What is confidential is out of the way of the stage.
-    def without_histograms(context: Any) -> None:
+    def without_histograms(*given: Any) -> None:
         place, away = layout.restricted.table("histograms"), tmp_path / "away"
         place.rename(away)
         try:
-            stage.publish_replicates(context)
+            stage.publish_replicates(*given)
         finally:
             away.rename(place)
 
-    monkeypatch.setattr("das_spark.pipeline.runner.publish_replicates", without_histograms)
+    monkeypatch.setattr(feature, "publish_replicates", without_histograms)
     until_replicates()
     assert carried == [1, 2, 2]
     assert first == {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in first}
@@ -274,12 +276,12 @@ def test_intervals_are_made_again_from_the_public_folder_and_follow_from_the_nam
     settings = [roots[1], "output.replicates.runs=1", 'output.replicates.tables=["P1"]', "output.tables=[]"]
     other = estimate_from(open_source(copied.path, None, settings), run_id="other", spark=spark).layout
     require_same(other.public, whole.public, tools, ("estimates",))
-    mine, theirs = (part_files(each.public.replicate_errors(1)) for each in (other, whole))
+    mine, theirs = (part_files(errors_folder(each.public, 1)) for each in (other, whole))
     of_p1 = [row for row in pq.ParquetFile(theirs[0]).read().to_pylist() if row["column"] in P1.names]
     assert pq.ParquetFile(mine[0]).read().to_pylist() != of_p1
     # Without tables intervals are Parquet alone, of the tables that were asked for.
-    assert {path.name for path in other.public.replicate_intervals.path.iterdir()} == {"P1.parquet"}
-    assert not finished(other.public.replicate_errors(2))
+    assert {path.name for path in intervals_layout(other.public).path.iterdir()} == {"P1.parquet"}
+    assert not finished(errors_folder(other.public, 2))
 
 
 def changed(path: Path, column: str, place: int, step: int) -> None:
@@ -291,21 +293,21 @@ def changed(path: Path, column: str, place: int, step: int) -> None:
 
 
 def test_values_and_texts_that_were_changed_fail_the_verification(copied, spark):
-    (block,) = part_files(copied.replicate_intervals.level("P5", "parquet", "Block"))
-    (tract,) = part_files(copied.replicate_intervals.level("P1", "parquet", "Tract"))
+    (block,) = part_files(intervals_layout(copied).level("P5", "parquet", "Block"))
+    (tract,) = part_files(intervals_layout(copied).level("P1", "parquet", "Tract"))
     codes = [list(rows_of(path.parent)) for path in (block, tract)]
     changed(block, f"{P5.names[4]}_high", 2, 1)
     for end in ("", "_low", "_high"):
         changed(tract, f"{P1.names[1]}{end}", 0, 1)
     # Columns that are there beside those that are declared, and a header that calls them otherwise.
-    (errors,) = part_files(copied.replicate_errors(2))
-    (ends,) = part_files(copied.replicate_intervals.level("P1", "parquet", "County"))
+    (errors,) = part_files(errors_folder(copied, 2))
+    (ends,) = part_files(intervals_layout(copied).level("P1", "parquet", "County"))
     for path in (errors, ends):
         rows = pq.ParquetFile(path).read()
         pq.write_table(rows.append_column("truth", pa.array([0] * rows.num_rows)), path)
-    (text,) = part_files(copied.replicate_intervals.level("P1", "csv", "County"))
+    (text,) = part_files(intervals_layout(copied).level("P1", "csv", "County"))
     text.write_text(text.read_text().replace(f"{P1.names[2]}_low", f"{P1.names[3]}_low", 1))
-    about = copied.replicate_intervals.table("P5", "csv") / ABOUT
+    about = intervals_layout(copied).table("P5", "csv") / ABOUT
     about.write_text(about.read_text() + "And they are exact.\n")
     failing = {(each.name, each.geolevel): each for each in verify_run(copied.path, spark).failures}
     assert failing["intervals of counts have the offsets of their class", "Block"].failing == (codes[0][2],)
@@ -319,11 +321,15 @@ def test_values_and_texts_that_were_changed_fail_the_verification(copied, spark)
 
 def test_replicates_that_are_not_whole_are_not_read(copied):
     nothing: Any = object()  # no session: nothing may be asked of it
-    (copied.replicate_errors(2) / "_SUCCESS").unlink()
-    (copied.replicate_offsets / "_SUCCESS").unlink()
-    (copied.replicate_intervals.level("P1", "csv", "Tract") / "_SUCCESS").unlink()
+    (errors_folder(copied, 2) / "_SUCCESS").unlink()
+    (offsets_folder(copied) / "_SUCCESS").unlink()
+    (intervals_layout(copied).level("P1", "csv", "Tract") / "_SUCCESS").unlink()
     missing = verify_run(copied.path, spark=nothing).checks[0].failing
-    assert set(missing) == {"replicate_errors/2", "replicate_offsets", "replicate_intervals/P1.csv/Tract"}
+    assert set(missing) == {
+        "replicate_errors/replicate=2",
+        "replicate_offsets",
+        "replicate_intervals/P1.csv/level=Tract",
+    }
 
 
 def test_a_replicate_that_cannot_be_estimated_says_so_and_that_the_run_is_whole(
@@ -336,7 +342,7 @@ def test_a_replicate_that_cannot_be_estimated_says_so_and_that_the_run_is_whole(
         run_stages(plan, run_id="failing", test_key=KEY, spark=spark, until="replicates")
     assert "the run itself is whole" in caught.value.hint
     public = RunLayout.at(tmp_path, "failing").public
-    assert not finished(public.replicate_errors(1))
+    assert not finished(errors_folder(public, 1))
     assert finished(public.tables.level("P1", "csv", "Block"))
 
 
@@ -366,7 +372,7 @@ def test_a_run_from_all_levels_together_has_intervals_of_both_kinds_and_their_co
     masks = np.array([column.mask(PRODUCT.schema) for column in P1.columns], dtype=np.int64)
     for level in LEVELS:
         rows = [row for row in coverage if (row["of"], row["place"], row["table"]) == ("replicates", level, "P1")]
-        found = rows_of(layout.public.replicate_intervals.level("P1", "parquet", level))
+        found = rows_of(intervals_layout(layout.public).level("P1", "parquet", level))
         inside = uncertain = 0
         for code, row in found.items():
             true = masks[:, truth[level][code]["cells"]] @ truth[level][code]["counts"]

@@ -15,6 +15,7 @@ from das_spark.attack import AttackSettings
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
+from das_spark.features.replicates.tables import errors_folder, intervals_layout
 from das_spark.pipeline import (
     area_intervals,
     estimate_from,
@@ -287,7 +288,7 @@ def test_intervals_of_published_counts_are_of_census_geounits_on_a_spine_of_area
     assert "offsets of counts follow from the errors of replicates" in {check["name"] for check in report["checks"]}
     widths = set()
     for level in ("State", "County", "Tract", "Block_Group", "Block"):
-        (file,) = sorted(public.replicate_intervals.level("H1", "parquet", level).glob("part-*.parquet"))
+        (file,) = sorted(intervals_layout(public).level("H1", "parquet", level).glob("part-*.parquet"))
         found = {row["geocode"]: row for row in pq.ParquetFile(file).read().to_pylist()}
         published = pq.read_table(public.tables.level("H1", "parquet", level)).to_pylist()
         assert set(found) == {row["geocode"] for row in published}
@@ -305,7 +306,7 @@ def test_intervals_of_published_counts_are_of_census_geounits_on_a_spine_of_area
     source = open_source(tmp_path / "public", None, [f'output.root="{tmp_path}/again"'])
     again = estimate_from(source, run_id="repeated", spark=spark).layout.public
     for number in (1, 2):
-        (mine,), (theirs,) = (sorted(each.replicate_errors(number).glob("part-*")) for each in (again, public))
+        (mine,), (theirs,) = (sorted(errors_folder(each, number).glob("part-*")) for each in (again, public))
         assert mine.read_bytes() == theirs.read_bytes()
 
 

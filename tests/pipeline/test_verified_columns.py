@@ -122,7 +122,7 @@ def test_tables_as_they_were_written_pass(calm, workshop, spark, tmp_path):
     assert [check for check in checks if not check.passed] == []
     of_tables = {rule_name(table) for table in TABLES if table != "estimates"}
     assert {check.name for check in checks} == {*of_tables, POSSIBLE, WIDE}
-    assert schema_check(run).passed
+    assert schema_check(run, {}).passed
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -216,7 +216,7 @@ def test_a_parquet_file_with_other_columns_is_named(calm, workshop, tmp_path, fa
     pq.write_table(spoiled[fault](), path)
     plan = workshop.plan()
     run = Verified(None, layout, PublicManifest("run", ""), plan, plan.spine, tmp_path)  # no session is asked
-    check = schema_check(run)
+    check = schema_check(run, {})
     what = {"missing": "children", "more": "people", "type": "children", "order": "their order"}[fault]
     assert check.failing == (f"geounits/level=County/{path.name}: {what}",)
 

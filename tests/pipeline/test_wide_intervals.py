@@ -13,6 +13,7 @@ from eight_blocks import GEOUNITS, LEVELS, PRODUCT, write_run_file
 
 from das_spark.cli.main import main
 from das_spark.evaluation import MEASUREMENTS, REPLICATES_OF_RUN, WidthLimit
+from das_spark.features.replicates.tables import intervals_layout
 from das_spark.pipeline import open_intervals, wide_intervals
 from das_spark.store import RunLayout, TablesLayout, part_files
 
@@ -61,7 +62,7 @@ def test_cells_are_counted_as_the_files_of_the_run_have_them(whole, spark, tmp_p
     wider = 0
     for of, level, layout, tables in (
         (MEASUREMENTS, 0.9, whole.public.intervals, TABLES),
-        (REPLICATES_OF_RUN, 0.8, whole.public.replicate_intervals, (P5,)),
+        (REPLICATES_OF_RUN, 0.8, intervals_layout(whole.public), (P5,)),
     ):
         own = [each for each in found if each.of == of]
         assert {each.level for each in own} == {level}

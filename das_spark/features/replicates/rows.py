@@ -15,24 +15,20 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from das_spark.evaluation import ErrorOffsets, count_intervals, error_classes, error_offsets
+from das_spark.evaluation import error_classes
+from das_spark.features.replicates.offsets import ErrorOffsets, count_intervals, error_offsets
+from das_spark.features.replicates.tables import ERRORS, OFFSETS, interval_columns
 from das_spark.io.table_files import GEOCODE
 from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.lists import cut, flat_lists, slices, together
-from das_spark.spark.tables import REPLICATE_ERRORS, REPLICATE_OFFSETS, read_table, union
-from das_spark.spark.tabulate import read_files, tabulated
-from das_spark.spark.verify_replicates import PublishedReplicates
+from das_spark.spark.tabulate import tabulated
 from das_spark.tabulation import Incidence, incidence, tabulate
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from das_spark.geography import Spine
-    from das_spark.store import PublicLayout
-    from das_spark.tabulation import Table, TableShell
+    from das_spark.tabulation import Table
 
 #: What columns of a replicate are called beside those of the run.
 _AGAIN: Final = "again_"
@@ -45,21 +41,8 @@ _HALF: Final = 1 << 31
 OffsetsOf = Mapping[tuple[str, str], ErrorOffsets]
 
 
-def replicate_schema(table: TableShell) -> pa.Schema:
-    """Columns of a table of intervals of published counts, as its Parquet files have them."""
-    fields = [pa.field(GEOCODE, pa.string(), False)]
-    for name in table.names:
-        fields += [
-            pa.field(name, pa.int64(), False),
-            pa.field(f"{name}_rmse", pa.float64(), False),
-            pa.field(f"{name}_low", pa.int64(), False),
-            pa.field(f"{name}_high", pa.int64(), False),
-        ]
-    return pa.schema(fields)
-
-
 def replicate_errors(estimates: DataFrame, again: DataFrame, tables: Sequence[Table]) -> DataFrame:
-    """How often each error of a replicate occurs: rows of `tables.REPLICATE_ERRORS`.
+    """How often each error of a replicate occurs: rows of `tables.ERRORS`.
 
     Args:
         estimates: Of the run, which the replicate has taken for the truth: level, geocode, cells and counts.
@@ -69,7 +52,7 @@ def replicate_errors(estimates: DataFrame, again: DataFrame, tables: Sequence[Ta
     repeated = again.select("level", GEOCODE, *(F.col(name).alias(f"{_AGAIN}{name}") for name in _HISTOGRAM))
     joined = estimates.select("level", GEOCODE, *_HISTOGRAM).join(repeated, ["level", GEOCODE])
     task = _Errors(incidence(tables), tuple(len(table.names) for table in tables))
-    tallied = in_tasks(joined, task, REPLICATE_ERRORS)
+    tallied = in_tasks(joined, task, from_arrow_schema(ERRORS.schema))
     return tallied.groupBy("level", "column", "class", "difference").agg(F.sum("cases").alias("cases"))
 
 
@@ -113,11 +96,11 @@ def _tallied(level: str, names: Sequence[str], truth: NDArray[np.int64], counts:
         pa.array(names, pa.string()).take(pa.array(column)),
         *map(pa.array, (of_class, difference - _HALF, cases.astype(np.int64))),
     ]
-    return pa.RecordBatch.from_arrays(arrays, REPLICATE_ERRORS.names)
+    return pa.RecordBatch.from_arrays(arrays, ERRORS.schema.names)
 
 
 def replicate_offsets(errors: DataFrame, level: float) -> DataFrame:
-    """Offsets of every column and geolevel from the errors of all replicates: rows of `tables.REPLICATE_OFFSETS`.
+    """Offsets of every column and geolevel from the errors of all replicates: rows of `tables.OFFSETS`.
 
     Args:
         errors: What `replicate_errors` gave of each.
@@ -130,10 +113,10 @@ def replicate_offsets(errors: DataFrame, level: float) -> DataFrame:
             found = error_offsets(classes, differences, cases, level)
             same = [pa.array([rows.column(name)[0].as_py()] * len(found.first), pa.string()) for name in _KEY]
             numbers = (found.first, found.cases, found.rmse, found.low, found.high)
-            yield pa.RecordBatch.from_arrays([*same, *map(pa.array, numbers)], REPLICATE_OFFSETS.names)
+            yield pa.RecordBatch.from_arrays([*same, *map(pa.array, numbers)], OFFSETS.schema.names)
 
     keyed = errors.withColumn(_PLACE, F.concat_ws("/", *_KEY))
-    return in_sorted_tasks(keyed.repartition(_PLACE), [_PLACE], made, REPLICATE_OFFSETS)
+    return in_sorted_tasks(keyed.repartition(_PLACE), [_PLACE], made, from_arrow_schema(OFFSETS.schema))
 
 
 _KEY: Final = ("level", "column")
@@ -154,7 +137,7 @@ def collected_offsets(offsets: DataFrame) -> OffsetsOf:
 def intervals_of_counts(estimates: DataFrame, table: Table, offsets: OffsetsOf) -> DataFrame:
     """Published counts of a table with their intervals, with the level in front."""
     own = {key: each for key, each in offsets.items() if key[1] in table.names}
-    schema = pa.schema([pa.field("level", pa.string(), False), *replicate_schema(table)])
+    schema = pa.schema([pa.field("level", pa.string(), False), *interval_columns(table)])
     task = _CountIntervals(table.names, own, schema)
     return in_tasks(tabulated(estimates, [table], "level"), task, from_arrow_schema(schema))
 
@@ -180,33 +163,3 @@ class _CountIntervals:
                 yield pa.RecordBatch.from_arrays(
                     [own.column("level"), own.column(GEOCODE), *columns], self.schema.names
                 )
-
-
-def read_replicates(
-    spark: SparkSession,
-    public: PublicLayout[Path],
-    written: Sequence[tuple[Table, str]],
-    census: Spine,
-    runs: int,
-    level: float,
-) -> PublishedReplicates:
-    """What a run has published of its replicates, for verification."""
-    return PublishedReplicates(
-        union(read_table(spark, "replicate_errors", public.replicate_errors(number + 1)) for number in range(runs)),
-        read_table(spark, "replicate_offsets", public.replicate_offsets),
-        [
-            (table, read_replicate_intervals(spark, public, table, format, table.levels(census)))
-            for table, format in written
-        ],
-        runs,
-        level,
-        [table.levels(census) for table, _ in written],
-    )
-
-
-def read_replicate_intervals(
-    spark: SparkSession, public: PublicLayout[Path], table: Table, format: str, levels: Sequence[str]
-) -> DataFrame:
-    """Published counts of a table with their intervals, with the level."""
-    schema = from_arrow_schema(replicate_schema(table))
-    return read_files(spark, public.replicate_intervals, table.name, format, levels, schema)

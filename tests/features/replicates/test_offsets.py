@@ -13,14 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from das_spark.evaluation import (
-    COUNT_CLASSES,
-    TOTAL_CLASSES,
-    ErrorOffsets,
-    count_intervals,
-    error_classes,
-    error_offsets,
-)
+from das_spark.evaluation import COUNT_CLASSES, TOTAL_CLASSES, error_classes
+from das_spark.features.replicates.offsets import ErrorOffsets, count_intervals, error_offsets
 
 #: Exact as floating-point numbers, so that ranks and required cases are those of fractions.
 LEVELS = [0.5, 0.75, 0.875, 0.9375, 0.96875]

@@ -19,14 +19,22 @@ from pyspark.sql import functions as F
 from scipy.special import stdtrit
 
 from das_spark.evaluation import COUNT_CLASSES, TOTAL_CLASSES
+from das_spark.features.replicates.files import read_errors, read_intervals, read_offsets
+from das_spark.features.replicates.tables import INTERVALS, interval_columns, intervals_layout
+from das_spark.pipeline.features import FeatureRules
 from das_spark.spark.balanced import balanced
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
+from das_spark.spark.tabulate import misnamed
+from das_spark.spark.verify_tables import PublishedTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from das_spark.features.replicates.settings import ReplicateSettings
+    from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_run import Verified
     from das_spark.tabulation import Table
 
 CASES: Final = "replicates count every geounit"
@@ -39,12 +47,46 @@ _VALUES: Final = 1 << 20
 _CLOSE: Final = 1e-9
 
 
+def rules_of(
+    run: Verified, by_census: RunTables, written: Sequence[tuple[Table, str]], settings: ReplicateSettings
+) -> FeatureRules:
+    """Judge what a run has published of its replicates.
+
+    Args:
+        run: The run that is verified.
+        by_census: Its estimates as they are published.
+        written: Tables of intervals, each with each format.
+        settings: What the run has asked for.
+    """
+    spark, layout, census = run.spark, run.layout, run.census
+    published = PublishedReplicates(
+        read_errors(spark, layout, settings.runs),
+        read_offsets(spark, layout),
+        [(table, read_intervals(spark, layout, table, format, table.levels(census))) for table, format in written],
+        settings.runs,
+        float(settings.level),
+        [table.levels(census) for table, _ in written],
+    )
+    files = intervals_layout(layout)
+    counted = [
+        PublishedTable(
+            table,
+            f"{INTERVALS} {format}",
+            frame,
+            misnamed(files, table, format, levels, interval_columns(table).names),
+            levels,
+        )
+        for (_, format), (table, frame), levels in zip(written, published.counts(), published.levels, strict=True)
+    ]
+    return FeatureRules(replicate_rules(published, by_census.geounits, census.names), counted)
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedReplicates:
     """What a run has published of its replicates, as it was read back."""
 
-    errors: DataFrame  # `tables.REPLICATE_ERRORS` of all replicates
-    offsets: DataFrame  # `tables.REPLICATE_OFFSETS`
+    errors: DataFrame  # `tables.ERRORS` of all replicates
+    offsets: DataFrame  # `tables.OFFSETS`
     #: Tables of intervals, each with the level: geocode, and four columns a column of the table.
     intervals: Sequence[tuple[Table, DataFrame]]
     runs: int  # replicates

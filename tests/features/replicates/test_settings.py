@@ -9,20 +9,20 @@ import pytest
 from quickstart_plans import QUICKSTART, TABLES, inline, plan, refused
 
 from das_spark.config import (
-    ReplicateSettings,
     plan_from_config,
     plan_to_config,
     stages_of,
 )
 from das_spark.config.stages import stages_from_measurements
 from das_spark.core import ESTIMATORS
+from das_spark.features.replicates.settings import ReplicateSettings
 
 WANTED = 'output.replicates={runs=8, level="0.9"}'
 INTERVALS = ("measurement.rows=all", 'output.intervals={level="0.8"}')
 
 
 def settings_of(*settings: str, name: str = QUICKSTART) -> ReplicateSettings:
-    found = plan(*settings, name=name).output.replicates
+    found = plan(*settings, name=name).output.of(ReplicateSettings)
     assert found is not None
     return found
 
@@ -32,19 +32,20 @@ def wanted(**more: object) -> str:
 
 
 def test_a_run_has_none_unless_it_asks_for_them():
-    assert plan().output.replicates is None
+    assert plan().output.of(ReplicateSettings) is None
+    assert plan().output.features == ()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("rows", ["all", "support"])
 def test_all_tables_have_intervals_whatever_the_estimator_and_the_rows_that_are_kept(estimator, rows):
     found = settings_of(WANTED, f"estimation.estimator={estimator}", f"measurement.rows={rows}")
-    assert found == ReplicateSettings(8, Fraction(9, 10), TABLES)
+    assert found == ReplicateSettings(runs=8, level="9/10", tables=TABLES)
 
 
 def test_settings_may_be_given_one_by_one_and_a_level_is_exact():
     found = settings_of("output.replicates.runs=2", "output.replicates.level=0.95")
-    assert found == ReplicateSettings(2, Fraction(19, 20), TABLES)
+    assert found == ReplicateSettings(runs=2, level="19/20", tables=TABLES)
     assert settings_of(wanted(level="2/3")).level == Fraction(2, 3)
 
 
@@ -111,7 +112,7 @@ def test_a_manifest_keeps_them(settings):
     first = plan(*settings)
     text = json.dumps(plan_to_config(first))
     again = plan_from_config(json.loads(text), source="manifest")
-    assert again.output.replicates == first.output.replicates
+    assert again.output.features == first.output.features
     assert again.output.intervals == first.output.intervals
     assert json.dumps(plan_to_config(again)) == text
     assert again.config_hash == first.config_hash

@@ -12,19 +12,20 @@ from dataframes import assert_rows
 from pyspark.sql import functions as F
 from verified_run import PRODUCT, frame
 
-from das_spark.evaluation import ErrorOffsets, count_intervals, error_classes, error_offsets
-from das_spark.spark import replicates
-from das_spark.spark.checks import judge
-from das_spark.spark.replicates import (
+from das_spark.evaluation import error_classes
+from das_spark.features.replicates import rows as replicates
+from das_spark.features.replicates.offsets import ErrorOffsets, count_intervals, error_offsets
+from das_spark.features.replicates.rows import (
     collected_offsets,
     intervals_of_counts,
     replicate_errors,
     replicate_offsets,
-    replicate_schema,
 )
+from das_spark.features.replicates.rules import CASES, COUNTS, OFFSETS, PublishedReplicates, replicate_rules
+from das_spark.features.replicates.tables import interval_columns
+from das_spark.spark.checks import judge
 from das_spark.spark.tables import union
 from das_spark.spark.verify import RunTables
-from das_spark.spark.verify_replicates import CASES, COUNTS, OFFSETS, PublishedReplicates, replicate_rules
 from das_spark.spark.verify_tables import TABLES_EQUAL, PublishedTable, table_rules
 from das_spark.tabulation import redistricting_tables
 
@@ -123,7 +124,7 @@ def geounits(spark):
 
 
 def test_each_count_of_a_table_has_three_columns_behind_it():
-    schema = replicate_schema(P5)
+    schema = interval_columns(P5)
     assert schema.names == ["geocode", *(f"{name}{end}" for name in P5.names for end in ENDS)]
     assert [str(field.type) for field in schema][:5] == ["string", "int64", "double", "int64", "int64"]
     assert not any(field.nullable for field in schema)
@@ -201,7 +202,7 @@ def test_intervals_are_those_of_the_counts_geounit_by_geounit(published):
             parts = (counts, *count_intervals(counts, [offsets[level, name] for name in table.names]))
             numbers = [part[0, place].item() for place in range(len(table.names)) for part in parts]
             expected.append((level, code, *numbers))
-        assert rows.columns == ["level", *replicate_schema(table).names]
+        assert rows.columns == ["level", *interval_columns(table).names]
         assert_rows(rows, expected)
 
 

@@ -1,0 +1,213 @@
+"""What runner, preflight, manifest and verification must know of a feature: an output that not every run has.
+
+A feature is a folder of `das_spark.features`, and a line of `das_spark.config.features.FEATURES`. Everything that it
+publishes is made of what the run has published, and declared here once: who counts, describes, orders or verifies the
+files of a run goes over these declarations, and lists no feature by hand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from das_spark.io.table_files import ABOUT, GEOCODE, PARQUET, about_text, rows_of
+from das_spark.store import level_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.config import RunPlan
+    from das_spark.config.features import FeatureSettings
+    from das_spark.pipeline.context import RunContext
+    from das_spark.pipeline.preflight import Ahead, Trial
+    from das_spark.pipeline.space import KnownSizes
+    from das_spark.spark.checks import Rule
+    from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_run import Verified
+    from das_spark.spark.verify_tables import PublishedTable
+    from das_spark.store import PublicLayout, PublicManifest
+    from das_spark.store.tables import TableDeclaration
+    from das_spark.tabulation import Table, TableShell
+
+_Settings = TypeVar("_Settings", bound="FeatureSettings")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputTable:
+    """Public files with the same columns, in folders each of which is whole or not there.
+
+    Attributes:
+        path: Their folder below the public root, with slashes.
+        schema: Columns of the files where they are Parquet; CSV has their names.
+        parts: Names of the folders in it; none where the files lie in it.
+        format: `parquet` or `csv`.
+        order: Columns by which rows ascend, no two alike; empty where their order is not judged.
+        beside: The published table that the files go with: the manifest counts their rows, and a text stands beside
+            them. None for what a feature keeps for itself.
+    """
+
+    path: str
+    schema: pa.Schema
+    parts: tuple[str, ...] = ()
+    format: str = PARQUET
+    order: tuple[str, ...] = ()
+    beside: TableShell | None = None
+
+    def folders(self, public: PublicLayout[Path]) -> dict[str, Path]:
+        """The folders of the files, by their names below the public root."""
+        names = [f"{self.path}/{part}" for part in self.parts] or [self.path]
+        return {name: public.inside(*name.split("/")) for name in names}
+
+    def rows(self, public: PublicLayout[Path]) -> int:
+        """Rows of all files."""
+        return sum(rows_of(folder, self.format) for folder in self.folders(public).values())
+
+
+def tables_by_level(
+    place: str,
+    written: Iterable[tuple[Table, str]],
+    schema: Callable[[TableShell], pa.Schema],
+    levels: Callable[[Table], Sequence[str]],
+) -> tuple[OutputTable, ...]:
+    """Declare the files of something that goes with published tables, in the layout of these.
+
+    Args:
+        place: Folder of all of them below the public root.
+        written: Tables and formats.
+        schema: Columns of the files of a table.
+        levels: Geolevels of a table.
+    """
+    return tuple(
+        OutputTable(
+            f"{place}/{table.name}.{format}",
+            schema(table),
+            tuple(map(level_folder, levels(table))),
+            format,
+            (GEOCODE,),
+            table,
+        )
+        for table, format in written
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRoom:
+    """Bytes that a feature writes below the public root, estimated when the input is read."""
+
+    published: int = 0  # what stays
+    staged: int = 0  # what is removed when the feature is done
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedUncertainty:
+    """Intervals that a feature publishes, for who compares them with the truth or counts the wide ones.
+
+    Attributes:
+        of: What they are made of, as `das_spark.evaluation.Coverage` has it.
+        ending: Of the columns that say how uncertain a count is.
+        level: Probability that they are made for.
+        geolevels: Of the census, those that they are of.
+        tables: Those that have them.
+        read: Reads those of a table in a format, at some geolevels, with the level.
+    """
+
+    of: str
+    ending: str
+    level: float
+    geolevels: tuple[str, ...]
+    tables: tuple[Table, ...]
+    read: Callable[[SparkSession, PublicLayout[Path], Table, str, Sequence[str]], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRules:
+    """What verification judges of a feature."""
+
+    rules: Sequence[Rule] = ()
+    counted: Sequence[PublishedTable] = ()  # tables that must hold the counts of the estimates
+
+
+@dataclass(frozen=True, slots=True)
+class Feature(ABC, Generic[_Settings]):
+    """A feature of one run."""
+
+    plan: RunPlan
+    settings: _Settings
+
+    @property
+    def name(self) -> str:
+        """Its table of a run file, and its stage."""
+        return self.settings.name
+
+    @abstractmethod
+    def trials(self, ahead: Ahead) -> Iterable[Trial]:
+        """What its stage will need, tried before anything is charged."""
+
+    @abstractmethod
+    def room(self, known: KnownSizes) -> FeatureRoom:
+        """How much it will write."""
+
+    @abstractmethod
+    def publish(self, context: RunContext) -> None:
+        """Carry out its stage; what is finished is left as it is."""
+
+    @abstractmethod
+    def outputs(self) -> tuple[OutputTable, ...]:
+        """Everything that it publishes."""
+
+    @abstractmethod
+    def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+        """What the texts beside its tables say of the run."""
+
+    @abstractmethod
+    def rules(self, run: Verified, by_census: RunTables) -> FeatureRules:
+        """Judge what it has published, by what the rest of the run has.
+
+        Args:
+            run: The run that is verified.
+            by_census: Its estimates as they are published.
+        """
+
+    def declared(self) -> tuple[TableDeclaration, ...]:
+        """What the data dictionary says of what it keeps for itself."""
+        return ()
+
+    def described(self) -> tuple[dict[str, Any], ...]:
+        """Entries of the data dictionary about the tables that it publishes."""
+        return ()
+
+    def uncertainty(self) -> PublishedUncertainty | None:
+        """The intervals that it publishes; None where it publishes none."""
+        return None
+
+    def texts(self, manifest: PublicManifest, public: PublicLayout[Path]) -> dict[Path, str]:
+        """The texts beside its tables, by their files."""
+        facts = self.facts(manifest.run_id, manifest.created, manifest.notices)
+        return {
+            public.inside(*each.path.split("/"), ABOUT): about_text(each.beside, facts)
+            for each in self.outputs()
+            if each.beside is not None
+        }
+
+
+def features_of(plan: RunPlan) -> tuple[Feature[Any], ...]:
+    """The features of a run, in the order in which it makes them."""
+    return tuple(
+        import_module(f"das_spark.features.{each.name}.feature").FEATURE(plan, each) for each in plan.output.features
+    )
+
+
+def outputs_of(plan: RunPlan) -> tuple[OutputTable, ...]:
+    """Everything that the features of a run publish."""
+    return tuple(output for feature in features_of(plan) for output in feature.outputs())
+
+
+def counted_outputs(plan: RunPlan) -> tuple[OutputTable, ...]:
+    """What the features of a run publish beside tables, of which a manifest counts the rows."""
+    return tuple(each for each in outputs_of(plan) if each.beside is not None)
