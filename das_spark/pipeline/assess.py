@@ -12,14 +12,14 @@ from das_spark.config import held_counts, plan_from_config
 from das_spark.errors import OutputError
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.io.table_files import PARQUET
-from das_spark.pipeline.features import counted_outputs, features_of, outputs_of
+from das_spark.pipeline.features import features_of, outputs_of
 from das_spark.pipeline.intervals import PLACE as INTERVALS
 from das_spark.pipeline.intervals import intervals_of
-from das_spark.pipeline.publish import counted_tables
+from das_spark.pipeline.publish import counted_tables, rows_beside_microdata
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
-from das_spark.pipeline.tabulate import PLACE, table_rows
+from das_spark.pipeline.tabulate import PLACE
 from das_spark.pipeline.verified_files import KnownManifests, copy_checks, file_checks, is_readable, unchanged_check
 from das_spark.pipeline.verified_joint import joint_report
 from das_spark.pipeline.verified_texts import row_names, text_check
@@ -331,12 +331,7 @@ def _counted(
             found[name] = digest.records(*file.split("."))
     of_run = {table.name: table for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units)}
     written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
-    return (
-        found
-        | table_rows(layout.tables, written, census)
-        | table_rows(layout.intervals, intervals_of(plan), census, _interval_levels(plan), place=INTERVALS)
-        | {each.path: each.rows(layout) for each in counted_outputs(plan)}
-    )
+    return found | rows_beside_microdata(layout, plan, census, written)
 
 
 def _interval_levels(plan: RunPlan) -> tuple[str, ...]:

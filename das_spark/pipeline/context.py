@@ -79,10 +79,6 @@ class RunContext:
     options: RunOptions = RunOptions()  # how it is carried out
     #: Rows of the microdata, by `<kind>.<format>`, for the public manifest.
     microdata_rows: Mapping[str, int] = field(default_factory=dict)
-    #: The same of published tables, by `tables/<table>.<format>`.
-    table_rows: Mapping[str, int] = field(default_factory=dict)
-    #: The same of their intervals, by `intervals/<table>.<format>`.
-    interval_rows: Mapping[str, int] = field(default_factory=dict)
     #: What is said in public of the run whose published counts the estimates are held to; empty without one.
     published_run: Mapping[str, Any] = field(default_factory=dict)
     #: What stages found out for the restricted manifest.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import lazy_levels, level_plan
 from das_spark.core.linear import Statistics, upward
 from das_spark.pipeline.levels import LevelJobs, table_writer
-from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact, table_rows
+from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact
 from das_spark.spark.arranged import write_levels, written_files
 from das_spark.spark.family_rows import StoredLevel
 from das_spark.spark.intervals import (
@@ -187,7 +187,6 @@ def publish_intervals(context: RunContext) -> None:
         )
         write_intervals(passes, tables, writing, float(settings.level))
         discard(staging.folder)
-    context.interval_rows = table_rows(public.intervals, intervals_of(plan), context.census, levels, place=PLACE)
 
 
 def geounit_moments(passes: LinearPasses, census: Spine, levels: Sequence[str]) -> DataFrame:

@@ -14,10 +14,12 @@ from das_spark.config import (
 from das_spark.io.microdata_files import MicrodataWriting, records_of
 from das_spark.pipeline.features import counted_outputs, features_of
 from das_spark.pipeline.intervals import PLACE as INTERVALS
+from das_spark.pipeline.intervals import intervals_of
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
 from das_spark.pipeline.tabulate import PLACE as TABLES
+from das_spark.pipeline.tabulate import table_rows
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry
 from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.microdata import write_microdata
@@ -45,8 +47,11 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan, Stage
     from das_spark.evaluation import StageRow
+    from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger
+    from das_spark.store import PublicLayout
+    from das_spark.tabulation import TableShell
 
 
 #: Public tables whose rows the manifest counts, by level.
@@ -210,11 +215,31 @@ def counted_tables(plan: RunPlan) -> list[tuple[str, str]]:
 
 
 def _rows(context: RunContext) -> dict[str, int]:
-    counted = {f"{table}/{name}": context.tables.rows(table, name) for table, name in counted_tables(context.plan)}
+    plan = context.plan
+    tables = plan.product.every_table_on(plan.spine, units=plan.invariants.units)
+    written = [(table, format) for table in tables for format in plan.output.tables]
+    counted = {f"{table}/{name}": context.tables.rows(table, name) for table, name in counted_tables(plan)}
     return (
         counted
         | {f"microdata/{name}": rows for name, rows in context.microdata_rows.items()}
-        | dict(context.table_rows)
-        | dict(context.interval_rows)
-        | {each.path: each.rows(context.layout.public) for each in counted_outputs(context.plan)}
+        | rows_beside_microdata(context.layout.public, plan, context.census, written)
+    )
+
+
+def rows_beside_microdata(
+    public: PublicLayout, plan: RunPlan, census: Spine, written: Iterable[tuple[TableShell, str]]
+) -> dict[str, int]:
+    """Count what the files of tables, and of what goes with them, hold.
+
+    Args:
+        public: Where they lie.
+        plan: Of the run.
+        census: Geolevels of the published tables.
+        written: The tables, each with each format.
+    """
+    levels = () if plan.output.intervals is None else plan.output.intervals.geolevels
+    return (
+        table_rows(public.tables, list(written), census)
+        | table_rows(public.intervals, intervals_of(plan), census, levels, place=INTERVALS)
+        | {each.path: each.rows(public) for each in counted_outputs(plan)}
     )

@@ -147,7 +147,6 @@ def publish_tables(context: RunContext) -> None:
     tables = plan.product.every_table_on(plan.spine, units=plan.invariants.units)
     left = [table for table in tables if not writing.is_finished(table)]
     _write_all(context.spark, public, plan, left, writing)
-    context.table_rows = _rows(writing, tables)
 
 
 def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
