@@ -46,20 +46,20 @@ class FeatureSettings(Section):
 
 @cache
 def feature_settings() -> Mapping[str, type[FeatureSettings]]:
-    """The settings of all features, by name."""
-    found = (import_module(f"das_spark.features.{name}.settings").SETTINGS for name in FEATURES)
-    return MappingProxyType({each.name: each for each in found})
+    """Return the classes of settings of all features, by name."""
+    classes = (import_module(f"das_spark.features.{name}.settings").SETTINGS for name in FEATURES)
+    return MappingProxyType({each.name: each for each in classes})
 
 
 @cache
 def output_section() -> type[OutputSection]:
-    """`[output]` with the tables of all features."""
+    """Make `[output]` with the tables of all features."""
     tables: dict[str, Any] = {name: (kind | None, None) for name, kind in feature_settings().items()}
     return create_model("OutputSection", __base__=OutputSection, **tables)
 
 
 def with_features(model: type[_Model]) -> type[_Model]:
-    """A model whose `[output]` has the tables of all features.
+    """Make a model whose `[output]` has the tables of all features.
 
     Args:
         model: Has a field `output` with those that every run may have.
@@ -70,13 +70,13 @@ def with_features(model: type[_Model]) -> type[_Model]:
 
 
 def wanted_features(section: OutputSection) -> tuple[FeatureSettings, ...]:
-    """The settings of the features that a run file has a table of."""
+    """Return the settings of the features that a run file has a table of."""
     every = (getattr(section, name, None) for name in FEATURES)
     return tuple(each for each in every if each is not None)
 
 
 def run_file_keys(model: type[BaseModel] | None = None, before: str = "") -> Iterator[str]:
-    """Every key of a run file by its path, tables among them."""
+    """Iterate over all keys of a run file by their paths, tables among them."""
     known = with_features(RunFile) if model is None else model
     for name, field in known.model_fields.items():
         yield f"{before}{name}"

@@ -105,7 +105,7 @@ class OutputSettings:
     features: tuple[FeatureSettings, ...] = ()
 
     def of(self, kind: type[_Feature]) -> _Feature | None:
-        """The settings of a feature; None where the run does not have it."""
+        """Return the settings of a feature; None where the run does not have it."""
         return next((each for each in self.features if isinstance(each, kind)), None)
 
     @property

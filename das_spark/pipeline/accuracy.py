@@ -23,7 +23,7 @@ from das_spark.evaluation import (
 )
 from das_spark.io.area_files import require_areas
 from das_spark.pipeline.context import is_insecure
-from das_spark.pipeline.features import features_of
+from das_spark.pipeline.features import uncertainties_of
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.tabulate import named
 from das_spark.privacy import (
@@ -274,7 +274,7 @@ def _coverage(
         written = _in_first_format(plan, of_measurements.tables)
         read = [(each.table, each.frame) for each in read_intervals(spark, public.intervals, written, census, places)]
         found += interval_coverage(IntervalsOf(MEASUREMENTS, "_se", read, places, level), truths)
-    for each in filter(None, (feature.uncertainty() for feature in features_of(plan))):
+    for each in uncertainties_of(plan):
         first = plan.output.interval_formats[0]
         read = [
             (table, each.read(spark, public, table, first, table.levels(census, each.geolevels)))

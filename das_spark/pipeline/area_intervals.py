@@ -19,7 +19,7 @@ from das_spark.evaluation import MEASUREMENTS, WideCells
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt
-from das_spark.pipeline.features import features_of
+from das_spark.pipeline.features import uncertainties_of
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.intervals import (
     PLACE,
@@ -242,7 +242,7 @@ def wide_intervals(
         if not isinstance(measured.source, RunSource):
             return tuple(found)
         first_format = plan.output.interval_formats[0]  # every format holds the same
-        for each in filter(None, (feature.uncertainty() for feature in features_of(plan))):
+        for each in uncertainties_of(plan):
             for table in (one for one in each.tables if one in tables):
                 levels = table.levels(census, settings.geolevels)
                 counts = each.read(passes.spark, measured.source.public, table, first_format, levels)

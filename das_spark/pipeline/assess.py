@@ -14,7 +14,7 @@ from das_spark.io.microdata_digest import microdata_parts
 from das_spark.io.table_files import PARQUET
 from das_spark.pipeline.features import features_of, outputs_of
 from das_spark.pipeline.intervals import PLACE as INTERVALS
-from das_spark.pipeline.intervals import intervals_of
+from das_spark.pipeline.intervals import interval_levels, intervals_of
 from das_spark.pipeline.publish import counted_tables, rows_beside_microdata
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
@@ -296,7 +296,7 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
             levels = table.levels(census)
             folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in levels}
     for table, form in intervals_of(plan):
-        for level in table.levels(census, _interval_levels(plan)):
+        for level in table.levels(census, interval_levels(plan)):
             folders[f"{INTERVALS}/{table.name}.{form}/{level}"] = layout.intervals.level(table.name, form, level)
     for output in outputs_of(plan):
         folders |= output.folders(layout)
@@ -332,10 +332,6 @@ def _counted(
     of_run = {table.name: table for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units)}
     written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
     return found | rows_beside_microdata(layout, plan, census, written)
-
-
-def _interval_levels(plan: RunPlan) -> tuple[str, ...]:
-    return () if plan.output.intervals is None else plan.output.intervals.geolevels
 
 
 def _table_formats(plan: RunPlan, manifest: PublicManifest) -> tuple[str, ...]:

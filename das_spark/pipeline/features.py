@@ -60,12 +60,12 @@ class OutputTable:
     beside: TableShell | None = None
 
     def folders(self, public: PublicLayout[Path]) -> dict[str, Path]:
-        """The folders of the files, by their names below the public root."""
+        """Return the folders of the files, by their names below the public root."""
         names = [f"{self.path}/{part}" for part in self.parts] or [self.path]
         return {name: public.inside(*name.split("/")) for name in names}
 
     def rows(self, public: PublicLayout[Path]) -> int:
-        """Rows of all files."""
+        """Count the rows of all files."""
         return sum(rows_of(folder, self.format) for folder in self.folders(public).values())
 
 
@@ -147,11 +147,11 @@ class Feature(ABC, Generic[_Settings]):
 
     @abstractmethod
     def trials(self, ahead: Ahead) -> Iterable[Trial]:
-        """What its stage will need, tried before anything is charged."""
+        """Say what its stage will need, to be tried before anything is charged."""
 
     @abstractmethod
     def room(self, known: KnownSizes) -> FeatureRoom:
-        """How much it will write."""
+        """Estimate how much it will write."""
 
     @abstractmethod
     def publish(self, context: RunContext) -> None:
@@ -159,11 +159,11 @@ class Feature(ABC, Generic[_Settings]):
 
     @abstractmethod
     def outputs(self) -> tuple[OutputTable, ...]:
-        """Everything that it publishes."""
+        """Declare everything that it publishes."""
 
     @abstractmethod
     def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
-        """What the texts beside its tables say of the run."""
+        """Say what the texts beside its tables say of the run."""
 
     @abstractmethod
     def rules(self, run: Verified, by_census: RunTables) -> FeatureRules:
@@ -175,19 +175,19 @@ class Feature(ABC, Generic[_Settings]):
         """
 
     def declared(self) -> tuple[TableDeclaration, ...]:
-        """What the data dictionary says of what it keeps for itself."""
+        """Declare what it keeps for itself, for the data dictionary."""
         return ()
 
     def described(self) -> tuple[dict[str, Any], ...]:
-        """Entries of the data dictionary about the tables that it publishes."""
+        """Describe the tables that it publishes, as the data dictionary does."""
         return ()
 
     def uncertainty(self) -> PublishedUncertainty | None:
-        """The intervals that it publishes; None where it publishes none."""
+        """Return the intervals that it publishes; None where it publishes none."""
         return None
 
     def texts(self, manifest: PublicManifest, public: PublicLayout[Path]) -> dict[Path, str]:
-        """The texts beside its tables, by their files."""
+        """Return the texts beside its tables, by their files."""
         facts = self.facts(manifest.run_id, manifest.created, manifest.notices)
         return {
             public.inside(*each.path.split("/"), ABOUT): about_text(each.beside, facts)
@@ -197,17 +197,22 @@ class Feature(ABC, Generic[_Settings]):
 
 
 def features_of(plan: RunPlan) -> tuple[Feature[Any], ...]:
-    """The features of a run, in the order in which it makes them."""
+    """Return the features of a run, in the order in which it makes them."""
     return tuple(
         import_module(f"das_spark.features.{each.name}.feature").FEATURE(plan, each) for each in plan.output.features
     )
 
 
+def uncertainties_of(plan: RunPlan) -> tuple[PublishedUncertainty, ...]:
+    """Return the intervals that the features of a run publish."""
+    return tuple(filter(None, (feature.uncertainty() for feature in features_of(plan))))
+
+
 def outputs_of(plan: RunPlan) -> tuple[OutputTable, ...]:
-    """Everything that the features of a run publish."""
+    """Return everything that the features of a run publish."""
     return tuple(output for feature in features_of(plan) for output in feature.outputs())
 
 
 def counted_outputs(plan: RunPlan) -> tuple[OutputTable, ...]:
-    """What the features of a run publish beside tables, of which a manifest counts the rows."""
+    """Return what the features of a run publish beside tables, of which a manifest counts the rows."""
     return tuple(each for each in outputs_of(plan) if each.beside is not None)

@@ -154,6 +154,11 @@ def intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:
     return named_in_formats(plan, () if plan.output.intervals is None else plan.output.intervals.tables)
 
 
+def interval_levels(plan: RunPlan) -> tuple[str, ...]:
+    """Geolevels of the census that a run has intervals of; none where it has no intervals."""
+    return () if plan.output.intervals is None else plan.output.intervals.geolevels
+
+
 def interval_facts(plan: RunPlan, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
     """What the folder of each table of intervals says."""
     settings = plan.output.intervals

@@ -14,7 +14,7 @@ from das_spark.config import (
 from das_spark.io.microdata_files import MicrodataWriting, records_of
 from das_spark.pipeline.features import counted_outputs, features_of
 from das_spark.pipeline.intervals import PLACE as INTERVALS
-from das_spark.pipeline.intervals import intervals_of
+from das_spark.pipeline.intervals import interval_levels, intervals_of
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
@@ -237,9 +237,8 @@ def rows_beside_microdata(
         census: Geolevels of the published tables.
         written: The tables, each with each format.
     """
-    levels = () if plan.output.intervals is None else plan.output.intervals.geolevels
     return (
         table_rows(public.tables, list(written), census)
-        | table_rows(public.intervals, intervals_of(plan), census, levels, place=INTERVALS)
+        | table_rows(public.intervals, intervals_of(plan), census, interval_levels(plan), place=INTERVALS)
         | {each.path: each.rows(public) for each in counted_outputs(plan)}
     )

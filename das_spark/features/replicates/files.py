@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 def read_errors(spark: SparkSession, public: PublicLayout[Path], runs: int) -> DataFrame:
-    """The errors of all replicates, rows of `tables.ERRORS`."""
+    """Read the errors of all replicates, rows of `tables.ERRORS`."""
     return union(read_declared(spark, ERRORS, errors_folder(public, number + 1)) for number in range(runs))
 
 
 def read_offsets(spark: SparkSession, public: PublicLayout[Path]) -> DataFrame:
-    """How far the truth may be from published counts, rows of `tables.OFFSETS`."""
+    """Read how far the truth may be from published counts, rows of `tables.OFFSETS`."""
     return read_declared(spark, OFFSETS, offsets_folder(public))
 
 
 def read_intervals(
     spark: SparkSession, public: PublicLayout[Path], table: Table, format: str, levels: Sequence[str]
 ) -> DataFrame:
-    """Published counts of a table with their intervals, with the level."""
+    """Read published counts of a table with their intervals, with the level."""
     schema = from_arrow_schema(interval_columns(table))
     return read_files(spark, intervals_layout(public), table.name, format, levels, schema)

@@ -59,7 +59,7 @@ OFFSETS: Final = TableDeclaration(
 
 
 def interval_columns(table: TableShell) -> pa.Schema:
-    """Columns of a table of intervals of published counts, as its Parquet files have them."""
+    """Return the columns of a table of intervals of published counts, as its Parquet files have them."""
     fields = [pa.field(GEOCODE, pa.string(), False)]
     for name in table.names:
         fields += [
@@ -72,20 +72,20 @@ def interval_columns(table: TableShell) -> pa.Schema:
 
 
 def part_of(number: int) -> str:
-    """The folder of one replicate in that of all errors; replicates are numbered from 1."""
+    """Name the folder of one replicate in that of all errors; replicates are numbered from 1."""
     return f"replicate={number}"
 
 
 def errors_folder(public: PublicLayout[Path], number: int) -> Path:
-    """The errors of one replicate, from 1."""
+    """Return the folder of the errors of one replicate, from 1."""
     return public.inside(ERRORS.name, part_of(number))
 
 
 def offsets_folder(public: PublicLayout[Path]) -> Path:
-    """How far the truth may be from published counts, by class of counts."""
+    """Return the folder of how far the truth may be from published counts."""
     return public.table(OFFSETS.name)
 
 
 def intervals_layout(public: PublicLayout[Path]) -> TablesLayout[Path]:
-    """Published counts with their intervals."""
+    """Return the layout of published counts with their intervals."""
     return TablesLayout(public.table(INTERVALS))
