@@ -66,7 +66,7 @@ def shown_table(title: str) -> dict[str, str]:
 
 
 def test_the_quick_start_has_the_stages_that_the_readme_shows():
-    shown = re.findall(r"^(.+?): (?:\d+ families, )?[\d.]+ s$", shown_output(), flags=re.MULTILINE)
+    shown = re.findall(r"^(.+?): (?:\d+ families, )?[\d.]+ s, \d+ jobs? of Spark$", shown_output(), flags=re.MULTILINE)
     assert shown == [stage.name for stage in stages_of(load_plan(QUICKSTART))]
 
 

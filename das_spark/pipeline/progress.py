@@ -65,8 +65,10 @@ class Progress(Reporter):
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
         extent = f"{families:,} families, " if families is not None else ""
         facts: dict[str, object] = {"stage": name, "families": families, "seconds": round(spent, 1)}
-        self.report(f"{name}: {extent}{spent:.1f} s", Event.STAGE_FINISHED, facts)
-        self.log(Event.STAGE_FINISHED, **facts | {"seconds": round(spent, 3), "spark": _cost(meter)})
+        cost = _cost(meter)
+        jobs = "" if cost is None else f", {cost['jobs']} {'job' if cost['jobs'] == 1 else 'jobs'} of Spark"
+        self.report(f"{name}: {extent}{spent:.1f} s{jobs}", Event.STAGE_FINISHED, facts)
+        self.log(Event.STAGE_FINISHED, **facts | {"seconds": round(spent, 3), "spark": cost})
 
     def _log_failure(self, facts: Mapping[str, object], meter: StageMeter | None, error: Exception) -> None:
         code = error.code if isinstance(error, DasError) else None
