@@ -76,7 +76,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, b
     """Leave the verification of runs out, which takes as long as the rest of them, but of tests marked `verified`."""
     if item.get_closest_marker("spark") is None or item.get_closest_marker("verified") is not None:
         return (yield)
-    from verification import unverified
+    from unverified import unverified
 
     with unverified():
         return (yield)

@@ -41,6 +41,7 @@ PURE_PACKAGES = [
     "simulation",
     "config",
     "store",
+    "verification",
 ]
 BLOCKED = ["pyspark", "py4j", "pandas", "typer", "rich"]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -41,14 +43,22 @@ from das_spark.spark.own_codes import by_geocodes, under_parts
 from das_spark.spark.session import adaptive, fitted, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tabulate import published_medians, published_tables
-from das_spark.spark.verify import level_rules
+from das_spark.spark.verify import begin_judging
 from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_medians import median_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_published import published_rules
-from das_spark.spark.verify_run import Verified, column_rules, schema_check
+from das_spark.spark.verify_run import (
+    Verified,
+    bound_columns,
+    column_rules,
+    declared_columns,
+    estimated_columns,
+    histogram_rules,
+    schema_check,
+)
 from das_spark.spark.verify_spine import spine_rules
-from das_spark.spark.verify_tables import header_checks, occupancy_rules, table_rules
+from das_spark.spark.verify_tables import compared_tables, header_checks, occupancy_rules, table_rules
 from das_spark.store import (
     Address,
     JointLayout,
@@ -69,14 +79,19 @@ from das_spark.store.parquet import count_rows
 from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
+    from das_spark.products import MicrodataCodes
     from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store import FileRecord
+    from das_spark.verification import FamilyRule
 
 
 #: Bytes of public files of some tens of thousands of people.
@@ -205,60 +220,88 @@ def _columns_of_features(run: Verified) -> dict[Path, pa.Schema]:
 
 
 def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
-    """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and two judge.
+    """All rules on tables and files: one pass judges the families of all levels, one job the rules in SQL.
 
-    And the files of microdata as they were read, by their paths below the public root.
+    Another one reduces the microdata, whose files are given as they were read, by their paths below the public root.
     """
     spark, layout, spine, manifest, plan = run.spark, run.layout, run.spine, run.manifest, run.plan
-    product, declared, formats = plan.product, plan.invariants, plan.output.microdata
-    units = declared.units
+    product, units = plan.product, plan.invariants.units
     read = run.tables()
-    rules = level_rules(
-        read,
-        product.schema,
-        queries=plan.bound_queries,
-        zeros=product.structural_zeros,
-        totals=declared.total_levels(spine.names),
-        total_key=spine.total_key_at(declared.total_at),
-    )
-    held = held_counts(product, units=declared.units)
-    if held is not None:
-        rules += published_rules(read, run.read("published"), held.query, held.of)
+    by_census = run.published(read)
+    census = product.census(spine)
+    held = held_counts(product, units=units)
     codes = microdata_codes(product, units=units)
-    with adaptive(spark):
-        assigned = len(product.files(units=units)) > 1
-        form = plan.output.microdata_files
-        parts = microdata_parts(layout, formats, units=assigned, record=product.kind, form=form)
-        digest = write_digest(spark, parts, codes, run.scratch)
-        of_units = digest.units if assigned else None
-        microdata = MicrodataTables(
-            digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes, run.told_apart()
-        )
-        formats_of_tables = _table_formats(plan, manifest)
-        census = product.census(spine)
-        published = published_tables(layout.tables, product.tables, formats_of_tables, census)
-        vacant_too = product.occupancy if units else ()
-        occupancy = published_tables(layout.tables, vacant_too, formats_of_tables, census)
-        medians = published_medians(layout.tables, product.medians, formats_of_tables, census)
-        by_census = run.published(read)
-        in_microdata = under_parts(read, codes.spans) if codes.spans else by_census
-        if census is not spine:
-            rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
+    with adaptive(spark), ThreadPoolExecutor(1) as threads:
+        formats = _table_formats(plan, manifest)
+        published = published_tables(layout.tables, product.tables, formats, census)
+        occupancy = published_tables(layout.tables, product.occupancy if units else (), formats, census)
+        medians = published_medians(layout.tables, product.medians, formats, census)
         judged = [feature.rules(run, by_census) for feature in features_of(plan)]
-        counted = [table for each in judged for table in each.counted]
-        rules += [*column_rules(run, read, by_census), *table_rules([*published, *counted], by_census)]
-        rules += [
+        counted = [*published, *(table for each in judged for table in each.counted)]
+        # Where no geounit has another geocode in published tables, these lie along the spine, too.
+        along = counted if by_census is read else []
+        families, of_families = _rules_of_families(run, read, along)
+        passed = begin_judging(threads, list(chain.from_iterable(families)), of_families, spine)
+        digest = _digest(run, codes)
+        microdata = MicrodataTables(
+            digest.persons,
+            digest.units if _is_assigned(run) else None,
+            digest.parts,
+            digest.faults,
+            tuple(plan.output.microdata),
+            codes,
+            run.told_apart(),
+        )
+        of_spine = [] if held is None else published_rules(read, run.read("published"), held.query, held.of)
+        if read.shares is not None and read.measurements is not None:
+            of_spine += spine_rules(read.shares, read.measurements, read, by_census, census)
+        columns = column_rules(run, read, by_census)
+        rules = [
+            *([] if along else table_rules(counted, by_census)),
             *occupancy_rules(occupancy, by_census, census, product.vacant_cell),
             *median_rules(medians, by_census),
             *_interval_rules(run, read if census.own_codes else by_census, census),
             *(rule for each in judged for rule in each.rules),
+            *microdata_rules(microdata, under_parts(read, codes.spans) if codes.spans else by_census),
         ]
-        checks = judge([*rules, *microdata_rules(microdata, in_microdata)]) + part_checks(microdata)
-        checks += header_checks([*published, *occupancy, *medians, *counted], census.names)
+        found = iter(passed.result())
+        histograms, declaring, estimated, tables = (list(islice(found, len(each))) for each in families)
+        checks = judge([*histograms, *of_spine, *declaring, *estimated, *columns, *tables, *rules])
+        checks += part_checks(microdata) + header_checks([*counted, *occupancy, *medians], census.names)
     discard(run.scratch)
     root = layout.path.absolute()
     files = tuple(replace(each, name=Path(each.name).relative_to(root).as_posix()) for each in digest.files)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, plan, census, digest)), files
+
+
+def _rules_of_families(
+    run: Verified, read: RunTables, along: Sequence[PublishedTable]
+) -> tuple[tuple[list[FamilyRule], ...], RunTables]:
+    """Rules on families in the order of a report, and the tables that they look at.
+
+    Estimates; geounits, invariants and bounds; measurements and diagnostics; published tables.
+    """
+    bounds, read = bound_columns(run, read)
+    of_tables: list[FamilyRule] = []
+    if along:
+        rule, rows = compared_tables(along, run.spine.names, run.spark)
+        of_tables, read = [rule], replace(read, tables=rows)
+    declaring = [*declared_columns(run), *bounds]
+    return (histogram_rules(run, read), declaring, estimated_columns(run, read), of_tables), read
+
+
+def _is_assigned(run: Verified) -> bool:
+    """Whether records of people are assigned to records of units."""
+    return len(run.plan.product.files(units=run.plan.invariants.units)) > 1
+
+
+def _digest(run: Verified, codes: MicrodataCodes) -> Digest:
+    """Reduce the microdata."""
+    output, record = run.plan.output, run.plan.product.kind
+    parts = microdata_parts(
+        run.layout, output.microdata, units=_is_assigned(run), record=record, form=output.microdata_files
+    )
+    return write_digest(run.spark, parts, codes, run.scratch)
 
 
 def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[Rule]:

@@ -1,37 +1,31 @@
-"""What a check is, how rules written in Spark SQL become checks, and the report that lists them.
+"""What a check is, how rules become checks, and the report that lists them.
 
-Every rule is a table of findings: what was looked at, and whether it is bad. The findings of all rules are counted by
-two jobs; only where something is bad another one fetches names.
+A rule in SQL is a table of findings: what was looked at, and whether it is bad. The findings of all of them are counted
+by one job; only where something is bad another one fetches names. Rules on families (`das_spark.verification`) bring
+what they found with them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import reduce
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+
+from das_spark.verification import NAMED, RELAXED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row
 
     from das_spark.privacy import Budget
+    from das_spark.verification import Key
 
 SCHEMA_VERSION = 4  # 2: `run_id` and `manifest`. 3: `uncertified`. 4: differences of noise
-#: Failing geounits that a check names.
-NAMED = 20
-RELAXED = "consistency relaxed"
 NOTHING = "nothing to check"
-#: Jobs by which the findings of all rules are counted.
-_JOBS = 2
-#: A check is known by its rule, its level and its note.
-Key = tuple[str, str, str]
 _KEYS: Final = ("rule", "geolevel", "note")
 
 
@@ -101,10 +95,11 @@ class VerificationReport:
 class Rule:
     """One or several rules that have yet to be judged."""
 
-    frame: DataFrame  # what they found, as `findings` makes it
+    frame: DataFrame | None  # what they found, as `findings` makes it; None where all is known already
     expected: tuple[Key, ...] = ()  # rule, level and note of the checks that must be there, whatever was found
-    # what is known to fail already, by rule, level and note
+    # what is known to fail already, by rule, level and note, and how much was compared
     failing: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
+    checked: Mapping[Key, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,27 +134,22 @@ def _column(value: str | int | Column) -> Column:
 
 
 def judge(rules: Sequence[Rule]) -> list[Check]:
-    """Turn rules into checks: by two jobs of Spark at once, and another one for each rule that anything breaks.
+    """Turn rules into checks: by one job of Spark, and another one for each rule that anything breaks.
 
     An expected check for which nothing was looked at is no success.
     """
-    if not rules:
-        return []
-    numbered = [rule.frame.select(F.lit(number).alias("number"), "*") for number, rule in enumerate(rules)]
-    # Spark plans a job by one thread; of small tables that takes as long as the work, which the other does meanwhile.
-    spark = rules[0].frame.sparkSession
-    jobs = [numbered[job::_JOBS] for job in range(_JOBS)]
-    with ThreadPoolExecutor(_JOBS) as threads:
-        # Each is wrapped by itself: Spark writes into the properties of a thread, which it is given with the wrapping.
-        counted = [threads.submit(inheritable_thread_target(spark)(_counted), frames) for frames in jobs]
-        rows = list(chain.from_iterable(each.result() for each in counted))
+    frames = {number: rule.frame for number, rule in enumerate(rules) if rule.frame is not None}
+    rows = _counted(frames)
     checked: dict[Key, int] = {}
     for row in rows:
         key = (row["rule"], row["geolevel"], row["note"])
         checked[key] = checked.get(key, 0) + row["checked"]
+    for rule in rules:
+        for key, number in rule.checked.items():
+            checked[key] = checked.get(key, 0) + number
     bad = sorted({row["number"] for row in rows if row["bad"]})
     failing: dict[Key, set[str]] = {}
-    for found in (*(_failing(rules[number].frame) for number in bad), *(rule.failing for rule in rules)):
+    for found in (*(_failing(frames[number]) for number in bad), *(rule.failing for rule in rules)):
         for key, names in found.items():
             failing.setdefault(key, set()).update(names)
     expected = [key for rule in rules for key in rule.expected]
@@ -169,11 +159,12 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
     return [Check.of(key, checked.get(key, 0), failing.get(key, set())) for key in (*expected, *others)]
 
 
-def _counted(frames: Sequence[DataFrame]) -> list[Row]:
+def _counted(frames: Mapping[int, DataFrame]) -> list[Row]:
     """What each rule has compared, and whether anything is bad: a row a check."""
     if not frames:
         return []
-    counts = reduce(DataFrame.unionAll, frames).groupBy("number", *_KEYS)
+    numbered = [frame.select(F.lit(number).alias("number"), "*") for number, frame in frames.items()]
+    counts = reduce(DataFrame.unionAll, numbered).groupBy("number", *_KEYS)
     return counts.agg(F.sum("checked").alias("checked"), F.max("bad").alias("bad")).collect()
 
 

@@ -18,6 +18,7 @@ from pyarrow import compute, csv, parquet
 from das_spark.io.table_files import GEOCODE, PARQUET
 from das_spark.spark.engine import cores, in_tasks
 from das_spark.store.filesystem import system_of
+from das_spark.verification import ends_of, packed_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 #: What stands for a value that is not there or is no whole number: a sum of people is never negative.
 MISSING: Final = -1
 PAIRS: Final = "array<struct<item: int, value: bigint>>"
-#: The same as bytes, record after record: what the JVM takes and gives whole, where it would copy a list one by one.
-PACKED: Final = np.dtype([("item", "<i4"), ("value", "<i8")])
 _ROWS: Final = f"format string, level string, {GEOCODE} string"
-_FILE: Final = "table string, format string, level string, path string"
+_FILE: Final = ("table", "format", "level", "path")
 #: Values that a task holds at once: bounds its memory.
 _AT_ONCE: Final = 1 << 20
 #: Numbers with tenths are less: beyond, the tenths of a floating-point number are not exact.
@@ -99,7 +98,8 @@ def published_rows(
         files: The files, at least one.
         columns: Of each table by name the number of its row, and the names of its columns, the total first.
         numbers: How values are read.
-        packed: Whether pairs are bytes of `PACKED`, in a column packed.
+        packed: Whether pairs are bytes (`das_spark.verification.PACKED`), in a column packed: the JVM takes and gives
+            these whole, where it would copy a list one by one.
 
     Returns:
         Format, level, geocode and pairs of number and value, of values that are not zero: the number of the row with
@@ -108,7 +108,8 @@ def published_rows(
     """
     listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
     tasks = min(len(files), _TASKS_A_CORE * cores(spark))
-    frame = spark.createDataFrame(listed, _FILE).repartition(tasks)
+    named = dict(zip(_FILE, map(pa.array, zip(*listed, strict=True)), strict=True))
+    frame = spark.createDataFrame(pa.table(named)).repartition(tasks)
     pairs = "packed binary" if packed else f"pairs {PAIRS}"
     return in_tasks(frame, _Rows(dict(columns), numbers, packed), f"{_ROWS}, {pairs}")
 
@@ -122,29 +123,7 @@ def pairs_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.ListArra
     """
     row, column = np.nonzero(values)
     pairs = pa.StructArray.from_arrays([pa.array(items[column]), pa.array(values[row, column])], ["item", "value"])
-    return pa.ListArray.from_arrays(pa.array(_ends(row, len(values))), pairs)
-
-
-def packed_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.BinaryArray:
-    """The pairs of `pairs_of` as bytes."""
-    row, column = np.nonzero(values)
-    records = np.empty(len(row), dtype=PACKED)
-    records["item"], records["value"] = items[column], values[row, column]
-    ends = _ends(row, len(values)) * np.int32(PACKED.itemsize)
-    return pa.BinaryArray.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(records)])
-
-
-def unpacked(column: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.void]]:
-    """How many pairs each row has, shape (rows,), and all of them, one after the other."""
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    records = np.frombuffer(data or b"", dtype=np.uint8)[ends[0] : ends[-1]].view(PACKED)
-    return np.diff(ends).astype(np.int64) // PACKED.itemsize, records
-
-
-def _ends(row: NDArray[np.int64], rows: int) -> NDArray[np.int32]:
-    """Where the pairs of each row begin, and where the last ones end."""
-    return np.searchsorted(row, np.arange(rows + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends_of(row, len(values))), pairs)
 
 
 @dataclass(frozen=True, slots=True)

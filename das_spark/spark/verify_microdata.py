@@ -30,7 +30,7 @@ from das_spark.products import (
     MicrodataCodes,
 )
 from das_spark.spark.cells import answer_of, exploded_cells, level_of
-from das_spark.spark.checks import Check, Finding, Key, Rule, findings
+from das_spark.spark.checks import Check, Finding, Rule, findings
 from das_spark.spark.lists import list_total
 from das_spark.spark.tables import union
 from das_spark.spark.told_apart import DIVIDED, VACANT
@@ -38,6 +38,8 @@ from das_spark.spark.verify import RunTables, present
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+    from das_spark.verification import Key
 
 
 UNITS_EQUAL: Final = "units equal invariants"

@@ -6,55 +6,73 @@ from the other tables. Bounds are made again of the published invariants by the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from das_spark.config import lazy_levels, needs_of
-from das_spark.core import UNMEASURED
+from das_spark.geography import ROOT_GEOCODE
 from das_spark.io.table_files import PARQUET
-from das_spark.spark import bounds, tables
+from das_spark.spark import tables
 from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.intervals import interval_schema
 from das_spark.spark.own_codes import under_own_codes
-from das_spark.spark.published_bounds import published_class_bounds
-from das_spark.spark.run_tables import write_and_read
-from das_spark.spark.tables import read_folders, read_levels
+from das_spark.spark.tables import read_levels, union
 from das_spark.spark.tabulate import table_schema
 from das_spark.spark.told_apart import told_apart
-from das_spark.spark.verify import RunTables, present
-from das_spark.spark.verify_columns import (
-    MeasuredQuery,
-    array_columns,
-    bound_columns,
-    diagnostic_columns,
-    geounit_columns,
-    invariant_columns,
-    looser_bounds,
-    measurement_columns,
-    parent_columns,
-)
-from das_spark.spark.verify_noise import noise_rule
-from das_spark.spark.verify_spine import block_columns, share_columns
+from das_spark.spark.verify import RunTables
+from das_spark.spark.verify_columns import array_columns, parent_columns
+from das_spark.spark.verify_spine import block_columns, share_columns, share_of
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
 from das_spark.store.tables import of_estimator, of_published, published_estimates
+from das_spark.verification import (
+    ADDED,
+    CLASS,
+    FLOW,
+    LOWER,
+    NOWHERE,
+    SUMS,
+    UNITS,
+    UPPER,
+    BoundColumns,
+    BoundsKept,
+    BoundsNotLooser,
+    ChildrenSum,
+    DiagnosticColumns,
+    GeounitColumns,
+    GeounitsPresent,
+    GroupBoundsKept,
+    GroupTotals,
+    HistogramsPossible,
+    InvariantColumns,
+    InvariantTotals,
+    MeasuredQuery,
+    MeasurementColumns,
+    NoiseDiffers,
+    sums_above,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
+    from das_spark.constraints import UnitBounds
     from das_spark.geography import Spine
     from das_spark.spark.checks import Rule
     from das_spark.store import PublicLayout, PublicManifest
+    from das_spark.verification import FamilyRule
 
 #: Names and types of the columns of Parquet files.
 SCHEMAS: Final = "columns of Parquet files"
@@ -98,7 +116,10 @@ class Verified:
             for name in ("invariants", "bounds")
             if any(self.manifest.rows.get(f"{name}/{level}", 0) for level in self.spine.names)
         }
-        return RunTables(self.spine.names, self.read("geounits"), self.read("estimates"), **declared, relaxed=relaxed)
+        names = ("geounits", "estimates", "measurements", "diagnostics", *(() if self.spine.is_census else ("shares",)))
+        return RunTables(
+            levels=self.spine.names, **{name: self.read(name) for name in names}, **declared, relaxed=relaxed
+        )
 
     def published(self, read: RunTables) -> RunTables:
         """The estimates by geounits of the census as they were published, with the invariants of blocks."""
@@ -120,34 +141,54 @@ class Verified:
         return told_apart(leaves if self.spine.is_census else on_census(leaves), self.plan.product)
 
 
-def column_rules(run: Verified, read: RunTables, published: RunTables) -> list[Rule]:
-    """The rules on the columns of every table of a run, read by the spine, and as published by the census."""
-    plan, spine = run.plan, run.spine
-    product, solving = plan.product, plan.estimation
-    shares = None if spine.is_census else run.read("shares")
-    lazy = () if run.is_external else lazy_levels(plan)
-    counts_units, classes = product.record == "unit", len(product.unit_classes)
-    rules = [
-        geounit_columns(read, spine),
-        invariant_columns(read, spine, plan.invariants, classes, counts_units=counts_units),
-        *_bound_rules(run, read),
-        measurement_columns(run.read("measurements"), read, spine, _asked(run, shares), lazy=lazy, shares=shares),
-        *([noise_rule(run.read("measurements"), read.geounits, spine.names)] if len(spine.names) > 1 else []),
-        diagnostic_columns(
-            run.read("diagnostics"),
-            read,
-            spine,
-            solving,
-            spine.total_key_at(spine.names[0]),
-        ),
+def histogram_rules(run: Verified, read: RunTables) -> list[FamilyRule]:
+    """The rules on the estimates of all geounits."""
+    plan, levels, totals = run.plan, run.spine.names, run.plan.invariants.total_levels(run.spine.names)
+    total_key = run.spine.total_key_at(plan.invariants.total_at)
+    return [
+        GeounitsPresent(levels),
+        HistogramsPossible(levels, plan.product.schema, plan.product.structural_zeros),
+        InvariantTotals(totals if total_key is None else totals[:-1]),
+        *([GroupTotals(totals[-1], total_key)] if total_key is not None else []),
+        BoundsKept(plan.bound_queries, grouped=total_key is not None),
+        *([GroupBoundsKept()] if total_key is not None else []),
+        ChildrenSum(levels[1:], read.relaxed),
     ]
-    for added, levels in of_estimator(needs_of(plan), spine.names).items():
+
+
+def declared_columns(run: Verified) -> list[FamilyRule]:
+    """The rules on the columns of geounits and invariants."""
+    product, spine = run.plan.product, run.spine
+    counts_units, classes = product.record == "unit", len(product.unit_classes)
+    return [
+        GeounitColumns(spine),
+        InvariantColumns.of(spine, run.plan.invariants, classes, counts_units=counts_units),
+    ]
+
+
+def estimated_columns(run: Verified, read: RunTables) -> list[FamilyRule]:
+    """The rules on the columns of measurements and diagnostics."""
+    plan, levels = run.plan, run.spine.names
+    lazy = frozenset(() if run.is_external else lazy_levels(plan))
+    total_key = run.spine.total_key_at(levels[0])
+    return [
+        MeasurementColumns(levels, _asked(run, read.shares), lazy, read.shares is not None),
+        NoiseDiffers(levels[1:]),
+        DiagnosticColumns(levels, plan.estimation, read.relaxed, total_key),
+    ]
+
+
+def column_rules(run: Verified, read: RunTables, published: RunTables) -> list[Rule]:
+    """The rules on the columns of the other tables of a run, read by the spine, and as published by the census."""
+    spine, shares = run.spine, read.shares
+    rules = []
+    for added, levels in of_estimator(needs_of(run.plan), spine.names).items():
         rules.append(array_columns(run.read(added.name, levels), added.name, read, levels))
     if shares is not None:
         blocks = read_spine(run.spark, run.layout.spine).blocks
         rules += [block_columns(blocks, spine), share_columns(shares, blocks, read, spine)]
         rules.append(parent_columns(published.estimates, published_estimates(spine), run.census))
-    return [rule for rule in rules if rule is not None]
+    return rules
 
 
 def _asked(run: Verified, shares: DataFrame | None) -> dict[str, dict[str, MeasuredQuery]]:
@@ -157,8 +198,8 @@ def _asked(run: Verified, shares: DataFrame | None) -> dict[str, dict[str, Measu
     if shares is not None:
         known = {name: {} for name in run.spine.names}
         for row in shares.select("level", "share").distinct().collect():  # a handful
-            if row["share"] != UNMEASURED:
-                known[row["level"]][row["share"]] = Fraction(row["share"])
+            if share := share_of(row["share"]):
+                known[row["level"]][row["share"]] = share
     return {
         level.geolevel: {
             each.query: MeasuredQuery(
@@ -174,48 +215,64 @@ def _asked(run: Verified, shares: DataFrame | None) -> dict[str, dict[str, Measu
     }
 
 
-def _bound_rules(run: Verified, read: RunTables) -> list[Rule | None]:
-    """The bounds as they follow from the invariants, or, of others, from the class bounds that they published."""
-    plan, spine, declared = run.plan, run.spine, run.plan.invariants
-    product, formulas = plan.product, plan.product.unit_bounds
-    invariants = read.invariants
-    if invariants is None:
-        invariants = read_folders(run.spark, "invariants", run.layout.path, [])
-    of_classes = None
-    if declared.units and formulas is not None:
-        # Read three times, and made once.
-        of_classes = write_and_read(bounds.class_bounds(invariants, spine, formulas), run.scratch / "class_bounds")
-    expected = bounds.all_bounds(
-        invariants,
-        read.geounits,
-        spine,
-        declared,
-        of_classes,
-        formulas,
-        tuple((each, product.schema.query(each.query)) for each in plan.added),
-        spine.total_key_at(declared.total_at),
-    )
-    rules: list[Rule | None] = []
-    if run.is_external and read.bounds is not None and not read.bounds.where("name = 'class'").isEmpty():
-        expected = expected.unionByName(_published(run, read, invariants))
-        if len(spine.names) > 1:
-            rules.append(looser_bounds(read, spine, product.schema.query(product.class_query).rows))
+def bound_columns(run: Verified, read: RunTables) -> tuple[list[FamilyRule], RunTables]:
+    """The rules on bounds, with the tables that they look at besides; none where nothing is bounded."""
+    plan, spine, declared, bounds = run.plan, run.spine, run.plan.invariants, read.bounds
+    if bounds is None:
+        return [], read
+    product, of_classes = plan.product, F.col("name") == CLASS
+    external = run.is_external and not bounds.where(of_classes).isEmpty()
+    imported = product.schema.query(product.class_query).rows if external else 0
+    added = [(each, product.schema.query(each.query).rows) for each in plan.added]
+    formulas = product.unit_bounds if declared.units else None
     levels = [name for name in spine.names if run.manifest.rows.get(f"bounds/{name}", 0)]
-    return [bound_columns(read, spine, expected, levels), *rules]
+    rule = BoundColumns(spine, levels, declared.total_at, formulas, added, imported)
+    if rule.flowing:
+        read = replace(read, flows=_flows(bounds, spine, spine.index(str(declared.total_at))))
+    summed = [] if formulas is None or read.invariants is None else _summed_up(read.invariants, bounds, spine, formulas)
+    for each, _ in added:
+        at = read.geounits.where(F.col("level") == each.geolevel)
+        one = F.array(F.lit(1).cast("bigint")).alias("values")
+        summed.append(at.select("geocode", F.lit(f"{ADDED}{each.name}").alias("name"), one))
+    if summed:
+        below = in_tasks(union(summed), partial(_sums, spine=spine), from_arrow_schema(SUMS))
+        read = replace(read, below=below)
+    return [rule, *([BoundsNotLooser(spine.names, imported)] if imported and len(spine.names) > 1 else [])], read
 
 
-def _published(run: Verified, read: RunTables, invariants: DataFrame) -> DataFrame:
-    """Class bounds of others, one for each geounit, and the flows that follow from them."""
-    rows = present(read.bounds, "bounds").where("name = 'class'").select("level", "geocode", "lower", "upper")
-    totals = invariants.where("name = 'total'").select("level", "geocode", F.get("values", F.lit(0)).alias("total"))
-    depths = F.create_map(*[F.lit(each) for pair in enumerate(run.spine.names) for each in reversed(pair)])
-    of_classes = (
-        read.geounits.select("level", "geocode", "parent")
-        .join(rows, ["level", "geocode"], "left")
-        .join(totals, ["level", "geocode"], "left")
-        .withColumn("depth", depths[F.col("level")])
+def _summed_up(invariants: DataFrame, bounds: DataFrame, spine: Spine, formulas: UnitBounds) -> list[DataFrame]:
+    """What is summed over leaves: their units, of classes that bound anything, and their class bounds."""
+    is_leaf = F.col("level") == spine.leaf.name
+    units = invariants.where(is_leaf & (F.col("name") == UNITS))
+    of_leaves = bounds.where(is_leaf & (F.col("name") == CLASS))
+    return [
+        units.select("geocode", F.lit(UNITS).alias("name"), F.slice("values", 1, len(formulas.least)).alias("values")),
+        *(
+            of_leaves.select("geocode", F.lit(name).alias("name"), F.col(name).alias("values"))
+            for name in (LOWER, UPPER)
+        ),
+    ]
+
+
+def _flows(bounds: DataFrame, spine: Spine, depth: int) -> DataFrame:
+    """Flows, brought to what has the total: its level, its family, and its geocode or that of its group."""
+    length = spine.levels[depth - 1].length
+    family = F.substring("member", 1, length) if length else F.lit(ROOT_GEOCODE)
+    return bounds.where(F.col("name") == FLOW).select(
+        F.lit(spine.names[depth]).alias("level"),
+        F.coalesce(family, F.lit(NOWHERE)).alias("family"),
+        F.coalesce("member", F.lit(NOWHERE)).alias("geocode"),
+        F.col("level").alias("of"),
+        F.coalesce("geocode", F.lit(NOWHERE)).alias("above"),
+        "parent",
+        "member",
+        "lower",
+        "upper",
     )
-    return published_class_bounds(of_classes, run.spine, run.plan.invariants.total_at)
+
+
+def _sums(batches: Iterator[pa.RecordBatch], spine: Spine) -> Iterator[pa.RecordBatch]:
+    return chain.from_iterable(sums_above(batch, spine) for batch in batches)
 
 
 def schema_check(run: Verified, of_features: Mapping[Path, pa.Schema]) -> Check:

@@ -5,12 +5,14 @@ The sum of shares on every path is what the guarantee rests on (Theorem 3 of Cum
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,8 +22,11 @@ from das_spark.geography import BLOCK
 from das_spark.spark.balanced import balanced
 from das_spark.spark.census import census_geocode, geounit_shares
 from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.ingest import level_structs
-from das_spark.spark.verify import RunTables, added_up
+from das_spark.spark.lists import group_starts, whole_groups
+from das_spark.spark.tables import union
+from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_columns import columns_rule, first_wrong, side_by_side
 
 if TYPE_CHECKING:
@@ -42,6 +47,14 @@ def spine_rules(
         _measured(shares, measurements, read.levels),
         _census(read, published, census),
     ]
+
+
+def share_of(text: str | None) -> Fraction:
+    """The share that a text says; 0 where it says none."""
+    try:
+        return max(Fraction(text or 0), Fraction(0))
+    except (ValueError, ZeroDivisionError):
+        return Fraction(0)
 
 
 def block_columns(blocks: DataFrame, spine: Spine) -> Rule:
@@ -72,7 +85,7 @@ def share_columns(shares: DataFrame, blocks: DataFrame, read: RunTables, spine: 
 def _paths(shares: DataFrame, levels: tuple[str, ...]) -> Rule:
     """The shares from the top to each leaf sum to exactly 1: in integers over their common denominator."""
     texts = [str(row["share"]) for row in shares.select("share").distinct().collect()]  # a handful
-    parts = [Fraction(text) for text in texts]
+    parts = [share_of(text) for text in texts]
     one = lcm(*(part.denominator for part in parts))
     numerators = pa.array([int(part * one) for part in parts], pa.int64())
     known = shares.sparkSession.createDataFrame(pa.table({"share": pa.array(texts, pa.string()), "part": numerators}))
@@ -122,4 +135,57 @@ def _census(read: RunTables, published: RunTables, census: Spine) -> Rule:
         there = [each.alias(name) for name, each in one.items()]
         sides.append(children.select(*keys).distinct().select("level", "family", *there, sign))
     found = Finding(CENSUS, F.col("differs"), F.col("checked"))
-    return Rule(findings(added_up(sides), found), tuple((CENSUS, name, "") for name in census.names))
+    return Rule(findings(_added_up(sides), found), tuple((CENSUS, name, "") for name in census.names))
+
+
+def _added_up(sides: Sequence[DataFrame]) -> DataFrame:
+    """Whether the histograms of every family sum to nothing: level, geocode (of the family), differs, checked.
+
+    Args:
+        sides: Columns level, family, cells, counts, and sign: -1 for what others sum up to, 1 for those, 0 for a family
+            that is looked at even if it has no rows besides.
+    """
+    together = union(sides).repartition("level", "family")
+    return in_sorted_tasks(together, ("level", "family"), _families_summed, _FAMILIES)
+
+
+_ARRAYS: Final = ("array<int>", "array<bigint>")
+_FAMILIES: Final = "level string, geocode string, differs boolean, checked bigint"
+#: Rows, and bytes, of the families whose histograms are added up at once.
+_ROWS_AT_ONCE: Final = 1 << 15
+_BYTES_AT_ONCE: Final = 1 << 26
+
+
+def _families_summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row a family: whether its children differ from it in any cell, and how many values were compared."""
+    for table in whole_groups(batches, ("level", "family"), _ROWS_AT_ONCE, _BYTES_AT_ONCE):
+        (rows,) = table.combine_chunks().to_batches()
+        first = group_starts(rows, ("level", "family"))
+        family = np.repeat(np.arange(len(first)), np.diff([*first, rows.num_rows]))
+        sign = rows.column("sign").to_numpy().astype(np.int64)
+        cells, counts = (rows.column(name) for name in ("cells", "counts"))
+        width = cells.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        # Lists of different lengths are no histogram: the family differs, and they are not added up.
+        crooked = width != counts.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        differs = np.bincount(family[crooked], minlength=len(first)) > 0
+        straight = pa.array(~crooked)
+        cell, count = (each.filter(straight).flatten().fill_null(0).to_numpy() for each in (cells, counts))
+        row = np.repeat(np.flatnonzero(~crooked), width[~crooked])
+        lowest, highest = int(cell.min(initial=0)), int(cell.max(initial=0))
+        key = family[row] * (highest - lowest + 1) + (cell.astype(np.int64) - lowest)
+        _, some, place = np.unique(key, return_index=True, return_inverse=True)
+        total = np.zeros(len(some), dtype=np.int64)
+        np.add.at(total, place, sign[row] * count)
+        differs[family[row[some[total != 0]]]] = True
+        # Cells of children, and every parent once.
+        checked = np.bincount(family, weights=np.where(sign > 0, width, sign == 0), minlength=len(first))
+        begin = pa.array(first)
+        yield pa.RecordBatch.from_arrays(
+            [
+                rows.column("level").take(begin),
+                rows.column("family").take(begin),
+                pa.array(differs),
+                pa.array(checked.astype(np.int64)),
+            ],
+            ["level", "geocode", "differs", "checked"],
+        )

@@ -67,6 +67,7 @@ CONTENTS: Final[Mapping[str, object]] = {
         "File formats": "das_spark/io/README.md",
         "Pipeline": "das_spark/pipeline/README.md",
         "Features": "das_spark/features/README.md",
+        "Verification": "das_spark/verification/README.md",
         "Benchmarks": "tests/benchmarks/README.md",
         "Tests": "tests/README.md",
         "Tests on a cluster": "tests/cluster/README.md",

@@ -7,10 +7,15 @@ from documents.carrying_out import CLONE, carry_out
 from documents.pages import Block, blocks, shown_files
 from documents.shared_session import Checkout
 
+from das_spark.store import RestrictedManifest
+
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 
 #: What is running this test: not run once more.
 THIS = "tests/run\n"
+#: Jobs of Spark, each of which costs a third of a second whatever it does; a stage that is not named here has one.
+JOBS = {"ingest": 3, "microdata": 3, "verify": 3}
+MOST_JOBS = 20
 QUICK_START, *OTHERS = (block for block in blocks("README.md") if block.text != THIS)
 
 
@@ -24,6 +29,10 @@ def test_the_quick_start_works(checkout: Checkout):
     """Without the session of the tests, as for a user."""
     assert QUICK_START.text.startswith(CLONE)
     carry_out(QUICK_START, checkout)
+    costs = RestrictedManifest.load(checkout.folder / "runs" / "latest" / "restricted" / "manifest.json").metrics
+    jobs = {stage: cost["jobs"] for stage, cost in costs.items()}
+    assert {stage: number for stage, number in jobs.items() if number > JOBS.get(stage, 1)} == {}
+    assert sum(jobs.values()) <= MOST_JOBS
 
 
 @pytest.mark.slow

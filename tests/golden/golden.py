@@ -33,7 +33,7 @@ from das_spark.process import KERNELS, same_numbers
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from verification import unverified
+from unverified import unverified
 
 DIGESTS: Final = Path(__file__).with_name("digests.json")
 _CONF: Final = Path(__file__).parents[2] / "conf"

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from verification import unverified
+from unverified import unverified
 
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan, steps_of

@@ -13,19 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F
 
 from das_spark.config import plan_from_config
 from das_spark.pipeline.verified_texts import text_check
-from das_spark.spark import verify_run
 from das_spark.spark.checks import Check, Rule, judge
-from das_spark.spark.tables import LEVEL_TABLES, read_levels
-from das_spark.spark.verify import RunTables, level_rules
-from das_spark.spark.verify_columns import RULES, rule_name
-from das_spark.spark.verify_noise import POSSIBLE, WIDE
-from das_spark.spark.verify_run import Verified, column_rules, schema_check
+from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.spark.verify import judged_families
+from das_spark.spark.verify_run import (
+    Verified,
+    bound_columns,
+    declared_columns,
+    estimated_columns,
+    histogram_rules,
+    schema_check,
+)
 from das_spark.store import PublicLayout, PublicManifest, part_files
 from das_spark.store.tables import TABLES as DECLARED
+from das_spark.verification import POSSIBLE, RULES, WIDE, rule_name
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verified]
 
@@ -73,35 +77,41 @@ def changed(public: PublicLayout, folder: Path, table: str, level: str, column: 
     raise AssertionError(f"{table}/{level} has no row")
 
 
-def verified(spark, layout: PublicLayout, plan, scratch: Path) -> tuple[Verified, RunTables]:
+def verified(spark, layout: PublicLayout, plan, scratch: Path) -> Verified:
     rows = {
-        f"bounds/{level}": sum(pq.read_metadata(path).num_rows for path in part_files(layout.level("bounds", level)))
+        f"{table}/{level}": sum(pq.read_metadata(path).num_rows for path in part_files(layout.level(table, level)))
+        for table in ("bounds", "invariants")
         for level in LEVELS
     }
-    run = Verified(spark, layout, PublicManifest("run", "", rows=rows), plan, plan.spine, scratch)
-    frames = [read_levels(spark, layout, name, LEVELS) for name in ("geounits", "estimates", "invariants", "bounds")]
-    return run, RunTables(LEVELS, *frames)
+    return Verified(spark, layout, PublicManifest("run", "", rows=rows), plan, plan.spine, scratch)
 
 
-def rules_of(run: Verified, read: RunTables, table: str) -> list[Rule]:
+def columns_judged(run: Verified) -> list[Rule]:
+    """The rules on the columns of all tables."""
+    bounds, read = bound_columns(run, run.tables())
+    return judged_families([*declared_columns(run), *bounds, *estimated_columns(run, read)], read, run.spine)
+
+
+def judged_of(run: Verified, table: str) -> list[Rule]:
     """The rules that answer for a table."""
-    every = column_rules(run, read, read)
-    schema = run.plan.product.schema
-    of_estimates = level_rules(replace(read, bounds=None), schema, queries={}, zeros=(), totals=("State",))
-    if table == "estimates":
-        return of_estimates
+    bounds, read = bound_columns(run, run.tables())
+    estimates = histogram_rules(run, read)
     # What is exact is compared with estimates, and with the bounds that follow; a geounit with its estimate.
     others = {"invariants": (rule_name("bounds"), "invariant totals"), "geounits": ("geounits present once",)}
     answering = {rule_name(table), *others.get(table, ())}
-    return [rule for rule in (*every, *of_estimates) if answering.intersection(name for name, *_ in rule.expected)]
+    every = [*declared_columns(run), *bounds, *estimated_columns(run, read), *estimates]
+    of_table = [rule for rule in every if answering.intersection(name for name, *_ in rule.expected)]
+    return judged_families(estimates if table == "estimates" else of_table, read, run.spine)
 
 
 def marked(rules: list[Rule], column: str) -> list[Rule]:
     """The same rules, whose checks have the changed column for a note."""
     return [
         Rule(
-            rule.frame.withColumn("note", F.lit(column)),
+            None,
             tuple((name, level, column) for name, level, _ in rule.expected),
+            {(name, level, column): names for (name, level, _), names in rule.failing.items()},
+            {(name, level, column): number for (name, level, _), number in rule.checked.items()},
         )
         for rule in rules
     ]
@@ -117,8 +127,8 @@ def test_every_column_of_every_table_has_a_rule():
 
 
 def test_tables_as_they_were_written_pass(calm, workshop, spark, tmp_path):
-    run, read = verified(spark, calm.public, workshop.plan(), tmp_path / "scratch")
-    checks = judge(column_rules(run, read, read))
+    run = verified(spark, calm.public, workshop.plan(), tmp_path / "scratch")
+    checks = judge(columns_judged(run))
     assert [check for check in checks if not check.passed] == []
     of_tables = {rule_name(table) for table in TABLES if table != "estimates"}
     assert {check.name for check in checks} == {*of_tables, POSSIBLE, WIDE}
@@ -126,18 +136,14 @@ def test_tables_as_they_were_written_pass(calm, workshop, spark, tmp_path):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_another_value_in_any_column_fails_the_rule_of_its_table_and_is_named(
-    calm, workshop, spark, tmp_path, monkeypatch, table
-):
-    if table not in ("bounds", "invariants"):  # which takes a Spark job each time
-        monkeypatch.setattr(verify_run, "_bound_rules", lambda *_: [])
+def test_another_value_in_any_column_fails_the_rule_of_its_table_and_is_named(calm, workshop, spark, tmp_path, table):
     plan, rules = workshop.plan(), list[Rule]()
     level = {"invariants": "State"}.get(table, "Enumdist")
     names = LEVEL_TABLES[table].names
     for column in names:
         layout = changed(calm.public, tmp_path / column, table, level, column)
-        run, read = verified(spark, layout, plan, tmp_path / f"{column}-scratch")
-        rules += marked(rules_of(run, read, table), column)
+        run = verified(spark, layout, plan, tmp_path / f"{column}-scratch")
+        rules += marked(judged_of(run, table), column)
     failed: dict[str, list[Check]] = {name: [] for name in names}
     for check in judge(rules):
         if not check.passed:
@@ -158,8 +164,8 @@ def test_other_units_of_which_the_bounds_do_not_tell_are_found(calm, workshop, s
     first = next(row for row in rows if row["name"] == "units")
     first["values"] = [first["values"][0] + 1, *first["values"][1:]]
     pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(path)), path)
-    run, read = verified(spark, layout, workshop.plan(), tmp_path / "scratch")
-    failed = {check.name: check.failing for check in judge(rules_of(run, read, "bounds")) if not check.passed}
+    run = verified(spark, layout, workshop.plan(), tmp_path / "scratch")
+    failed = {check.name: check.failing for check in judge(judged_of(run, "bounds")) if not check.passed}
     assert any(name.startswith(first["geocode"]) for name in failed[rule_name("bounds")])
 
 
@@ -180,8 +186,8 @@ def test_a_measurement_without_its_rows_or_twice_is_found(calm, workshop, spark,
         layout = PublicLayout(folder)
         path = next(p for p in part_files(layout.level("measurements", "Enumdist")) if pq.read_metadata(p).num_rows)
         pq.write_table(change(pq.ParquetFile(path).read()), path)
-        run, read = verified(spark, layout, workshop.plan(), tmp_path / f"scratch-{number}")
-        (failed,) = [check for check in judge(rules_of(run, read, "measurements")) if not check.passed]
+        run = verified(spark, layout, workshop.plan(), tmp_path / f"scratch-{number}")
+        (failed,) = [check for check in judge(judged_of(run, "measurements")) if not check.passed]
         assert failed.failing[0].endswith("geocode or query")
 
 
@@ -196,8 +202,8 @@ def test_answers_of_a_part_that_are_all_a_million_are_found(calm, workshop, tmp_
     pq.write_table(
         rows.set_column(place, rows.schema.field(place), pa.array(values, rows.schema.field(place).type)), path
     )
-    run, read = verified(spark, layout, workshop.plan(), tmp_path / "scratch")
-    failed = {check.name for check in judge(column_rules(run, read, read)) if not check.passed}
+    run = verified(spark, layout, workshop.plan(), tmp_path / "scratch")
+    failed = {check.name for check in judge(columns_judged(run)) if not check.passed}
     assert failed == {POSSIBLE}
 
 

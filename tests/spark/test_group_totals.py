@@ -11,6 +11,7 @@ import pytest
 from collected import collected, stored, writing
 from dataframes import assert_frames, assert_rows
 from levels_by_sql import all_geounits, all_invariants
+from verified_run import judged
 
 from das_spark.constraints import Invariants, UnitBounds
 from das_spark.core import GROUP_TOTAL, LevelPlan, MeasuredFamily, TopDown, saved_family
@@ -18,15 +19,23 @@ from das_spark.estimation import FamilyGroups, FamilyPlan, FamilyProblem
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, ingest, tables
-from das_spark.spark.checks import judge
 from das_spark.spark.family_rows import Families, FamilySpan, FamilySpread
 from das_spark.spark.level_pass import EstimationTask, PublicLevel, estimates
-from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
+from das_spark.spark.verify import RunTables
+from das_spark.verification import (
+    BoundsKept,
+    ChildrenSum,
+    GeounitsPresent,
+    GroupBoundsKept,
+    GroupTotals,
+    InvariantTotals,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PARTS = Spine((Geolevel("National", 0), Geolevel("State", 3), Geolevel("County", 6)), total_key=(2, 2))
 WHOLE = Spine((Geolevel("National", 0), Geolevel("State", 2), Geolevel("County", 5)))
+NAMES = Spine(PARTS.levels[:2], total_key=(2, 2))
 FORMULAS = UnitBounds(least=(1, 1), most=(9, 99), cap_when_total_known=True)
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "group")), Attribute("age", ("young", "old"))))
 QUERIES = {name: SCHEMA.query(name) for name in ("hhgq", "detailed", "total")} | {"class": SCHEMA.query("hhgq")}
@@ -162,8 +171,13 @@ def run(spark, parts):
 
 
 def verified(run, total_key=(2, 2)):
-    rules = level_rules(run, SCHEMA, queries=QUERIES, zeros=(), totals=("National", "State"), total_key=total_key)
-    checks = judge(rules)
+    names = run.levels
+    rules = [GeounitsPresent(names), ChildrenSum(names[1:], {}), BoundsKept(QUERIES, grouped=total_key is not None)]
+    if total_key is None:
+        rules.append(InvariantTotals(names))
+    else:
+        rules += [InvariantTotals(names[:1]), GroupTotals("State", total_key), GroupBoundsKept()]
+    checks = judged(run, *rules, spine=NAMES)
     return {(check.name, check.geolevel): check for check in checks}
 
 
@@ -184,12 +198,11 @@ def test_a_person_in_another_state_is_told_of_and_one_in_the_other_part_is_not(r
         return replace(run, estimates=run.estimates.selectExpr("level", "geocode", "parent", "cells", first))
 
     within, across = moved("002", "102"), moved("002", "001")
-    for rule in (invariant_group_totals(within, "State", (2, 2)), group_bounds_kept(within)):
-        assert all(check.passed for check in judge([rule]))
-    (check,) = judge([invariant_group_totals(across, "State", (2, 2))])
-    assert check.failing == ("01", "02")
-    (check,) = judge([group_bounds_kept(across)])
-    assert check.failing == ("02",)
+    rules = (GroupTotals("State", (2, 2)), GroupBoundsKept())
+    assert all(check.passed for check in judged(within, *rules, spine=NAMES))
+    of_totals, of_bounds = judged(across, *rules, spine=NAMES)
+    assert of_totals.failing == ("01", "02")
+    assert of_bounds.failing == ("02",)
 
 
 def test_a_part_that_declares_no_total_or_its_own_is_told_of(run):
@@ -198,7 +211,7 @@ def test_a_part_that_declares_no_total_or_its_own_is_told_of(run):
         run.invariants.replace({GROUP_TOTAL: "total"}, subset="name"),
         run.invariants.unionByName(run.invariants.where("geocode = '102'")),
     ):
-        (check,) = judge([invariant_group_totals(replace(run, invariants=wrong), "State", (2, 2))])
+        (check,) = judged(replace(run, invariants=wrong), GroupTotals("State", (2, 2)), spine=NAMES)
         assert check.failing == ("02",)
 
 

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pyarrow import parquet
 
-from das_spark.spark.published_rows import (
-    MISSING,
-    PACKED,
-    TableFile,
-    packed_of,
-    pairs_of,
-    published_rows,
-    unpacked,
-)
+from das_spark.spark.published_rows import MISSING, TableFile, pairs_of, published_rows
+from das_spark.verification import PACKED, packed_of, unpacked
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -17,32 +17,39 @@ from verified_run import (
     ZEROS,
     estimates,
     frame,
+    judged,
 )
 
-from das_spark.errors import VerificationError
-from das_spark.spark.checks import NAMED, NOTHING, RELAXED, judge
-from das_spark.spark.verify import (
+from das_spark.spark.checks import NOTHING
+from das_spark.verification import (
+    NAMED,
+    RELAXED,
     UNKNOWN,
-    bounds_kept,
-    children_sum_to_parents,
-    geounits_present,
-    histograms_possible,
-    invariant_totals,
-    level_rules,
+    BoundsKept,
+    ChildrenSum,
+    GeounitsPresent,
+    HistogramsPossible,
+    InvariantTotals,
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+PRESENT, KEPT, COUNTY_TOTALS = GeounitsPresent(LEVELS), BoundsKept(QUERIES), InvariantTotals(("County",))
+POSSIBLE = HistogramsPossible(LEVELS, PRODUCT.schema, ZEROS)
 FORBIDDEN = int(ZEROS[0].mask(PRODUCT.schema).sum())
 
 
 def verified(tables):
-    return judge(level_rules(tables, PRODUCT.schema, queries=QUERIES, zeros=ZEROS, totals=["County"]))
+    return judged(tables, PRESENT, POSSIBLE, COUNTY_TOTALS, KEPT, sums(tables))
 
 
-def at_level(rule, level: str, name: str = ""):
+def sums(tables):
+    return ChildrenSum(LEVELS[1:], tables.relaxed)
+
+
+def at_level(rule, tables, level: str, name: str = ""):
     """The only check of a level, or the one of that name."""
-    (check,) = [check for check in judge([rule]) if check.geolevel == level and name in ("", check.name)]
+    (check,) = [check for check in judged(tables, rule) if check.geolevel == level and name in ("", check.name)]
     return check
 
 
@@ -77,18 +84,17 @@ def test_a_corruption_at_one_level_is_told_of_at_that_level_alone(spark, run):
 
 def test_one_person_moved_to_another_cell_breaks_the_sums_and_names_the_parent(run):
     moved = run.with_blocks({BLOCKS[2]: {CELL["adult"]: 1, CELL["nursing"]: 2, CELL["prison"]: 2}})
-    check = at_level(children_sum_to_parents(moved), "Block")
+    check = at_level(sums(moved), moved, "Block")
     assert not check.passed
     assert check.failing == (TRACTS[1],)
-    assert at_level(children_sum_to_parents(moved), "Tract").passed
+    assert at_level(sums(moved), moved, "Tract").passed
 
 
 def test_a_child_under_a_strange_parent_is_caught(run):
     orphan = run.with_block_rows(
         run.blocks().selectExpr("level", "geocode", f"'{TRACTS[0]}' as parent", "cells", "counts")
     )
-    assert at_level(children_sum_to_parents(orphan), "Block").failing == TRACTS
-    assert at_level(geounits_present(orphan), "Block").failing == (BLOCKS[2],)
+    assert at_level(PRESENT, orphan, "Block").failing == (BLOCKS[2],)
 
 
 @pytest.mark.parametrize("corruption", ["missing", "twice", "strange"])
@@ -99,7 +105,7 @@ def test_a_geounit_that_is_missing_twice_or_strange_is_caught(spark, run, corrup
         "twice": (rows.unionByName(rows.where(f"geocode = '{BLOCKS[1]}'")), BLOCKS[1]),
         "strange": (rows.unionByName(estimates(spark, "Block", {"4400700020029999": {}})), "4400700020029999"),
     }[corruption]
-    check = at_level(geounits_present(run.with_block_rows(wrong[0])), "Block")
+    check = at_level(PRESENT, run.with_block_rows(wrong[0]), "Block")
     assert not check.passed
     assert check.failing == (wrong[1],)
 
@@ -107,12 +113,12 @@ def test_a_geounit_that_is_missing_twice_or_strange_is_caught(spark, run, corrup
 def test_a_geounit_without_geocode_is_caught_though_both_tables_have_it(run):
     nameless = replace(
         run.tables,
-        geounits=run.tables.geounits.selectExpr("level", "nullif(geocode, '44007') as geocode", "parent"),
+        geounits=run.tables.geounits.selectExpr("level", "nullif(geocode, '44007') as geocode", "parent", "children"),
         estimates=run.tables.estimates.selectExpr(
             "level", "nullif(geocode, '44007') as geocode", "parent", "cells", "counts"
         ),
     )
-    assert at_level(geounits_present(nameless), "County").failing == ("?",)
+    assert at_level(PRESENT, nameless, "County").failing == ("?",)
 
 
 @pytest.mark.parametrize(
@@ -130,33 +136,31 @@ def test_a_geounit_without_geocode_is_caught_though_both_tables_have_it(run):
 )
 def test_a_histogram_that_cannot_be_is_caught(spark, run, cells, counts):
     bad = frame(spark, [("Block", BLOCKS[0], TRACTS[0], cells, counts)], ESTIMATES)
-    rule = histograms_possible(run.with_block_rows(bad), PRODUCT.schema, ZEROS)
-    assert at_level(rule, "Block", "nonnegative").failing == (BLOCKS[0],)
-    assert at_level(rule, "Tract", "nonnegative").passed
+    corrupt = run.with_block_rows(bad)
+    assert at_level(POSSIBLE, corrupt, "Block", "nonnegative").failing == (BLOCKS[0],)
+    assert at_level(POSSIBLE, corrupt, "Tract", "nonnegative").passed
 
 
 def test_a_person_in_a_forbidden_cell_is_caught(run):
     corrupt = run.with_blocks({BLOCKS[2]: {CELL["minor in nursing"]: 1}})
-    rule = histograms_possible(corrupt, PRODUCT.schema, ZEROS)
-    assert at_level(rule, "Block", "structural zero nurse_nva_0").failing == (BLOCKS[2],)
-    assert at_level(rule, "Block", "nonnegative").passed
+    assert at_level(POSSIBLE, corrupt, "Block", "structural zero nurse_nva_0").failing == (BLOCKS[2],)
+    assert at_level(POSSIBLE, corrupt, "Block", "nonnegative").passed
 
 
 def test_a_total_that_is_off_by_one_or_not_declared_is_caught(run):
-    assert judge([invariant_totals(run.tables, ["County"])])[0].passed
-    assert at_level(invariant_totals(run.with_total(15), ["County"]), "County").failing == (COUNTY,)
+    assert judged(run.tables, COUNTY_TOTALS)[0].passed
+    assert at_level(COUNTY_TOTALS, run.with_total(15), "County").failing == (COUNTY,)
     # Declared for a level whose geounits have none.
-    undeclared = judge([invariant_totals(run.tables, ["County", "Tract"])])
+    undeclared = judged(run.tables, InvariantTotals(("County", "Tract")))
     assert [(check.geolevel, check.failing) for check in undeclared] == [("County", ()), ("Tract", TRACTS)]
-    with pytest.raises(VerificationError, match="invariants"):
-        invariant_totals(replace(run.tables, invariants=None), ["County"])
+    assert at_level(COUNTY_TOTALS, replace(run.tables, invariants=None), "County").failing == (COUNTY,)
 
 
 def test_an_estimate_without_people_keeps_a_total_of_none_only(spark, run):
     empty = run.tables.estimates.where("level != 'County'").unionByName(estimates(spark, "County", {COUNTY: {}}))
-    assert at_level(invariant_totals(replace(run.tables, estimates=empty), ["County"]), "County").failing == (COUNTY,)
+    assert at_level(COUNTY_TOTALS, replace(run.tables, estimates=empty), "County").failing == (COUNTY,)
     missing = replace(run.tables, estimates=run.tables.estimates.where("level != 'County'"))
-    assert at_level(invariant_totals(missing, ["County"]), "County").failing == (COUNTY,)
+    assert at_level(COUNTY_TOTALS, missing, "County").failing == (COUNTY,)
 
 
 @pytest.mark.parametrize("side", ["below", "above", "above zero", "short"])
@@ -166,32 +170,33 @@ def test_an_answer_outside_its_bounds_is_caught(run, side):
     change[0][change[1]] = change[2]
     if side == "short":
         upper.pop()
-    (check,) = judge([bounds_kept(run.with_bounds("class", lower, upper), QUERIES)])
+    (check,) = judged(run.with_bounds("class", lower, upper), KEPT)
     assert (check.name, check.geolevel, check.passed) == ("bounds class", "Block", False)
     assert check.failing == (BLOCKS[0],)
 
 
 def test_a_bound_on_an_unknown_query_is_no_success_and_flows_are_left_to_their_own_level(run):
-    (unknown,) = judge([bounds_kept(run.with_bounds("added:x", [0], [1]), QUERIES)])
+    (unknown,) = judged(run.with_bounds("added:x", [0], [1]), KEPT)
     assert (unknown.name, unknown.passed) == ("bounds added:x", False)
     assert UNKNOWN in unknown.note
-    assert judge([bounds_kept(run.with_bounds("flow", [0], [1]), QUERIES)]) == []
+    assert judged(run.with_bounds("flow", [0], [1]), KEPT) == []
 
 
 def test_relaxed_families_are_exempt_from_sums_alone_and_listed(run):
     moved = run.with_blocks({BLOCKS[2]: {CELL["adult"]: 2}})
-    check = at_level(children_sum_to_parents(replace(moved, relaxed={"Block": (TRACTS[1],)})), "Block")
+    exempt = replace(moved, relaxed={"Block": (TRACTS[1],)})
+    check = at_level(sums(exempt), exempt, "Block")
     assert check.passed
     assert check.note == RELAXED
     elsewhere = replace(moved, relaxed={"Block": (TRACTS[0],)})
-    assert not at_level(children_sum_to_parents(elsewhere), "Block").passed
+    assert not at_level(sums(elsewhere), elsewhere, "Block").passed
     other_level = replace(moved, relaxed={"Tract": (TRACTS[1],)})
-    assert not at_level(children_sum_to_parents(other_level), "Block").passed
+    assert not at_level(sums(other_level), other_level, "Block").passed
 
 
 def test_relaxed_families_keep_their_bounds(run):
     wrong = run.with_bounds("class", [6, *CLASS_BOUNDS[0][1:]], CLASS_BOUNDS[1])
-    (check,) = judge([bounds_kept(replace(wrong, relaxed={"Block": (TRACTS[0],)}), QUERIES)])
+    (check,) = judged(replace(wrong, relaxed={"Block": (TRACTS[0],)}), KEPT)
     assert check.failing == (BLOCKS[0],)
 
 
@@ -201,11 +206,11 @@ def test_a_level_without_any_row_is_no_success(run):
         estimates=run.without_blocks(),
         geounits=run.tables.geounits.where("level != 'Block'"),
     )
-    check = at_level(geounits_present(nothing), "Block")
+    check = at_level(PRESENT, nothing, "Block")
     assert (check.passed, check.checked, check.note) == (False, 0, NOTHING)
 
 
 def test_of_many_failing_geounits_the_first_are_named(spark, run):
     strange = {f"44007000200{number:05d}": {} for number in range(2 * NAMED)}
     wrong = run.with_block_rows(run.blocks().unionByName(estimates(spark, "Block", strange)))
-    assert at_level(geounits_present(wrong), "Block").failing == tuple(sorted(strange)[:NAMED])
+    assert at_level(PRESENT, wrong, "Block").failing == tuple(sorted(strange)[:NAMED])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,9 @@ from pyspark.sql import functions as F
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark.checks import Rule, judge
 from das_spark.spark.verify import RunTables
-from das_spark.spark.verify_columns import RULES, parent_columns
-from das_spark.spark.verify_spine import block_columns, share_columns
+from das_spark.spark.verify_columns import parent_columns
+from das_spark.spark.verify_spine import block_columns, share_columns, share_of
+from das_spark.verification import RULES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -97,3 +99,8 @@ def test_a_census_geounit_under_another_parent_fails(spark):
     assert failing(parent_columns(frame(spark, rows), "census_estimates", census)) == ()
     rows[1]["parent"] = "45"
     assert failing(parent_columns(frame(spark, rows), "census_estimates", census)) == ("44007 parent",)
+
+
+@pytest.mark.parametrize(("text", "share"), [("1/3", Fraction(1, 3)), ("0/1", 0), ("-1/2", 0), ("abc", 0), ("1/0", 0)])
+def test_what_is_no_share_is_none(text, share):
+    assert share_of(text) == share

@@ -12,13 +12,12 @@ from das_spark.spark.checks import judge
 from das_spark.spark.tabulate import tabulated
 from das_spark.spark.verify_tables import (
     HEADERS,
-    TABLES_EQUAL,
-    TOTALS_EQUAL,
     PublishedTable,
     header_checks,
     table_rules,
 )
 from das_spark.tabulation import Line, Table, redistricting_tables
+from das_spark.verification import TABLES_EQUAL, TOTALS_EQUAL
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,15 +8,18 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Query
 from das_spark.products import PRODUCTS
-from das_spark.spark.verify import RunTables
+from das_spark.spark.checks import judge
+from das_spark.spark.verify import RunTables, judged_families
 
 PRODUCT = PRODUCTS["e2e_2018"]
 SIZE = PRODUCT.schema.size
 COUNTY, TRACTS = "44007", ("44007000100", "44007000200")
 BLOCKS = ("4400700010011001", "4400700010011002", "4400700020022001")
 LEVELS = ("County", "Tract", "Block")
+SPINE = Spine((Geolevel("County", 5), Geolevel("Tract", 11), Geolevel("Block", 16)))
 LENGTHS = {"County": (5, 0), "Tract": (11, 5), "Block": (16, 11)}
 CELL = {
     name: int(PRODUCT.schema.ravel([code])[0])
@@ -145,6 +148,11 @@ def bounds(spark, rows):
 def leaf_frame(tables: RunTables, table: str):
     """The rows of a table at the lowest level, without the column level."""
     return getattr(tables, table).where(F.col("level") == LEVELS[-1]).drop("level")
+
+
+def judged(tables: RunTables, *rules, spine: Spine = SPINE):
+    """The checks of rules on families."""
+    return judge(judged_families(rules, tables, spine))
 
 
 def failing(checks) -> set[str]:

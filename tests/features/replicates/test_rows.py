@@ -26,8 +26,9 @@ from das_spark.features.replicates.tables import interval_columns
 from das_spark.spark.checks import judge
 from das_spark.spark.tables import union
 from das_spark.spark.verify import RunTables
-from das_spark.spark.verify_tables import TABLES_EQUAL, PublishedTable, table_rules
+from das_spark.spark.verify_tables import PublishedTable, table_rules
 from das_spark.tabulation import redistricting_tables
+from das_spark.verification import TABLES_EQUAL
 
 pytestmark = pytest.mark.spark
 

@@ -1,0 +1,92 @@
+"""What is judged of a run along its spine: rules on whole families, of Arrow columns and numpy alone.
+
+Nothing here knows Spark, which brings rows that belong together to a task (`das_spark.spark.verify_families`), or the
+code that estimates.
+"""
+
+from das_spark.verification.bounds import (
+    ADDED,
+    CLASS,
+    FLOW,
+    LOWER,
+    SUMS,
+    UNITS,
+    UPPER,
+    BoundColumns,
+    BoundsNotLooser,
+    sums_above,
+)
+from das_spark.verification.columns import RULES
+from das_spark.verification.diagnostics import DiagnosticColumns
+from das_spark.verification.families import COLUMNS, NAMED, NOWHERE, Families, FamilyRule, Found, Judges, Key, Tallies
+from das_spark.verification.geounits import (
+    GeounitColumns,
+    GeounitsPresent,
+    GroupTotals,
+    InvariantColumns,
+    InvariantTotals,
+    keys,
+    rule_name,
+)
+from das_spark.verification.histograms import (
+    RELAXED,
+    UNKNOWN,
+    BoundsKept,
+    ChildrenSum,
+    GroupBoundsKept,
+    HistogramsPossible,
+)
+from das_spark.verification.measurements import TOGETHER, MeasuredQuery, MeasurementColumns, together
+from das_spark.verification.noise import POSSIBLE, WIDE, NoiseDiffers
+from das_spark.verification.tables import PACKED, TABLES_EQUAL, TOTALS_EQUAL, TablesEqual, ends_of, packed_of, unpacked
+
+__all__ = [
+    "ADDED",
+    "CLASS",
+    "COLUMNS",
+    "FLOW",
+    "LOWER",
+    "NAMED",
+    "NOWHERE",
+    "PACKED",
+    "POSSIBLE",
+    "RELAXED",
+    "RULES",
+    "SUMS",
+    "TABLES_EQUAL",
+    "TOGETHER",
+    "TOTALS_EQUAL",
+    "UNITS",
+    "UNKNOWN",
+    "UPPER",
+    "WIDE",
+    "BoundColumns",
+    "BoundsKept",
+    "BoundsNotLooser",
+    "ChildrenSum",
+    "DiagnosticColumns",
+    "Families",
+    "FamilyRule",
+    "Found",
+    "GeounitColumns",
+    "GeounitsPresent",
+    "GroupBoundsKept",
+    "GroupTotals",
+    "HistogramsPossible",
+    "InvariantColumns",
+    "InvariantTotals",
+    "Judges",
+    "Key",
+    "MeasuredQuery",
+    "MeasurementColumns",
+    "NoiseDiffers",
+    "TablesEqual",
+    "Tallies",
+    "ends_of",
+    "keys",
+    "packed_of",
+    "rule_name",
+    "sums_above",
+    "together",
+    "unpacked",
+]

@@ -1,0 +1,418 @@
+"""Families of a level as a task of verification is given them, and what rules say of them.
+
+A family is the children of one geounit. All that a run has published of the children and of their parent comes to one
+task, so that a rule is a function of whole families: each sees every row that it compares, and no rule needs a pass of
+its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import nsmallest
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+import pyarrow as pa
+
+from das_spark.store import tables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from das_spark.store.tables import TableDeclaration
+
+#: Failing geounits that a check names.
+NAMED: Final = 20
+#: Geocode of a row that has none, and of its family.
+NOWHERE: Final = "?"
+#: A check is known by its rule, its level and its note.
+Key = tuple[str, str, str]
+
+
+def _columns(table: TableDeclaration, *names: str) -> dict[str, pa.DataType]:
+    return {name: table.schema.field(name).type for name in names}
+
+
+#: What a task is given of the children of a family, and of their parent (`above`): columns by table.
+COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
+    "geounits": _columns(tables.GEOUNITS, "parent", "children"),
+    "estimates": _columns(tables.ESTIMATES, "parent", "cells", "counts"),
+    "invariants": _columns(tables.INVARIANTS, "parent", "name", "values"),
+    "bounds": _columns(tables.BOUNDS, "parent", "name", "member", "lower", "upper"),
+    "shares": _columns(tables.SHARES, "share"),
+    "diagnostics": _columns(tables.DIAGNOSTICS, *tables.DIAGNOSTICS.schema.names),
+    # Of several geounits that were asked alike, as `das_spark.verification.measurements.together` has it.
+    "measured": {
+        **_columns(tables.MEASUREMENTS, "query", "rows"),
+        "width": pa.int64(),
+        "geounits": pa.list_(pa.string()),
+        "odd": pa.list_(pa.bool_()),
+        "variances": pa.list_(pa.float64()),
+        **_columns(tables.MEASUREMENTS, "values"),
+    },
+    # Of published tables: pairs of an item and its value, as `das_spark.verification.tables` has them.
+    "tables": {"format": pa.string(), "packed": pa.binary()},
+    # Sums over what lies below a geounit, and bounds on a geounit, or a group, of some above it.
+    "below": {"name": pa.string(), "values": pa.list_(pa.int64())},
+    "flows": {"of": pa.string(), "above": pa.string(), **_columns(tables.BOUNDS, "parent", "member", "lower", "upper")},
+    "above_bounds": _columns(tables.BOUNDS, "lower", "upper"),
+    "above_geounits": _columns(tables.GEOUNITS, "children"),
+    "above_estimates": _columns(tables.ESTIMATES, "cells", "counts"),
+    "above_measured": _columns(tables.MEASUREMENTS, "query", "rows", "values", "variance"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """A column of lists.
+
+    Attributes:
+        values: All of them, one list after the other; 0 where an element is null.
+        offsets: Where each list begins, and the last one ends: shape ``(rows + 1,)``.
+        whole: Of each row, whether there is a list, and no element is null: shape ``(rows,)``.
+    """
+
+    values: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    whole: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, column: pa.Array) -> Lists:
+        """Read a column of whole numbers."""
+        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        whole = column.is_valid().to_numpy(zero_copy_only=False)
+        flat = column.flatten()
+        if flat.null_count:
+            holes = np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))
+            whole = whole.copy()
+            whole[np.searchsorted(offsets, holes, side="right") - 1] = False
+            flat = flat.fill_null(0)
+        return cls(flat.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), offsets, whole)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many elements each list has."""
+        return np.diff(self.offsets)
+
+    @property
+    def row(self) -> NDArray[np.int64]:
+        """Of each element the row of its list."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
+
+    def matrix(self, rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+        """Return the first `width` elements of some rows, which have as many: shape ``(rows, width)``."""
+        return np.asarray(self.values[self.offsets[:-1][rows][:, None] + np.arange(width)])
+
+    def any_of(self, bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Say of each row whether an element of its list is bad."""
+        return np.asarray(np.bincount(self.row[bad], minlength=len(self.whole)) > 0)
+
+    def total(self) -> NDArray[np.int64]:
+        """Sum each list."""
+        return summed(self.row, self.values, len(self.whole))
+
+
+def summed(index: NDArray[np.int64], values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Sum whole numbers by an index below `size`, exactly."""
+    if float(np.abs(values.astype(np.float64)).sum()) < 1 << 53:  # as floating point they are exact, and quicker
+        return np.bincount(index, values, size).astype(np.int64)
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, index, values)
+    return sums
+
+
+def numbered(keys: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number keys below `size`: which there may be, ascending, and the place of each among these."""
+    if size <= 4 * len(keys) + (1 << 16):  # as many places as there might be keys take less than to sort them
+        return np.arange(size), keys
+    return np.unique(keys, return_inverse=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows of a table in some families.
+
+    Attributes:
+        columns: By name, as `COLUMNS` has them.
+        family: Of each row the place of its family.
+        geounit: Of each row the place of its geounit among those of the families.
+    """
+
+    columns: Mapping[str, pa.Array]
+    family: NDArray[np.int64]
+    geounit: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.family)
+
+    def texts(self, name: str) -> Texts:
+        """Read a column of texts."""
+        return Texts.of(self.columns[name])
+
+    def lists(self, name: str) -> Lists:
+        """Read a column of lists."""
+        return Lists.of(self.columns[name])
+
+    def numbers(self, name: str, missing: int) -> NDArray[np.int64]:
+        """Read a column of whole numbers."""
+        return np.asarray(self.columns[name].fill_null(missing).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """A column of texts: of each row the place of its text among the different ones; -1 where there is none."""
+
+    code: NDArray[np.int64]
+    known: tuple[str, ...]
+
+    @classmethod
+    def of(cls, column: pa.Array) -> Texts:
+        """Read a column."""
+        encoded = column.dictionary_encode()
+        code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return cls(code, tuple(encoded.dictionary.to_pylist()))
+
+    def are(self, text: str) -> NDArray[np.bool_]:
+        """Say which rows have a text."""
+        return np.asarray(self.code == (self.known.index(text) if text in self.known else -2))
+
+    def among(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Return the place of each row's text in some; -1 where it is none of them."""
+        places = np.array([texts.index(text) if text in texts else -1 for text in self.known] + [-1])
+        return places[self.code]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The cells of histograms, but for those whose lists are of different lengths.
+
+    Attributes:
+        row: Of each cell the row of its histogram.
+        cell: Its number.
+        count: How many are counted in it.
+        crooked: Of each row whether its lists are of different lengths.
+    """
+
+    row: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    count: NDArray[np.int64]
+    crooked: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Rows) -> Cells:
+        """Read the histograms of a table."""
+        cells, counts = rows.lists("cells"), rows.lists("counts")
+        crooked = cells.lengths != counts.lengths
+        if not crooked.any():
+            return cls(cells.row, cells.values, counts.values, crooked)
+        own, others = ~crooked[cells.row], ~crooked[counts.row]
+        return cls(cells.row[own], cells.values[own], counts.values[others], crooked)
+
+
+class Families:
+    """Some whole families of one level."""
+
+    def __init__(self, level: str, batch: pa.RecordBatch) -> None:
+        """Take them from rows of one level, with columns family, geocode, and a struct for each table."""
+        self.level = level
+        self._batch = batch
+        codes = [batch.column(name).dictionary_encode() for name in ("family", "geocode")]
+        self._family, self._geounit = (each.indices.to_numpy().astype(np.int64) for each in codes)
+        self.names, self.geocodes = (each.dictionary for each in codes)
+        self._rows: dict[str, Rows] = {}
+        self._cells: dict[str, Cells] = {}
+
+    def rows(self, table: str) -> Rows:
+        """Return the rows of a table; none of one that a run does not have."""
+        if table not in self._rows:
+            some = table in self._batch.schema.names
+            kinds = COLUMNS[table]
+            column = self._batch.column(table) if some else pa.nulls(0, pa.struct(list(kinds.items())))
+            there = column.is_valid()
+            columns = dict(zip(kinds, column.filter(there).flatten(), strict=True))
+            own = there.to_numpy(zero_copy_only=False) if some else np.zeros(len(self._family), dtype=np.bool_)
+            self._rows[table] = Rows(columns, self._family[own], self._geounit[own])
+        return self._rows[table]
+
+    def cells(self, table: str) -> Cells:
+        """Return the cells of a table of histograms."""
+        if table not in self._cells:
+            self._cells[table] = Cells.of(self.rows(table))
+        return self._cells[table]
+
+    @cached_property
+    def geounits(self) -> NDArray[np.int64]:
+        """How many rows of the spine each geocode has: shape ``(geocodes,)``."""
+        return np.bincount(self.rows("geounits").geounit, minlength=len(self.geocodes))
+
+    @cached_property
+    def family_of(self) -> NDArray[np.int64]:
+        """Place of the family of each geocode."""
+        found = np.zeros(len(self.geocodes), dtype=np.int64)
+        found[self._geounit] = self._family
+        return found
+
+    @cached_property
+    def totals(self) -> NDArray[np.int64]:
+        """Sum of all counts of each row of the estimates."""
+        return self.rows("estimates").lists("counts").total()
+
+    def named(self, bad: NDArray[np.bool_], suffix: str = "") -> list[str]:
+        """Name some geounits, by a mask of shape ``(geocodes,)``; no more than a check can."""
+        names = self.geocodes.filter(pa.array(bad)).to_pylist()
+        return [f"{name}{suffix}" for name in nsmallest(NAMED, names)]
+
+    def named_families(self, bad: NDArray[np.bool_], suffix: str = "") -> list[str]:
+        """Name some families, by a mask of shape ``(names,)``."""
+        names = self.names.filter(pa.array(bad)).to_pylist()
+        return [f"{name}{suffix}" for name in nsmallest(NAMED, names)]
+
+    def first_wrong(self, wrong: Mapping[str, NDArray[np.bool_]]) -> list[str]:
+        """Name geounits with the first of their columns that is wrong."""
+        named, judged = list[str](), np.zeros(len(self.geocodes), dtype=np.bool_)
+        for column, bad in wrong.items():
+            named += self.named(bad & ~judged, f" {column}")
+            judged |= bad
+        return named
+
+
+def alike(
+    index: NDArray[np.int64], values: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the value that all rows of an index have, and whether there is one."""
+    value, same = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+    value[index] = values
+    same[index] = True
+    same[index[values != value[index]]] = False
+    return value, same
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a rule says of some families.
+
+    Attributes:
+        rule: Its name.
+        checked: How many rows, cells or values were compared.
+        failing: Names of geounits, or what else a check names.
+        note: What a reader must know.
+        level: The level that it is said of; that of the children where it is empty.
+        squares, least: Of what a rule adds up over all families, before it judges: their sum, and the least one.
+    """
+
+    rule: str
+    checked: int
+    failing: Sequence[str] = ()
+    note: str = ""
+    level: str = ""
+    squares: float = 0.0
+    least: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRule(ABC):
+    """A rule on families, or several that look at the same rows."""
+
+    needs: ClassVar[tuple[str, ...]]  # tables that it looks at, of `COLUMNS`
+
+    @abstractmethod
+    def judged(self, families: Families) -> Iterator[Found]:
+        """Judge some whole families."""
+
+    @property
+    @abstractmethod
+    def expected(self) -> tuple[Key, ...]:
+        """Checks that must be there, whatever was found."""
+
+    def concluded(self, tallies: Mapping[Key, Tally]) -> dict[Key, Tally]:
+        """Turn what it has said of all families into checks."""
+        return dict(tallies)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a rule has said of many families."""
+
+    checked: int = 0
+    failing: set[str] = field(default_factory=set)
+    squares: float = 0.0
+    least: float = inf
+
+    def add(self, found: Found | Tally) -> None:
+        """Add more."""
+        self.checked += found.checked
+        self.squares += found.squares
+        self.least = min(self.least, found.least)
+        if found.failing:
+            self.failing = set(nsmallest(NAMED, self.failing.union(found.failing)))
+
+
+class Tallies:
+    """What rules say, by number of the rule and by check."""
+
+    schema: Final = pa.schema(
+        [
+            ("number", pa.int32()),
+            ("rule", pa.string()),
+            ("geolevel", pa.string()),
+            ("note", pa.string()),
+            ("checked", pa.int64()),
+            ("failing", pa.list_(pa.string())),
+            ("squares", pa.float64()),
+            ("least", pa.float64()),
+        ]
+    )
+
+    def __init__(self) -> None:
+        """Begin."""
+        self._by_key: dict[tuple[int, Key], Tally] = {}
+
+    def add(self, number: int, key: Key, found: Found | Tally) -> None:
+        """Add what one rule says."""
+        self._by_key.setdefault((number, key), Tally()).add(found)
+
+    def batch(self) -> pa.RecordBatch:
+        """Return them as rows."""
+        rows = [
+            (number, *key, each.checked, sorted(each.failing), each.squares, each.least)
+            for (number, key), each in self._by_key.items()
+        ]
+        arrays = zip(*rows, strict=True) if rows else [()] * len(self.schema)
+        columns = [pa.array(list(values), kind) for values, kind in zip(arrays, self.schema.types, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Tallies:
+        """Add up the rows of all tasks."""
+        every = cls()
+        for row in rows:
+            found = Tally(row["checked"], set(row["failing"]), row["squares"], row["least"])
+            every.add(row["number"], (row["rule"], row["geolevel"], row["note"]), found)
+        return every
+
+    def of_rule(self, number: int) -> dict[Key, Tally]:
+        """Return those of a rule."""
+        return {key: tally for (own, key), tally in self._by_key.items() if own == number}
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """The work of a task: all rules on all of its families."""
+
+    rules: Sequence[FamilyRule]
+
+    def __call__(self, chunks: Iterable[tuple[str, pa.RecordBatch]]) -> Tallies:
+        """Judge chunks of whole families, each of one level."""
+        tallies = Tallies()
+        for level, batch in chunks:
+            families = Families(level, batch)
+            for number, rule in enumerate(self.rules):
+                for found in rule.judged(families):
+                    tallies.add(number, (found.rule, found.level or level, found.note), found)
+        return tallies

@@ -1,0 +1,241 @@
+"""Rules on published tables against the estimates, sharing no code with the tabulation.
+
+What each column counts is read off the declared levels anew: the counts of cells with these levels are added up, column
+by column. The sums are compared with every published value that is not zero (a column without any person on one side
+and no value on the other agree).
+
+Several formats (Parquet, CSV) are compared at once: the side of the estimates is the same for all. A format need not
+have all tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+import pyarrow as pa
+
+from das_spark.verification.families import NAMED, FamilyRule, Found, Key, summed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from das_spark.histogram import Schema
+    from das_spark.tabulation import Table, TableColumn
+    from das_spark.verification.families import Families
+
+TABLES_EQUAL: Final = "tables equal estimates"
+TOTALS_EQUAL: Final = "table totals equal estimates"
+#: Numbers of columns and their values as bytes, record after record: what is taken and given whole.
+PACKED: Final = np.dtype([("item", "<i4"), ("value", "<i8")])
+#: Sums that a task holds at once: bounds its memory.
+_SUMS_AT_ONCE: Final = 1 << 22
+#: Cells that a task looks at together: there is a truth value of each for every set of levels that columns name.
+_CELLS_AT_ONCE: Final = 1 << 17
+
+
+def packed_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.BinaryArray:
+    """Pack those values of each row that are not zero, with the number of their column.
+
+    Args:
+        values: Shape ``(rows, columns)``.
+        items: The number of each column, ``(columns,)``.
+    """
+    row, column = np.nonzero(values)
+    records = np.empty(len(row), dtype=PACKED)
+    records["item"], records["value"] = items[column], values[row, column]
+    ends = ends_of(row, len(values)) * np.int32(PACKED.itemsize)
+    return pa.BinaryArray.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(records)])
+
+
+def ends_of(row: NDArray[np.int64], rows: int) -> NDArray[np.int32]:
+    """Return where the pairs of each row begin, and where the last ones end."""
+    return np.searchsorted(row, np.arange(rows + 1)).astype(np.int32)
+
+
+def unpacked(column: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.void]]:
+    """Return how many pairs each row has, shape ``(rows,)``, and all of them, one after the other."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    records = np.frombuffer(data or b"", dtype=np.uint8)[ends[0] : ends[-1]].view(PACKED)
+    return np.diff(ends).astype(np.int64) // PACKED.itemsize, records
+
+
+@dataclass(frozen=True, slots=True)
+class TablesEqual(FamilyRule):
+    """Every geounit of a level that a table is published for has one row in it, of the sums of its cells.
+
+    `table totals equal estimates` says of the first column alone that it is the sum over the universe of the table.
+
+    Attributes:
+        levels: From the top.
+        tables: All tables, each once, and the levels that each is published for.
+        formats: Format -> names of the tables that it has.
+    """
+
+    needs: ClassVar = ("geounits", "estimates", "tables")
+
+    levels: Sequence[str]
+    tables: Sequence[tuple[Table, Sequence[str]]]
+    formats: Mapping[str, frozenset[str]]
+    # What is compared, numbered over all tables: a row, the total by itself, and the columns of each.
+    first: dict[str, int] = field(init=False, default_factory=dict)  # of a table: the item of its row
+
+    def __post_init__(self) -> None:
+        """Number what is compared."""
+        number = 0
+        for table, _ in self.tables:
+            self.first[table.name] = number
+            number += 2 + len(table.columns)
+
+    @property
+    def schema(self) -> Schema:
+        """Whose cells are counted."""
+        return self.tables[0][0].schema
+
+    @property
+    def expected(self) -> tuple[Key, ...]:
+        """Both rules at each level and in each format for which a table is published."""
+        there = {
+            (format, level)
+            for format, names in self.formats.items()
+            for table, levels in self.tables
+            if table.name in names
+            for level in levels
+        }
+        return tuple(
+            (rule, level, self._note(format))
+            for rule in (TABLES_EQUAL, TOTALS_EQUAL)
+            for level in self.levels
+            for format in self.formats
+            if (format, level) in there
+        )
+
+    def _note(self, format: str) -> str:
+        return f"{format} files" if len(self.formats) > 1 else ""
+
+    def judged(self, families: Families) -> Iterator[Found]:
+        """Judge some whole families, some geounits at a time."""
+        counted = _Counted(self, families)
+        checked = np.zeros((len(self.formats), 2), dtype=np.int64)
+        failing: list[tuple[list[str], list[str]]] = [([], []) for _ in self.formats]
+        for geounits in counted.slices():
+            expected, found = counted.expected(geounits), counted.found(geounits)
+            present = counted.present(geounits, expected, found)
+            checked += present
+            differs = (found != expected) & counted.held[:, None, :]
+            for place, geounit, item in zip(*np.nonzero(differs), strict=True):
+                names = failing[place][int(counted.is_total[item])]
+                if len(names) < NAMED:
+                    code = families.geocodes[geounits.start + int(geounit)].as_py()
+                    names.append(f"{code} {counted.names[item]}")
+        for place, format in enumerate(self.formats):
+            for is_total, rule in enumerate((TABLES_EQUAL, TOTALS_EQUAL)):
+                if checked[place, is_total] or failing[place][is_total]:
+                    yield Found(rule, int(checked[place, is_total]), failing[place][is_total], self._note(format))
+
+
+class _Counted:
+    """What estimates and published tables say of the geounits of some families, item by item."""
+
+    def __init__(self, rule: TablesEqual, families: Families) -> None:
+        self._families = families
+        self._schema = rule.schema
+        self.names: list[str] = []
+        owners: list[str] = []
+        here: list[bool] = []  # whether an item is published for this level
+        values: list[int] = []  # how many values an item stands for: a row for those of all columns
+        self._columns: list[tuple[int, TableColumn]] = []
+        for table, levels in rule.tables:
+            first = len(self.names)
+            self.names += [f"{table.name} (row)", f"{table.total.name} (total)", *table.names]
+            owners += [table.name] * (2 + len(table.names))
+            here += [families.level in levels] * (2 + len(table.names))
+            values += [len(table.columns), 1, *[0] * len(table.columns)]
+            if families.level in levels:
+                self._columns += [(first + place, each) for place, each in enumerate((table.total, *table.columns), 1)]
+        self._rows = np.array([place for place in rule.first.values() if here[place]], dtype=np.int64)
+        self._values = np.array(values, dtype=np.int64)
+        self.is_total = np.zeros(len(owners), dtype=np.bool_)
+        self.is_total[[first + 1 for first in rule.first.values()]] = True
+        self._totals = self._rows + 1
+        self.held = np.array([[owner in names for owner in owners] for names in rule.formats.values()])
+        # The cells of estimates, and the values of tables, by geounit.
+        estimates, cells = families.rows("estimates"), families.cells("estimates")
+        inside = np.flatnonzero((cells.cell >= 0) & (cells.cell < self._schema.size))
+        geounit = estimates.geounit[cells.row[inside]]
+        order = np.argsort(geounit, kind="stable")
+        self._geounit, self._cell, self._count = (
+            each[order] for each in (geounit, cells.cell[inside], cells.count[inside])
+        )
+        self._estimated = np.bincount(estimates.geounit, minlength=len(families.geocodes)) > 0
+        tables = families.rows("tables")
+        lengths, records = unpacked(tables.columns["packed"])
+        row = np.repeat(np.arange(len(tables)), lengths)
+        order = np.argsort(tables.geounit[row], kind="stable")
+        self._said_geounit = tables.geounit[row][order]
+        self._said_format = tables.texts("format").among(tuple(rule.formats))[row][order]
+        self._said = records[order]
+
+    def slices(self) -> Iterator[slice]:
+        """Cut the geounits into as many at a time as a task holds sums of."""
+        step = max(1, _SUMS_AT_ONCE // max(1, len(self.names)))
+        for begin in range(0, len(self._families.geocodes), step):
+            yield slice(begin, min(begin + step, len(self._families.geocodes)))
+
+    def expected(self, geounits: slice) -> NDArray[np.int64]:
+        """What the estimates say: shape ``(geounits, items)``."""
+        sums = np.zeros((len(self.names), geounits.stop - geounits.start), dtype=np.int64)
+        sums[self._rows] = self._families.geounits[geounits]
+        begin, end = np.searchsorted(self._geounit, [geounits.start, geounits.stop])
+        for start in range(int(begin), int(end), _CELLS_AT_ONCE):
+            part = slice(start, min(start + _CELLS_AT_ONCE, int(end)))
+            known = _Cells(np.unravel_index(self._cell[part], self._schema.shape))
+            for item, column in self._columns:
+                times = known.times(column, self._schema)
+                counted = np.flatnonzero(times)
+                target = self._geounit[part][counted] - geounits.start
+                sums[item] += summed(target, self._count[part][counted] * times[counted], sums.shape[1])
+        return np.ascontiguousarray(sums.T)
+
+    def found(self, geounits: slice) -> NDArray[np.int64]:
+        """What the tables of each format say: shape ``(formats, geounits, items)``."""
+        begin, end = np.searchsorted(self._said_geounit, [geounits.start, geounits.stop])
+        part = slice(int(begin), int(end))
+        shape = (len(self.held), geounits.stop - geounits.start, len(self.names))
+        place = self._said_format[part] * shape[1] + self._said_geounit[part] - geounits.start
+        key = place * shape[2] + self._said["item"][part]
+        return summed(key, self._said["value"][part], shape[0] * shape[1] * shape[2]).reshape(shape)
+
+    def present(self, geounits: slice, expected: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many values of rows, and of totals, are compared in each format: shape ``(formats, 2)``."""
+        there = (expected != 0) | (found != 0).any(axis=0)
+        there[:, self._totals] |= self._estimated[geounits][:, None]
+        values = there.sum(axis=0) * self._values * self.held
+        return np.stack([values[:, ~self.is_total].sum(axis=1), values[:, self.is_total].sum(axis=1)], axis=1)
+
+
+class _Cells:
+    """Cells by their levels, and which of them have some of the levels of an attribute: columns name few such sets."""
+
+    def __init__(self, levels: Sequence[NDArray[np.int64]]) -> None:
+        self._levels = levels
+        self._known: dict[tuple[int, tuple[int, ...]], NDArray[np.bool_]] = {}
+
+    def times(self, column: TableColumn, schema: Schema) -> NDArray[np.int64]:
+        """How many times a column counts each cell, by its levels of every attribute."""
+        number = len(self._levels[0])
+        times = np.zeros(number, dtype=np.int64)
+        for selection in column.where:
+            whole = np.ones(number, dtype=np.bool_)
+            for name, named in selection:
+                whole &= self._have(schema.axis(name), named)
+            times += whole
+        return times if column.tallies else np.minimum(times, 1)
+
+    def _have(self, axis: int, named: tuple[int, ...]) -> NDArray[np.bool_]:
+        if (axis, named) not in self._known:
+            self._known[axis, named] = np.isin(self._levels[axis], named)
+        return self._known[axis, named]
