@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import GeographyError
 from das_spark.histogram import Histogram
+from das_spark.verification import starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,12 +123,7 @@ def _key(batch: pa.RecordBatch, keys: Sequence[str], row: int) -> tuple[Any, ...
 
 def group_starts(batch: pa.RecordBatch, keys: Sequence[str]) -> NDArray[np.int64]:
     """Rows of a batch, which has some, at which a group of rows with the same keys begins: the first one, too."""
-    changed = np.ones(batch.num_rows, dtype=np.bool_)
-    changed[1:] = False
-    for name in keys:
-        codes = batch.column(name).dictionary_encode(null_encoding="encode").indices.to_numpy()
-        changed[1:] |= np.diff(codes) != 0
-    return np.flatnonzero(changed)
+    return np.flatnonzero(starts(batch, keys))
 
 
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:

@@ -18,7 +18,18 @@ from das_spark.verification.bounds import (
 )
 from das_spark.verification.columns import RULES
 from das_spark.verification.diagnostics import DiagnosticColumns
-from das_spark.verification.families import COLUMNS, NAMED, NOWHERE, Families, FamilyRule, Found, Judges, Key, Tallies
+from das_spark.verification.families import (
+    COLUMNS,
+    NAMED,
+    NOWHERE,
+    Families,
+    FamilyRule,
+    Found,
+    Judges,
+    Key,
+    Tallies,
+    starts,
+)
 from das_spark.verification.geounits import (
     GeounitColumns,
     GeounitsPresent,
@@ -86,6 +97,7 @@ __all__ = [
     "keys",
     "packed_of",
     "rule_name",
+    "starts",
     "sums_above",
     "together",
     "unpacked",

@@ -23,8 +23,18 @@ import pyarrow.compute as pc
 from das_spark.constraints import UNBOUNDED, AddedConstraint, Sense, UnitBounds, tighten
 from das_spark.core import GROUP_TOTAL
 from das_spark.geography import ROOT_GEOCODE
-from das_spark.verification.families import FamilyRule, Found, Key, Lists, Rows, alike, summed
-from das_spark.verification.geounits import declared_totals, groups, keys, odd_parents, rule_name
+from das_spark.verification.families import (
+    COLUMNS,
+    FamilyRule,
+    Found,
+    Key,
+    Lists,
+    Rows,
+    alike,
+    first_wrong,
+    summed_rows,
+)
+from das_spark.verification.geounits import declared_totals, group_keys, groups, keys, odd_parents, rule_name, totals_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,9 +53,7 @@ LOWER: Final = "lower"
 UPPER: Final = "upper"
 ADDED: Final = "added:"
 #: What `sums_above` gives.
-SUMS: Final = pa.schema(
-    [("level", pa.string()), ("geocode", pa.string()), ("name", pa.string()), ("values", pa.list_(pa.int64()))]
-)
+SUMS: Final = pa.schema([("level", pa.string()), ("geocode", pa.string()), *COLUMNS["below"].items()])
 _COLUMNS: Final = ("name or member", "parent", "lower", "upper")
 
 
@@ -75,10 +83,8 @@ def sums_above(batch: pa.RecordBatch, spine: Spine) -> Iterator[pa.RecordBatch]:
             encoded = _at(geocodes, level).dictionary_encode()
             place = encoded.indices.to_numpy().astype(np.int64)
             number = len(encoded.dictionary)
-            flat = (place[:, None] * width + np.arange(width)).ravel()
-            sums = summed(flat, matrix.ravel(), number * width)
             offsets = pa.array(np.arange(number + 1, dtype=np.int32) * width)
-            lists = pa.ListArray.from_arrays(offsets, pa.array(sums))
+            lists = pa.ListArray.from_arrays(offsets, pa.array(summed_rows(place, matrix, number).ravel()))
             same = [pa.array([text] * number, pa.string()) for text in (level.name, name)]
             yield pa.RecordBatch.from_arrays([same[0], encoded.dictionary, same[1], lists], schema=SUMS)
 
@@ -167,36 +173,27 @@ class BoundColumns(FamilyRule):
                 wrong[side][geounit[~_same(rows.lists(side), own, values[geounit])]] = True
         wrong["name or member"][rows.geounit[~judged]] = True
         if looked or len(rows):
-            yield Found(rule_name("bounds"), looked, families.first_wrong(wrong))
+            yield Found(rule_name("bounds"), looked, first_wrong(families.geocodes, wrong))
         if self.flowing and families.level == self.total_at:
             yield from self._flows(families)
 
     def _expected(self, families: Families, rows: Rows) -> dict[str, _Expected]:
         """The bounds that geounits must have, by name."""
-        spine, size = self.spine, len(families.geocodes)
-        depth = spine.index(families.level)
+        depth = self.spine.index(families.level)
         found: dict[str, _Expected] = {}
-        for name in (TOTAL, GROUP_TOTAL):
-            if self.total_at is None or (name == GROUP_TOTAL and self._key is None):
-                continue
-            some, first = declared_totals(families, (name,))
-            value, there = alike(families.rows("invariants").geounit[some], first, size)
-            member = families.geocodes
-            if name == GROUP_TOTAL and self._key is not None:
-                begin, length = self._key
-                member = pc.utf8_slice_codeunits(member, begin - 1, begin - 1 + length)
+        members = {} if self.total_at is None else {TOTAL: families.geocodes}
+        if self._key is not None:
+            members[GROUP_TOTAL] = group_keys(families, self._key)
+        for name, member in members.items():
+            value, there = totals_of(families, name)
             found[name] = _Expected(there, value[:, None], value[:, None], member)
         if self.imported:
-            own = np.flatnonzero(rows.texts("name").are(CLASS))
-            lower, upper = np.zeros((2, size, self.imported), dtype=np.int64)
-            for values, side in ((lower, rows.lists("lower")), (upper, rows.lists("upper"))):
-                right = own[side.lengths[own] == self.imported]
-                values[rows.geounit[right]] = side.matrix(right, self.imported)
+            lower, upper = _published_classes(families, self.imported)
             found[CLASS] = _Expected(families.geounits > 0, lower, upper, families.geocodes)
         elif self.formulas is not None:
             found[CLASS] = self._classes(self.formulas, families, rows)
         for constraint, answers in self.added:
-            if depth > spine.index(constraint.geolevel):
+            if depth > self.spine.index(constraint.geolevel):
                 continue
             name = f"{ADDED}{constraint.name}"
             count, there = _below(families, name, 1)
@@ -211,13 +208,8 @@ class BoundColumns(FamilyRule):
     def _classes(self, formulas: UnitBounds, families: Families, rows: Rows) -> _Expected:
         """Class bounds, as they follow from what lies one step below."""
         size, classes, level = len(families.geocodes), len(formulas.least), families.level
-        if level == self.spine.leaf.name:
-            units, there = _units_of_leaves(families, classes)
-        else:
-            units, there = _below(families, UNITS, classes)
-        some, first = declared_totals(families, (TOTAL,))
-        total, known = alike(families.rows("invariants").geounit[some], first, size)
-        lower, upper = _by_formulas(formulas, units, total, known)
+        units, there = self._units(families, classes)
+        lower, upper = _by_formulas(formulas, units, *totals_of(families, TOTAL))
         if level != self.spine.leaf.name:
             if self.total_at is not None and self.spine.index(level) < self.spine.index(self.total_at):
                 below = _flow_sums(rows, size, classes)
@@ -225,6 +217,17 @@ class BoundColumns(FamilyRule):
                 below = (_below(families, LOWER, classes)[0], _below(families, UPPER, classes)[0])
             lower, upper = tighten(lower, upper, *below)
         return _Expected(there, lower, upper, families.geocodes)
+
+    def _units(self, families: Families, width: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the units of each geocode, of the classes that bound anything, and which have any."""
+        if families.level != self.spine.leaf.name:
+            return _below(families, UNITS, width)
+        rows, size = families.rows("invariants"), len(families.geocodes)
+        values = rows.lists("values")
+        own = np.flatnonzero(rows.texts("name").are(UNITS) & values.whole & (values.lengths >= width))
+        units = np.zeros((size, width), dtype=np.int64)
+        units[rows.geounit[own]] = values.matrix(own, width)
+        return units, np.bincount(rows.geounit[own], minlength=size) > 0
 
     def _flows(self, families: Families) -> Iterator[Found]:
         """Judge what geounits above the totals say of the geounits, or groups of them, that have one."""
@@ -257,43 +260,26 @@ class BoundColumns(FamilyRule):
 
     def _members(self, families: Families) -> tuple[list[str], pa.Array, NDArray[np.int64], NDArray[np.int64]]:
         """Return what flows are of, a geocode of each, and their bounds with their totals."""
-        rows, size = families.rows("bounds"), len(families.geocodes)
-        own = np.flatnonzero(rows.texts("name").are(CLASS))
-        sides = [rows.lists(side) for side in ("lower", "upper")]
         width = len(self.formulas.least) if self.formulas is not None else self.imported
-        values = []
-        for side in sides:
-            of_class = np.zeros((size, width), dtype=np.int64)
-            right = own[side.whole[own] & (side.lengths[own] == width)]
-            of_class[rows.geounit[right]] = side.matrix(right, width)
-            values.append(of_class)
+        sides = _published_classes(families, width)
+        names = codes = families.geocodes
         there = families.geounits > 0
         if self._key is None:
-            some, first = declared_totals(families, (TOTAL,))
-            total, _ = alike(families.rows("invariants").geounit[some], first, size)
-            whole = [np.hstack([each, total[:, None]])[there] for each in values]
-            codes = families.geocodes.filter(pa.array(there))
-            return codes.to_pylist(), codes, whole[0], whole[1]
-        group, names = groups(families, self._key)
-        number = len(names)
-        some, first = declared_totals(families, (TOTAL, GROUP_TOTAL))
-        total, known = alike(group[families.rows("invariants").geounit[some]], first, number)
-        flat = (group[:, None] * width + np.arange(width)).ravel()
-
-        def of_groups(of_members: NDArray[np.int64]) -> NDArray[np.int64]:
-            return summed(flat, of_members.ravel(), number * width).reshape(number, width)
-
-        summed_sides = [of_groups(each) for each in values]
-        if self.formulas is not None:
-            of_leaves = families.level == self.spine.leaf.name
-            units = _units_of_leaves(families, width)[0] if of_leaves else _below(families, UNITS, width)[0]
-            made = _by_formulas(self.formulas, of_groups(units), total, known)
-            summed_sides = list(tighten(*made, *summed_sides))
-        inhabited = np.bincount(group, weights=there, minlength=number) > 0
-        whole = [np.hstack([each, total[:, None]])[inhabited] for each in summed_sides]
-        _, first_of = np.unique(group, return_index=True)
-        codes = families.geocodes.take(pa.array(first_of)).filter(pa.array(inhabited))
-        return [name for name, some_one in zip(names, inhabited, strict=True) if some_one], codes, whole[0], whole[1]
+            total, _ = totals_of(families, TOTAL)
+        else:
+            group, names = groups(families, self._key)
+            number = len(names)
+            some, first = declared_totals(families, (TOTAL, GROUP_TOTAL))
+            total, known = alike(group[families.rows("invariants").geounit[some]], first, number)
+            sides = (summed_rows(group, sides[0], number), summed_rows(group, sides[1], number))
+            if self.formulas is not None:
+                units = summed_rows(group, self._units(families, width)[0], number)
+                sides = tighten(*_by_formulas(self.formulas, units, total, known), *sides)
+            there = np.bincount(group, weights=there, minlength=number) > 0
+            codes = codes.take(pa.array(np.unique(group, return_index=True)[1]))
+        lower, upper = (np.hstack([side, total[:, None]])[there] for side in sides)
+        inhabited = pa.array(there)
+        return names.filter(inhabited).to_pylist(), codes.filter(inhabited), lower, upper
 
 
 def _same(side: Lists, rows: NDArray[np.int64], due: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -310,19 +296,18 @@ def _below(families: Families, name: str, width: int) -> tuple[NDArray[np.int64]
     values = rows.lists("values")
     own = np.flatnonzero(rows.texts("name").are(name) & (values.lengths >= width))
     geounit, size = rows.geounit[own], len(families.geocodes)
-    flat = (geounit[:, None] * width + np.arange(width)).ravel()
-    matrix = values.matrix(own, width)
-    return summed(flat, matrix.ravel(), size * width).reshape(size, width), np.bincount(geounit, minlength=size) > 0
+    return summed_rows(geounit, values.matrix(own, width), size), np.bincount(geounit, minlength=size) > 0
 
 
-def _units_of_leaves(families: Families, width: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the units of leaves, those of the classes that bound anything, and which leaves have any."""
-    rows, size = families.rows("invariants"), len(families.geocodes)
-    values = rows.lists("values")
-    own = np.flatnonzero(rows.texts("name").are(UNITS) & values.whole & (values.lengths >= width))
-    units = np.zeros((size, width), dtype=np.int64)
-    units[rows.geounit[own]] = values.matrix(own, width)
-    return units, np.bincount(rows.geounit[own], minlength=size) > 0
+def _published_classes(families: Families, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the class bounds that each geocode has, 0 where it has none: shape ``(geocodes, width)``."""
+    rows = families.rows("bounds")
+    own = np.flatnonzero(rows.texts("name").are(CLASS))
+    lower, upper = np.zeros((2, len(families.geocodes), width), dtype=np.int64)
+    for values, side in ((lower, rows.lists("lower")), (upper, rows.lists("upper"))):
+        right = own[side.whole[own] & (side.lengths[own] == width)]
+        values[rows.geounit[right]] = side.matrix(right, width)
+    return lower, upper
 
 
 def _flow_sums(rows: Rows, size: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -330,8 +315,7 @@ def _flow_sums(rows: Rows, size: int, width: int) -> tuple[NDArray[np.int64], ND
     own, sums = np.flatnonzero(rows.texts("name").are(FLOW)), []
     for side in (rows.lists("lower"), rows.lists("upper")):
         right = own[side.lengths[own] >= width]
-        flat = (rows.geounit[right][:, None] * width + np.arange(width)).ravel()
-        sums.append(summed(flat, side.matrix(right, width).ravel(), size * width).reshape(size, width))
+        sums.append(summed_rows(rows.geounit[right], side.matrix(right, width), size))
     return sums[0], sums[1]
 
 
@@ -374,6 +358,7 @@ class BoundsNotLooser(FamilyRule):
         number = len(families.names)
         above, below = families.rows("above_bounds"), families.rows("bounds")
         own = np.flatnonzero(below.texts("name").are(CLASS))
+        there = np.bincount(above.family, minlength=number) > 0
         wrong: dict[str, NDArray[np.bool_]] = {}
         for side in ("lower", "upper"):
             of_parents, of_children = above.lists(side), below.lists(side)
@@ -383,11 +368,9 @@ class BoundsNotLooser(FamilyRule):
                 (of_children, own, below.family[own], -1),
             ):
                 right = lists.lengths[rows] == self.classes
-                np.add.at(sums, family[right], sign * lists.matrix(rows[right], self.classes))
-            wrong[side] = np.asarray(((sums < 0) if side == "lower" else (sums > 0)).any(axis=1))
-        there = np.bincount(above.family, minlength=number) > 0
-        failing = [*families.named_families(wrong["lower"] & there, " lower")]
-        failing += families.named_families(wrong["upper"] & ~wrong["lower"] & there, " upper")
+                sums += sign * summed_rows(family[right], lists.matrix(rows[right], self.classes), number)
+            wrong[side] = there & np.asarray(((sums < 0) if side == "lower" else (sums > 0)).any(axis=1))
+        failing = first_wrong(families.names, wrong)
         level = self.levels[list(self.levels).index(families.level) - 1]
         if len(above):
             yield Found(rule_name("bounds"), len(above), failing, level=level)

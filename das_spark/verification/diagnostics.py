@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from das_spark.estimation import UNPROVED, FamilyStatus
-from das_spark.verification.families import FamilyRule, Found, Key, summed
+from das_spark.verification.families import FamilyRule, Found, Key, first_wrong, summed
 from das_spark.verification.geounits import groups, keys, rule_name
 
 if TYPE_CHECKING:
@@ -68,10 +68,8 @@ class DiagnosticColumns(FamilyRule):
         wrong = {"family": (count != 1) | ~there, "children": children != members}
         for name, bad in self._impossible(rows, [every[place] for place in of_row], families.level).items():
             wrong[name] = np.bincount(of_row[bad], minlength=number) > 0
-        looked, failing = (count > 0) | there, list[str]()
-        for name, bad in wrong.items():
-            failing += [f"{every[place]} {name}" for place in np.flatnonzero(bad & looked)]
-            looked &= ~bad
+        looked = (count > 0) | there
+        failing = first_wrong(pa.array(every, pa.string()), {name: bad & looked for name, bad in wrong.items()})
         yield Found(rule_name("diagnostics"), int(there.sum()), failing)
 
     def _at_the_top(self, families: Families) -> dict[str, int]:

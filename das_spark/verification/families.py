@@ -47,12 +47,13 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "diagnostics": _columns(tables.DIAGNOSTICS, *tables.DIAGNOSTICS.schema.names),
     # Of several geounits that were asked alike, as `das_spark.verification.measurements.together` has it.
     "measured": {
-        **_columns(tables.MEASUREMENTS, "query", "rows"),
+        "query": pa.string(),
+        "rows": pa.list_(pa.int32()),
         "width": pa.int64(),
         "geounits": pa.list_(pa.string()),
         "odd": pa.list_(pa.bool_()),
         "variances": pa.list_(pa.float64()),
-        **_columns(tables.MEASUREMENTS, "values"),
+        "values": pa.list_(pa.int64()),
     },
     # Of published tables: pairs of an item and its value, as `das_spark.verification.tables` has them.
     "tables": {"format": pa.string(), "packed": pa.binary()},
@@ -66,7 +67,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Lists:
     """A column of lists.
 
@@ -94,12 +95,12 @@ class Lists:
             flat = flat.fill_null(0)
         return cls(flat.to_numpy(zero_copy_only=False).astype(np.int64, copy=False), offsets, whole)
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """How many elements each list has."""
         return np.diff(self.offsets)
 
-    @property
+    @cached_property
     def row(self) -> NDArray[np.int64]:
         """Of each element the row of its list."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
@@ -126,6 +127,37 @@ def summed(index: NDArray[np.int64], values: NDArray[np.int64], size: int) -> ND
     return sums
 
 
+def summed_rows(index: NDArray[np.int64], matrix: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Sum the rows of a matrix by an index below `size`, exactly: shape ``(size, columns)``."""
+    width = matrix.shape[1]
+    flat = (index[:, None] * width + np.arange(width)).ravel()
+    return summed(flat, matrix.ravel(), size * width).reshape(size, width)
+
+
+def starts(batch: pa.RecordBatch, columns: Sequence[str]) -> NDArray[np.bool_]:
+    """Say of each row whether it differs in some columns from the row before; the first one does."""
+    changed = np.zeros(batch.num_rows, dtype=np.bool_)
+    changed[:1] = True
+    for name in columns:
+        codes = batch.column(name).dictionary_encode(null_encoding="encode").indices.to_numpy()
+        changed[1:] |= np.diff(codes) != 0
+    return changed
+
+
+def names_of(names: pa.Array, bad: NDArray[np.bool_], suffix: str = "") -> list[str]:
+    """Return the names that a mask marks, no more than a check can have."""
+    return [f"{name}{suffix}" for name in nsmallest(NAMED, names.filter(pa.array(bad)).to_pylist())]
+
+
+def first_wrong(names: pa.Array, wrong: Mapping[str, NDArray[np.bool_]]) -> list[str]:
+    """Name what has a wrong column, with the first of these."""
+    found, judged = list[str](), np.zeros(len(names), dtype=np.bool_)
+    for column, bad in wrong.items():
+        found += names_of(names, bad & ~judged, f" {column}")
+        judged |= bad
+    return found
+
+
 def numbered(keys: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number keys below `size`: which there may be, ascending, and the place of each among these."""
     if size <= 4 * len(keys) + (1 << 16):  # as many places as there might be keys take less than to sort them
@@ -133,7 +165,7 @@ def numbered(keys: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDA
     return np.unique(keys, return_inverse=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of a table in some families.
 
@@ -146,6 +178,9 @@ class Rows:
     columns: Mapping[str, pa.Array]
     family: NDArray[np.int64]
     geounit: NDArray[np.int64]
+    # Columns that were read: several rules look at each, and some of them query by query.
+    _texts: dict[str, Texts] = field(init=False, repr=False, default_factory=dict)
+    _lists: dict[str, Lists] = field(init=False, repr=False, default_factory=dict)
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -153,11 +188,15 @@ class Rows:
 
     def texts(self, name: str) -> Texts:
         """Read a column of texts."""
-        return Texts.of(self.columns[name])
+        if name not in self._texts:
+            self._texts[name] = Texts.of(self.columns[name])
+        return self._texts[name]
 
     def lists(self, name: str) -> Lists:
         """Read a column of lists."""
-        return Lists.of(self.columns[name])
+        if name not in self._lists:
+            self._lists[name] = Lists.of(self.columns[name])
+        return self._lists[name]
 
     def numbers(self, name: str, missing: int) -> NDArray[np.int64]:
         """Read a column of whole numbers."""
@@ -262,24 +301,6 @@ class Families:
     def totals(self) -> NDArray[np.int64]:
         """Sum of all counts of each row of the estimates."""
         return self.rows("estimates").lists("counts").total()
-
-    def named(self, bad: NDArray[np.bool_], suffix: str = "") -> list[str]:
-        """Name some geounits, by a mask of shape ``(geocodes,)``; no more than a check can."""
-        names = self.geocodes.filter(pa.array(bad)).to_pylist()
-        return [f"{name}{suffix}" for name in nsmallest(NAMED, names)]
-
-    def named_families(self, bad: NDArray[np.bool_], suffix: str = "") -> list[str]:
-        """Name some families, by a mask of shape ``(names,)``."""
-        names = self.names.filter(pa.array(bad)).to_pylist()
-        return [f"{name}{suffix}" for name in nsmallest(NAMED, names)]
-
-    def first_wrong(self, wrong: Mapping[str, NDArray[np.bool_]]) -> list[str]:
-        """Name geounits with the first of their columns that is wrong."""
-        named, judged = list[str](), np.zeros(len(self.geocodes), dtype=np.bool_)
-        for column, bad in wrong.items():
-            named += self.named(bad & ~judged, f" {column}")
-            judged |= bad
-        return named
 
 
 def alike(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from das_spark.core import GROUP_TOTAL
-from das_spark.verification.families import NOWHERE, FamilyRule, Found, Key, alike, summed
+from das_spark.verification.families import NOWHERE, FamilyRule, Found, Key, alike, first_wrong, names_of, summed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,7 @@ class GeounitsPresent(FamilyRule):
         bad = there & ~((families.geounits == 1) & (found == 1) & same & (parent >= 0))
         bad |= there & pc.equal(families.geocodes, NOWHERE).to_numpy(zero_copy_only=False)
         if there.any():
-            yield Found(PRESENT, int(families.geounits.sum()), families.named(bad))
+            yield Found(PRESENT, int(families.geounits.sum()), names_of(families.geocodes, bad))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ class GeounitColumns(FamilyRule):
         # A leaf has none; above, a geounit that nothing lies in is none, whatever the level below says.
         some = children != 0 if families.level == spine.leaf.name else children < 1
         wrong["children"] = np.bincount(rows.geounit[some], minlength=size) > 0
-        yield Found(rule, int(there.sum()), families.first_wrong(wrong))
+        yield Found(rule, int(there.sum()), first_wrong(families.geocodes, wrong))
         if families.level != spine.names[0]:
             above = families.rows("above_geounits")
             number = len(families.names)
             found = np.bincount(rows.family[~odd], minlength=number)
             said = summed(above.family, above.numbers("children", -1), number)
-            names = families.named_families(said != found, " children")
+            names = names_of(families.names, said != found, " children")
             yield Found(rule, 0, names, level=spine.names[spine.index(families.level) - 1])
 
 
@@ -180,7 +180,9 @@ class InvariantColumns(FamilyRule):
             "parent": np.bincount(rows.geounit[parents], minlength=size) > 0,
             "values": impossible,
         }
-        yield Found(rule_name("invariants"), int(families.geounits.sum()) * len(names), families.first_wrong(wrong))
+        yield Found(
+            rule_name("invariants"), int(families.geounits.sum()) * len(names), first_wrong(families.geocodes, wrong)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +202,13 @@ class InvariantTotals(FamilyRule):
         """Judge some whole families."""
         if families.level not in self.levels:
             return
-        size, rows = len(families.geocodes), families.rows("invariants")
-        some, first = declared_totals(families, ("total",))
-        exact, declared = alike(rows.geounit[some], first, size)
+        size = len(families.geocodes)
+        exact, declared = totals_of(families, "total")
         estimates = families.rows("estimates")
         total, estimated = alike(estimates.geounit, families.totals, size)
         there = families.geounits > 0
         bad = there & ~(declared & estimated & (exact == total))
-        yield Found(TOTALS, int(families.geounits.sum()), families.named(bad))
+        yield Found(TOTALS, int(families.geounits.sum()), names_of(families.geocodes, bad))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +249,7 @@ class GroupTotals(FamilyRule):
         estimates = families.rows("estimates")
         total = summed(group[estimates.geounit], families.totals, number)
         bad = (members > 0) & ~(once & named & declared & (exact == total))
-        failing = [name for name, is_bad in zip(names, bad, strict=True) if is_bad]
-        yield Found(TOTALS, int(members.sum()), failing)
+        yield Found(TOTALS, int(members.sum()), names_of(names, bad))
 
 
 def declared_totals(families: Families, names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -260,8 +260,19 @@ def declared_totals(families: Families, names: Sequence[str]) -> tuple[NDArray[n
     return some, values.values[values.offsets[:-1][some]]
 
 
-def groups(families: Families, total_key: tuple[int, int]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the group of each geocode, and the keys of all groups."""
+def totals_of(families: Families, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the total of some name that each geocode declares, and whether it declares one."""
+    some, first = declared_totals(families, (name,))
+    return alike(families.rows("invariants").geounit[some], first, len(families.geocodes))
+
+
+def group_keys(families: Families, total_key: tuple[int, int]) -> pa.Array:
+    """Return the key of the group of each geocode."""
     begin, length = total_key
-    parts = pc.utf8_slice_codeunits(families.geocodes, begin - 1, begin - 1 + length).dictionary_encode()
-    return parts.indices.to_numpy().astype(np.int64), parts.dictionary.to_pylist()
+    return pc.utf8_slice_codeunits(families.geocodes, begin - 1, begin - 1 + length)
+
+
+def groups(families: Families, total_key: tuple[int, int]) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return the group of each geocode, and the keys of all groups."""
+    keys_of = group_keys(families, total_key).dictionary_encode()
+    return keys_of.indices.to_numpy().astype(np.int64), keys_of.dictionary

@@ -9,9 +9,10 @@ from math import prod
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
+import pyarrow as pa
 
 from das_spark.core import GROUP_TOTAL
-from das_spark.verification.families import NOWHERE, FamilyRule, Found, Key, Lists, alike, numbered, summed
+from das_spark.verification.families import NOWHERE, FamilyRule, Found, Key, Lists, alike, names_of, numbered, summed
 from das_spark.verification.geounits import keys
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class HistogramsPossible(FamilyRule):
         inside = (cells.values >= 0) & (cells.values < self.schema.size)
         good = whole & ~cells.any_of(~(ascending & inside)) & ~counts.any_of(counts.values <= 0)
         bad = np.bincount(rows.geounit[~good], minlength=size) > 0
-        yield Found(NONNEGATIVE, len(rows), families.named(bad))
+        yield Found(NONNEGATIVE, len(rows), names_of(families.geocodes, bad))
         for begin in range(0, len(self.zeros), _BITS):
             some = tuple(self.zeros[begin : begin + _BITS])
             met = np.where(inside, _zero_bits(self.schema, some)[np.where(inside, cells.values, 0)], 0)
@@ -72,7 +73,7 @@ class HistogramsPossible(FamilyRule):
             for place, zero in enumerate(some):
                 mine = where[(met[where] >> place) & 1 == 1]
                 inhabited = np.bincount(rows.geounit[cells.row[mine]], minlength=size) > 0 if len(mine) else None
-                failing = [] if inhabited is None else families.named(inhabited)
+                failing = [] if inhabited is None else names_of(families.geocodes, inhabited)
                 yield Found(_zero_name(zero), len(rows) * _cells_of(zero, self.schema), failing)
 
 
@@ -133,7 +134,7 @@ class ChildrenSum(FamilyRule):
         family, cell, count = (np.concatenate(each) for each in zip(*sides, strict=True))
         differs[_unequal(family, cell, count, number)] = True
         exempt = self.relaxed.get(families.level, ())
-        failing = families.named_families(differs)
+        failing = names_of(families.names, differs)
         if exempt:
             every = families.names.to_pylist()
             failing = sorted(every[place] for place in np.flatnonzero(differs) if every[place] not in exempt)
@@ -193,7 +194,7 @@ class BoundsKept(FamilyRule):
                 held = own[right]
                 bad[rows.geounit[held[_outside(families, query, rows.geounit[held], sides, held)]]] = True
             note = "" if query is not None else UNKNOWN
-            yield Found(f"bounds {name}", answers * len(own), families.named(bad), note)
+            yield Found(f"bounds {name}", answers * len(own), names_of(families.geocodes, bad), note)
 
 
 def _outside(
@@ -255,5 +256,4 @@ class GroupBoundsKept(FamilyRule):
             inside &= (found - limit) * sign >= 0
         there = np.bincount(group, minlength=number)
         bad = (there > 0) & (crooked | ~(inside & agreed))
-        failing = [name for name, is_bad in zip((*members.known, NOWHERE), bad, strict=True) if is_bad]
-        yield Found(f"bounds {GROUP_TOTAL}", len(own), failing)
+        yield Found(f"bounds {GROUP_TOTAL}", len(own), names_of(pa.array((*members.known, NOWHERE)), bad))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from das_spark.core import UNMEASURED
-from das_spark.verification.families import NAMED, FamilyRule, Found, Key, Lists, summed
+from das_spark.verification.families import COLUMNS, NAMED, FamilyRule, Found, Key, Lists, first_wrong, starts, summed
 from das_spark.verification.geounits import keys, rule_name
 
 if TYPE_CHECKING:
@@ -27,29 +27,7 @@ if TYPE_CHECKING:
     from das_spark.verification.families import Families, Rows, Texts
 
 #: What `together` gives: the columns of `measured`, and which family they are of.
-TOGETHER: Final = pa.schema(
-    [
-        ("level", pa.string()),
-        ("family", pa.string()),
-        ("query", pa.string()),
-        ("rows", pa.list_(pa.int32())),
-        ("width", pa.int64()),
-        ("geounits", pa.list_(pa.string())),
-        ("odd", pa.list_(pa.bool_())),
-        ("variances", pa.list_(pa.float64())),
-        ("values", pa.list_(pa.int64())),
-    ]
-)
-
-
-def starts(batch: pa.RecordBatch, columns: Sequence[str]) -> NDArray[np.bool_]:
-    """Say of each row whether it differs in some columns from the row before."""
-    changed = np.zeros(batch.num_rows, dtype=np.bool_)
-    changed[:1] = True
-    for name in columns:
-        codes = batch.column(name).dictionary_encode(null_encoding="encode").indices.to_numpy()
-        changed[1:] |= np.diff(codes) != 0
-    return changed
+TOGETHER: Final = pa.schema([("level", pa.string()), ("family", pa.string()), *COLUMNS["measured"].items()])
 
 
 def together(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -164,7 +142,7 @@ class MeasurementColumns(FamilyRule):
         }
         strange = [f"{name} geocode or query" for name in view.strange]
         if looked.any() or len(view.row):
-            failing = [*families.first_wrong(wrong), *strange]
+            failing = [*first_wrong(families.geocodes, wrong), *strange]
             yield Found(rule_name("measurements"), int(looked.sum()) * number, failing)
 
     def _shares(self, families: Families) -> NDArray[np.object_]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from das_spark.verification.families import FamilyRule, Found, Key, Tally, numbered, summed
+from das_spark.verification.families import FamilyRule, Found, Key, Tally, names_of, numbered, summed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,4 +152,4 @@ def _differences(families: Families, sides: Sequence[_Answers], due: NDArray[np.
         odd = np.zeros(number, dtype=np.bool_)
         odd[family[size > _MOST * (np.sqrt(of_family) + 1)]] = True
     least = float(of_family.min(initial=np.inf))
-    return Tally(len(family), set(families.named_families(odd)), squares, least)
+    return Tally(len(family), set(names_of(families.names, odd)), squares, least)
