@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from das_spark.config import JointPlan, RunPlan, SweepPlan
     from das_spark.evaluation import AccuracyReport, RunComparison
     from das_spark.pipeline import (
-        AreaInterval,
         JointSummary,
         MeasurementsSummary,
         RunSummary,
@@ -51,11 +50,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "DasError",
-    "area_intervals",
     "compare",
     "estimate",
     "evaluate",
-    "geounit_intervals",
     "load_plan",
     "load_sweep",
     "open_run",
@@ -365,70 +362,6 @@ def tabulate(
     from das_spark.pipeline import tabulate_run  # noqa: PLC0415
 
     return tabulate_run(Path(run_folder), None if out is None else Path(out), spark)
-
-
-def geounit_intervals(
-    measured: str | Path,
-    out: str | Path,
-    *,
-    level: str | Fraction = "0.9",
-    tables: Sequence[str] = (),
-    geolevels: Sequence[str] = (),
-    plan: RunPlan | None = None,
-    spark: SparkSession | None = None,
-) -> TabulationSummary:
-    """Write what the noisy measurements alone say of every geounit: estimates, standard errors, intervals of the truth.
-
-    Args:
-        measured: The folder of a finished run or its public folder, or of published measurements: public files alone.
-        out: The folder to make; it must not exist, or be empty.
-        level: Probability that an interval covers the truth, exact: a text or a fraction.
-        tables: Names of published tables; all of the product where there are none.
-        geolevels: All that were measured completely where there are none.
-        plan: What measurements of others are (`load_plan` with `files=False`).
-        spark: The session; found or started where None.
-
-    Raises:
-        DasError: See `das_spark.errors`.
-    """
-    from das_spark import pipeline  # noqa: PLC0415
-
-    found = pipeline.open_intervals(Path(measured), str(level), tables, geolevels, plan)
-    return pipeline.geounit_intervals(found, Path(out), spark)
-
-
-def area_intervals(
-    measured: str | Path,
-    areas: str | Path,
-    *,
-    level: str | Fraction = "0.9",
-    tables: Sequence[str] = (),
-    plan: RunPlan | None = None,
-    spark: SparkSession | None = None,
-) -> list[AreaInterval]:
-    """What the noisy measurements alone say of areas such as districts, covariances between their blocks included.
-
-    Every worker must be able to write to the current folder, where files lie meanwhile. What must be told with the
-    numbers, such as that a run is insecure, are the notices of `das_spark.pipeline.open_intervals`.
-
-    Args:
-        measured: As for `geounit_intervals`.
-        areas: CSV of geocode and area: one row for each block of an area.
-        level: As for `geounit_intervals`.
-        tables: As for `geounit_intervals`.
-        plan: As for `geounit_intervals`.
-        spark: The session; found or started where None.
-
-    Returns:
-        For each table, area by area, an interval of each column.
-
-    Raises:
-        DasError: See `das_spark.errors`.
-    """
-    from das_spark import pipeline  # noqa: PLC0415
-
-    found = pipeline.open_intervals(Path(measured), str(level), tables, (), plan)
-    return list(pipeline.area_intervals(found, Path(areas), spark=spark))
 
 
 def evaluate(

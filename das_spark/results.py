@@ -25,6 +25,7 @@ from das_spark.errors import ConfigurationError, OutputError, did_you_mean
 from das_spark.store import (
     AnyPlace,
     PublicManifest,
+    TablesLayout,
     find_run,
     finished,
     open_public,
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from das_spark.histogram import Query, Schema
     from das_spark.store import PublicLayout
 
+#: How the manifest counts the rows of what is written by table and format.
+_IN_PARQUET: Final = ".parquet"
+_OF_EVERY_RUN: Final = ("tables", "microdata")
 #: Rows that a representation shows.
 _SHOWN: Final = 10
 
@@ -201,6 +205,16 @@ class OpenedRun:
         return {name: title for name, title in known.items() if self._table_folders(name)}
 
     @property
+    def outputs(self) -> dict[str, tuple[str, ...]]:
+        """What the run has made beside its tables, such as intervals -> names of the tables that it goes with."""
+        made: dict[str, tuple[str, ...]] = {}
+        for counted in self.manifest.rows:
+            output, _, file = counted.partition("/")
+            if file.endswith(_IN_PARQUET) and output not in _OF_EVERY_RUN:
+                made[output] = (*made.get(output, ()), file.removesuffix(_IN_PARQUET))
+        return made
+
+    @property
     def queries(self) -> dict[str, tuple[str, ...]]:
         """Geolevel of the spine -> what was measured there."""
         return {level.geolevel: tuple(each.query for each in level.queries) for level in self.plan.budget.levels}
@@ -300,22 +314,25 @@ class OpenedRun:
         folders = self._chosen(f"table {name}", self._table_folders(name), geolevel)
         return Rows(f"{name}. {shell.title}. Universe: {shell.universe}", labels, folders)
 
-    def intervals(self, name: str, geolevel: str | None = None) -> Rows:
-        """Intervals of the columns of a published table, where the run has made them (`output.intervals`).
+    def beside(self, output: str, name: str, geolevel: str | None = None) -> Rows:
+        """A table that goes with a published one, where the run has made it: `run.beside("intervals", "P1")`.
+
+        Args:
+            output: One of `outputs`, such as `intervals` or `replicate_intervals`.
+            name: One of `outputs[output]`.
+            geolevel: One of those that it is made for; all of them, told apart in a first column, where None.
+
+        Returns:
+            A row a geounit: geocode, and what the data dictionary of the run says.
 
         Raises:
-            ConfigurationError: There are none of this table or geolevel.
+            ConfigurationError: The run has made no such output, or not for this table or geolevel.
         """
-        every = [table.name for table in self.plan.product.tables_on(self.plan.spine)]
-        made = {table: self._folders(self._public.intervals.level, table) for table in every}
-        known = {table: folders for table, folders in made.items() if folders}
-        if not known:
-            raise ConfigurationError(
-                f"run {self.name} has made no intervals",
-                hint="das-spark interval RUN --out FOLDER makes them of any run; or set output.intervals",
-            )
-        self._known("table with intervals", name, known)
-        return Rows(f"intervals of {name}", {}, self._chosen(f"the intervals of {name}", known[name], geolevel))
+        self._known("output beside its tables", output, self.outputs)
+        self._known(f"table of {output}", name, self.outputs[output])
+        layout = TablesLayout(self._public.table(output))
+        folders = self._folders(layout.level, name)
+        return Rows(f"{output} of {name}", {}, self._chosen(f"{output} of {name}", folders, geolevel))
 
     def microdata(self, kind: str | None = None) -> Rows:
         """Records of the microdata file, where the run has written Parquet.

@@ -104,7 +104,7 @@ def test_answers_are_called_by_labels(run):
         lambda run: run.measurements("Block_Group", "hhgq"),
         lambda run: run.table("P1"),
         lambda run: run.table("P2", "Block"),
-        lambda run: run.intervals("P1", "County"),
+        lambda run: run.beside("intervals", "P1", "County"),
         lambda run: run.microdata(),
         lambda run: run.microdata("unit"),
     ],
@@ -140,7 +140,8 @@ def test_what_there_is_not_is_said_with_what_there_is(run, folder):
         (lambda: run.measurements("Block", "hhgk"), "did you mean 'hhgq'"),
         (lambda: run.measurements("State", "hhgq"), "there are County"),
         (lambda: run.microdata("household"), "there are person, unit"),
-        (lambda: das_spark.open_run(folder / "lazy").intervals("P1"), "das-spark interval"),
+        (lambda: run.beside("intervals", "P9"), "there are P1"),
+        (lambda: das_spark.open_run(folder / "lazy").beside("intervals", "P1"), "there are none"),
     ]:
         with pytest.raises(ConfigurationError) as caught:
             wrong()

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from das_spark import __version__, errors
+from das_spark import __version__, errors, features
 from das_spark.cli import log_format
 from das_spark.cli.interruption import BY_SIGNAL, Interrupted, hush, resuming, take_interruptions
 from das_spark.cli.streams import standard_error, standard_output
@@ -60,7 +60,6 @@ _OWN: Final = {
     "verify": ("results", "verify", "Check what a run has written, independently of how it was made."),
     "tabulate": ("runs", "tabulate", "Write the published tables of a finished run into a folder."),
     "measurements": ("runs", "measurements", "Publish the noisy measurements of a finished run."),
-    "interval": ("intervals", "interval", "Estimates, standard errors and intervals of the truth."),
     "show": ("results", "show", "Show what a run did, or what of it is confidential."),
     "evaluate": ("evaluate", "evaluate", "Compare estimates with the confidential histograms."),
     "attack": ("attack", "attack", "What somebody could learn of a person from what a run publishes."),
@@ -74,7 +73,7 @@ _OWN: Final = {
 
 
 class _Commands(TyperGroup):
-    """The commands above, and those that installed packages register; each is imported when it is asked for."""
+    """The commands above, those of features and of installed packages; each is imported when it is asked for."""
 
     def invoke(self, ctx: Context) -> Any:  # noqa: ANN401 - as the class above has it
         """Run a command. One that `sys.exit` of some library ends was not carried out, whatever code it gives."""
@@ -89,30 +88,47 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Context) -> list[str]:
         del ctx
-        return [*_OWN, *sorted(self._registered())]
+        return [*_OWN, *_of_features(), *sorted(self._registered())]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         del ctx
         if cmd_name in _OWN:
             module, name, _ = _OWN[cmd_name]
-            found = getattr(import_module(f"das_spark.cli.{module}"), name)
-            if isinstance(found, typer.Typer):
-                return typer.main.get_command(found)
-            alone = typer.Typer(**_SETTINGS)
-            alone.command(cmd_name)(found)
-            return typer.main.get_command(alone)
+            return _command(cmd_name, getattr(import_module(f"das_spark.cli.{module}"), name))
+        if module := _of_features().get(cmd_name, ""):
+            return _command(cmd_name, import_module(module).COMMAND)
         registered = self._registered()
         return typer.main.get_command(registered[cmd_name].load()) if cmd_name in registered else None
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         del ctx
         rows = [(name, line) for name, (_, _, line) in _OWN.items()]
+        rows += [(name, _first_line(module)) for name, module in _of_features().items()]
         rows += [(name, _first_line(each.module)) for name, each in sorted(self._registered().items())]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
     def _registered(self) -> dict[str, EntryPoint]:
         return {each.name: each for each in entry_points(group=COMMANDS)}
+
+
+def _of_features() -> dict[str, str]:
+    """The commands of features by name, and the modules that have them, without importing these."""
+    folders = [(feature, Path(features.__file__).parent / feature / "commands") for feature in features.FEATURES]
+    return {
+        path.stem.replace("_", "-"): f"das_spark.features.{feature}.commands.{path.stem}"
+        for feature, folder in folders
+        for path in sorted(folder.glob("[!_]*.py"))
+    }
+
+
+def _command(name: str, found: Callable[..., object] | typer.Typer) -> Command:
+    """A function, or an application of further commands, as a command."""
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    alone = typer.Typer(**_SETTINGS)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
 
 
 def _first_line(module: str) -> str:

@@ -344,7 +344,7 @@ def _odds(plan: RunPlan) -> tuple[float, ...]:
 
 def _intervals(plan: RunPlan, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Expected widths of intervals by table and geolevel; none where it is not known how many geounits there are."""
-    level = USUAL_LEVEL if plan.output.intervals is None else plan.output.intervals.level
+    level = plan.output.interval_level or USUAL_LEVEL
     tables, found = plan.product.tables, []
     for of, errors in errors_of_tables(expected_errors(plan, counts, tables), tables, plan.spine):
         widths = widths_of_intervals(errors.everywhere, plan, level)

@@ -40,7 +40,7 @@ def wide_columns_record(plan: RunPlan, most: Fraction, counts: Mapping[str, int]
             f"--wider-than: it is not known how many geounits there are in {', '.join(missing)}",
             hint=f"say so: {' '.join(f'--geounits {name}=NUMBER' for name in missing)}",
         )
-    level = USUAL_LEVEL if plan.output.intervals is None else plan.output.intervals.level
+    level = plan.output.interval_level or USUAL_LEVEL
     return {
         "run": plan.name,
         "wider_than": str(most),

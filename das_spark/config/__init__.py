@@ -47,7 +47,6 @@ from das_spark.config.named_statistics import Method, NamedStatistic, method_of,
 from das_spark.config.neighbors import held_geolevel, holding_losses, neighbors_of
 from das_spark.config.plan import (
     EstimationSettings,
-    IntervalSettings,
     JointPlan,
     LedgerSettings,
     MeasurementOrigin,
@@ -67,7 +66,7 @@ from das_spark.config.plan import (
 )
 from das_spark.config.product_files import find_product
 from das_spark.config.published import held_counts, held_sentence
-from das_spark.config.reopen import estimation_plan, interval_settings, plan_from_config
+from das_spark.config.reopen import estimation_plan, plan_from_config
 from das_spark.config.resolve import unused_queries
 from das_spark.config.run_files import load_parts, load_plan, load_run, plan_of
 from das_spark.config.spine_choice import choose_spine
@@ -119,7 +118,6 @@ __all__ = [
     "ExpectedErrors",
     "GridRun",
     "InputSettings",
-    "IntervalSettings",
     "JointPlan",
     "LedgerSettings",
     "MeasurementOrigin",
@@ -155,7 +153,6 @@ __all__ = [
     "held_geolevel",
     "held_sentence",
     "holding_losses",
-    "interval_settings",
     "is_address",
     "is_catalog_table",
     "is_preparing",

@@ -10,20 +10,20 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, create_model
 
 from das_spark.config.model import OutputSection, RunFile, Section
+from das_spark.features import FEATURES
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from das_spark.config.plan import RunPlan
     from das_spark.errors import Problems
 
 _Model = TypeVar("_Model", bound=Section)
-
-#: In the order in which a run makes them.
-FEATURES: Final = ("replicates",)
 
 
 class FeatureSettings(Section):
@@ -33,6 +33,11 @@ class FeatureSettings(Section):
     """
 
     name: ClassVar[str]  # of the feature: its table of a run file, and its stage
+
+    @property
+    def of_measurements(self) -> Fraction | None:
+        """The probability of the intervals by the measurements alone that it publishes; None where it has none."""
+        return None
 
     def resolved(self, plan: RunPlan, problems: Problems) -> Self:
         """Look up what is named, and fill in what is not.

@@ -230,14 +230,6 @@ class InputSettings(Section):
         return self.simulate or SimulateSettings()
 
 
-class IntervalsSection(Section):
-    """`[output.intervals]`: intervals beside the published tables, from the measurements alone."""
-
-    level: Level
-    tables: Names | None = None
-    geolevels: Names | None = None
-
-
 class OutputSection(Section):
     """`[output]`: where the run is written, and as what; `das_spark.config.features` adds the tables of features."""
 
@@ -248,7 +240,6 @@ class OutputSection(Section):
     microdata: Annotated[tuple[MicrodataFormat, ...], Strict(False), Field(min_length=1)] = ("parquet",)
     microdata_files: MicrodataFiles = "parts"
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
-    intervals: IntervalsSection | None = None
 
 
 class CapSection(Section):

@@ -60,25 +60,6 @@ class GeographySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalSettings:
-    """Which intervals a run writes beside its tables.
-
-    Attributes:
-        level: Probability that an interval covers the truth.
-        tables: Names of the tables.
-        geolevels: Of the census, from the top.
-    """
-
-    level: Fraction
-    tables: tuple[str, ...]
-    geolevels: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values, for the configuration."""
-        return {"level": str(self.level), "tables": list(self.tables), "geolevels": list(self.geolevels)}
-
-
-@dataclass(frozen=True, slots=True)
 class OutputSettings:
     """Where a run is written, and as what: `<root>/<run id>/{restricted,public}`, unless the roots are named apart.
 
@@ -90,7 +71,6 @@ class OutputSettings:
         microdata: Formats of the microdata files.
         microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
         tables: Formats of the published tables; none where the product has no tables, or none are wanted.
-        intervals: Intervals beside the tables, by the measurements; None for none.
         features: Settings of what not every run has, in the order in which it is made.
     """
 
@@ -101,7 +81,6 @@ class OutputSettings:
     microdata: tuple[MicrodataFormat, ...] = ("parquet",)
     microdata_files: MicrodataFiles = "parts"
     tables: tuple[TableFormat, ...] = ()
-    intervals: IntervalSettings | None = None
     features: tuple[FeatureSettings, ...] = ()
 
     def of(self, kind: type[_Feature]) -> _Feature | None:
@@ -125,8 +104,14 @@ class OutputSettings:
 
     @property
     def interval_formats(self) -> tuple[TableFormat, ...]:
-        """Formats of the tables of intervals of both kinds: those of the tables, or Parquet where none are written."""
+        """Formats of the tables of intervals: those of the tables, or Parquet where none are written."""
         return self.tables or ("parquet",)
+
+    @property
+    def interval_level(self) -> Fraction | None:
+        """Probability of the intervals by the measurements alone that are written; None where there are none."""
+        levels = (each.of_measurements for each in self.features)
+        return next((level for level in levels if level is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +315,6 @@ def public_plan(plan: RunPlan) -> RunPlan:
             microdata=output.microdata,
             microdata_files=output.microdata_files,
             tables=output.tables,
-            intervals=output.intervals,
             features=output.features,
         ),
         evaluation=_with_file_names(plan.evaluation, "evaluation"),
@@ -359,7 +343,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
     `das_spark.config.reopen.plan_from_config` is the reverse.
     """
     public = public_plan(plan)
-    estimation, intervals = public.estimation, public.output.intervals
+    estimation = public.estimation
     config: dict[str, Any] = {
         "config_version": CONFIG_VERSION,
         "run": {"name": public.name, "product": public.product.name},
@@ -369,8 +353,6 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
             "microdata": list(public.output.microdata),
             "microdata_files": public.output.microdata_files,
             "tables": list(public.output.tables),
-            # Left out where there are none, so that a run has the hash that it had before there were any.
-            **({} if intervals is None else {"intervals": intervals.to_json()}),
             **{each.name: each.model_dump(mode="json") for each in public.output.features},
         },
         "geography": _geography_to_config(public),

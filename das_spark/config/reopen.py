@@ -23,7 +23,6 @@ from das_spark.config.model import (
     EstimationSection,
     EvaluationSettings,
     InputSettings,
-    IntervalsSection,
     InvariantsSection,
     MeasurementSection,
     Name,
@@ -33,7 +32,6 @@ from das_spark.config.model import (
 )
 from das_spark.config.plan import (
     GeographySettings,
-    IntervalSettings,
     MeasurementOrigin,
     OutputSettings,
     RunPlan,
@@ -50,7 +48,6 @@ from das_spark.config.resolve import (
     check_upward,
     estimation_settings,
     measured_queries,
-    resolve_intervals,
     resolve_output,
     resolve_passes,
     usual_solvers,
@@ -170,30 +167,6 @@ def _resolved(plan: RunPlan, tables: _OpenTables, problems: Problems) -> RunPlan
     return replace(changed, output=with_outputs(tables.output, changed, problems))
 
 
-def interval_settings(
-    plan: RunPlan, level: str, tables: Sequence[str] = (), geolevels: Sequence[str] = ()
-) -> IntervalSettings:
-    """Which intervals somebody wants of a run, checked as those of a run file.
-
-    Args:
-        plan: The run that measured.
-        level: Probability that an interval covers the truth, such as "0.9".
-        tables: Names of tables; all of the product where there are none.
-        geolevels: Names of levels; all that were measured completely where there are none.
-
-    Raises:
-        ConfigurationError: There is no such table or level, or the level was not measured completely.
-    """
-    problems = Problems("intervals")
-    data = {"level": level, "tables": tuple(tables) or None, "geolevels": tuple(geolevels) or None}
-    section = validated(data, IntervalsSection, problems)
-    found = resolve_intervals(section, plan, problems)
-    problems.raise_if_any()
-    if found is None:
-        raise ConfigurationError("intervals: cannot be made")
-    return found
-
-
 class _ReadTables(Section):
     """The tables of a configuration that are written as in a run file, of the same types."""
 
@@ -215,7 +188,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
     budget, queries = _budget(config["budget"], of)
     data = {key: config[key] for key in _ReadTables.model_fields}
     tables = with_features(_ReadTables).model_validate({**data, "estimation": {**passes, "passes": ()}})
-    declared, shown = tables.invariants, tables.output.intervals
+    declared = tables.invariants
     plan = RunPlan(
         name=run["name"],
         product=of,
@@ -231,9 +204,6 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
             microdata=tables.output.microdata,
             microdata_files=tables.output.microdata_files,
             tables=tables.output.tables or (),
-            intervals=None
-            if shown is None
-            else IntervalSettings(shown.level, shown.tables or (), shown.geolevels or ()),
             features=wanted_features(tables.output),
         ),
         estimation=estimation_settings(tables.estimation, of, _passes(passes["passes"])),

@@ -13,7 +13,7 @@ from das_spark.config.addresses import is_address
 from das_spark.config.features import wanted_features
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
-from das_spark.config.levels import lazy_levels, needs_of
+from das_spark.config.levels import needs_of
 from das_spark.config.load import (
     absolute,
     absolute_places,
@@ -23,7 +23,6 @@ from das_spark.config.model import DEFAULT_ESTIMATOR
 from das_spark.config.needed_total import check_needed_total
 from das_spark.config.plan import (
     EstimationSettings,
-    IntervalSettings,
     LedgerSettings,
     OutputSettings,
     RunPlan,
@@ -32,7 +31,6 @@ from das_spark.config.product_files import find_product
 from das_spark.config.sites import too_many_sites, undetermined
 from das_spark.constraints import AddedConstraint, Invariants, Sense
 from das_spark.core import ESTIMATORS
-from das_spark.core.linear import MOST_SITES
 from das_spark.errors import BudgetError, Problems, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.limits import MOST_QUERIES
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
         CapSection,
         ConstraintSection,
         EstimationSection,
-        IntervalsSection,
         LedgerSection,
         MeasurementRows,
         OutputSection,
@@ -220,7 +217,6 @@ def with_outputs(section: OutputSection, plan: RunPlan, problems: Problems) -> O
     """
     return replace(
         plan.output,
-        intervals=resolve_intervals(section.intervals, plan, problems),
         features=tuple(each.resolved(plan, problems) for each in wanted_features(section)),
     )
 
@@ -252,49 +248,6 @@ def chosen_tables(
         elif name not in there:
             problems.add(f"{key}.tables", f"'{name}' is published for none of the geolevels that are wanted")
     return tuple(name for name in there if name in (names or known))
-
-
-def resolve_intervals(section: IntervalsSection | None, plan: RunPlan, problems: Problems) -> IntervalSettings | None:
-    """Check `[output.intervals]` against the tables of the product, and the levels that are measured on all rows.
-
-    Args:
-        section: The table of the run file, where it has one.
-        plan: Everything else of the run.
-        problems: Is given what is wrong.
-    """
-    if section is None:
-        return None
-    if wrong := too_many_sites(plan.product, plan.queries.values(), MOST_SITES):
-        problems.add(
-            "output.intervals",
-            f"{wrong}; measure fewer queries that group levels (budget.queries), or ask for output.replicates, "
-            "which repeat the run on its own estimates",
-        )
-    census = plan.product.census(plan.spine).names
-    lazy = lazy_levels(plan)
-    # On a spine of areas a geounit of the census is a union of geounits of the lowest level.
-    complete = () if lazy and not plan.spine.is_census else tuple(name for name in census if name not in lazy)
-    for name in section.geolevels or ():
-        if name not in census:
-            problems.add(
-                "output.intervals.geolevels", f"'{name}': there is no such geolevel in the run; {nearest(name, census)}"
-            )
-        elif name not in complete:
-            sentence = (
-                f"{name} is measured only where the estimate of the level above is not zero, which is no unbiased"
-            )
-            problems.add(
-                "output.intervals.geolevels", f'{sentence} sample of its answers; set measurement.rows = "all"'
-            )
-    if len(complete) <= 1 < len(census) and section.geolevels is None:
-        sentence = "need all answers, and the run keeps those that its estimates need"
-        problems.add("output.intervals", f'{sentence}; set measurement.rows = "all"')
-    measured = tuple(name for name in plan.spine.names if name not in lazy)
-    if complete and (wrong := undetermined(plan, measured)):
-        problems.add("output.intervals", f"{wrong}, or leave the section out")
-    geolevels = tuple(name for name in census if name in (section.geolevels or complete))
-    tables = chosen_tables("output.intervals", section.tables, plan, geolevels or None, problems)
-    return IntervalSettings(section.level, tables, geolevels)
 
 
 def _added(

@@ -29,7 +29,6 @@ class StageKind(StrEnum):
     CENSUS = "census geounits"
     MICRODATA = "microdata"
     TABULATE = "tabulate"
-    INTERVALS = "intervals"
     VERIFY = "verify"
     EVALUATE = "evaluate"
 
@@ -65,10 +64,9 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         StageKind.PUBLISHED: plan.product.published is not None,
         StageKind.CENSUS: not plan.spine.is_census,
         StageKind.TABULATE: bool(plan.output.tables),
-        StageKind.INTERVALS: plan.output.intervals is not None,
         StageKind.EVALUATE: plan.evaluation.enabled,
     }
-    publishing = (StageKind.CENSUS, StageKind.MICRODATA, StageKind.TABULATE, StageKind.INTERVALS)
+    publishing = (StageKind.CENSUS, StageKind.MICRODATA, StageKind.TABULATE)
     features = (each.name for each in plan.output.features)
     stages = (
         *(Stage(kind) for kind in PREPARING),

@@ -130,7 +130,6 @@ from das_spark.evaluation.uncertainty import (
     Interval,
     over_runs,
 )
-from das_spark.evaluation.wide_intervals import WideCells, WidthLimit
 
 __all__ = [
     "AS_CODED",
@@ -191,8 +190,6 @@ __all__ = [
     "Study",
     "SweepReport",
     "TallyKey",
-    "WideCells",
-    "WidthLimit",
     "absolute_differences",
     "bias_figure",
     "closest_sample",

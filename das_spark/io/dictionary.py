@@ -39,7 +39,6 @@ def data_dictionary(
     *,
     units: bool,
     tabulated: bool = False,
-    intervals: Sequence[str] = (),
     added: Iterable[TableDeclaration] = (),
     described: Iterable[dict[str, Any]] = (),
 ) -> tuple[dict[str, Any], ...]:
@@ -50,7 +49,6 @@ def data_dictionary(
         formats: Of the microdata.
         units: Whether the run knows units.
         tabulated: Whether there are tables.
-        intervals: Names of the tables that have intervals.
         added: Tables that not every run has.
         described: Entries about what features publish.
     """
@@ -72,8 +70,7 @@ def data_dictionary(
     codes = microdata_codes(product, units=units)
     microdata = [_file(product, codes, kind, format, assigned=len(kinds) > 1) for kind in kinds for format in formats]
     tabulations = tables_dictionary(product.tables_with(units=units), of_cells=product.tables) if tabulated else ()
-    estimated = _intervals_dictionary(product, intervals)
-    every = (*tables, cells, *microdata, *tabulations, *estimated, *described)
+    every = (*tables, cells, *microdata, *tabulations, *described)
     return tuple(_of_records(each, product) for each in every) if product.records.singular else every
 
 
@@ -126,18 +123,6 @@ def _value(table: TableShell, place: int) -> tuple[str, str]:
 #: Type and meaning of the ends of an interval.
 LOWEST: Final = ("long", "least count in the interval")
 HIGHEST: Final = ("long", "greatest count in the interval")
-#: Ending of a column of intervals -> its type, and what it is of the column of the table.
-_ENDS: Final = {
-    "": ("double", "unbiased estimate by the measurements of all levels, maybe negative"),
-    "_se": ("double", "standard error of that estimate"),
-    "_low": LOWEST,
-    "_high": HIGHEST,
-}
-
-
-def _intervals_dictionary(product: Product, names: Sequence[str]) -> tuple[dict[str, Any], ...]:
-    tables = [table for table in product.tables if table.name in names]
-    return described_ends(tables, "intervals", "of which the truth is estimated", _ENDS)
 
 
 def described_ends(

@@ -1,14 +1,6 @@
 """The pipeline room: stages of a run, and the runner that goes through them."""
 
 from das_spark.pipeline.accuracy import evaluate_runs, map_runs, study_runs
-from das_spark.pipeline.area_intervals import (
-    AreaInterval,
-    IntervalSource,
-    area_intervals,
-    geounit_intervals,
-    open_intervals,
-    wide_intervals,
-)
 from das_spark.pipeline.assess import verify_run
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.driver import require_begun
@@ -22,22 +14,17 @@ from das_spark.pipeline.tabulate import TabulationSummary, tabulate_run
 from das_spark.spark.checks import Check, VerificationReport
 
 __all__ = [
-    "AreaInterval",
     "Check",
-    "IntervalSource",
     "JointSummary",
     "MeasurementsSummary",
     "RunSummary",
     "SweepSummary",
     "TabulationSummary",
     "VerificationReport",
-    "area_intervals",
     "compare_runs",
     "estimate_from",
     "evaluate_runs",
-    "geounit_intervals",
     "map_runs",
-    "open_intervals",
     "open_source",
     "publish_measurements",
     "require_begun",
@@ -47,5 +34,4 @@ __all__ = [
     "study_runs",
     "tabulate_run",
     "verify_run",
-    "wide_intervals",
 ]

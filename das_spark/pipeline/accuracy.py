@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark import __version__
 from das_spark.evaluation import (
-    MEASUREMENTS,
     MOST_TILES,
     TOTAL,
     AccuracyReport,
@@ -25,7 +24,6 @@ from das_spark.io.area_files import require_areas
 from das_spark.pipeline.context import is_insecure
 from das_spark.pipeline.features import uncertainties_of
 from das_spark.pipeline.samples import require_one_population, sample_run
-from das_spark.pipeline.tabulate import named
 from das_spark.privacy import (
     PUBLISHED_DELTA,
     Framework,
@@ -48,7 +46,6 @@ from das_spark.spark.finished_runs import (
     truths,
 )
 from das_spark.spark.geounit_errors import geounit_errors
-from das_spark.spark.intervals import read_intervals
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_table
@@ -65,7 +62,6 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.store import PublicLayout
-    from das_spark.tabulation import Table
 
 
 #: Most geounits of a level that is drawn with boundaries: all tracts of a nation.
@@ -266,27 +262,16 @@ def _coverage(
 ) -> tuple[Coverage, ...]:
     """How often the intervals of a run cover the confidential counts; none where it has none."""
     truths = [(pair.geolevel, pair.truth) for pair in levels]
-    of_measurements = plan.output.intervals
     census = plan.product.census(plan.spine)
     found: tuple[Coverage, ...] = ()
-    if of_measurements is not None:
-        places, level = of_measurements.geolevels, float(of_measurements.level)
-        written = _in_first_format(plan, of_measurements.tables)
-        read = [(each.table, each.frame) for each in read_intervals(spark, public.intervals, written, census, places)]
-        found += interval_coverage(IntervalsOf(MEASUREMENTS, "_se", read, places, level), truths)
+    first = plan.output.interval_formats[0]  # every format holds the same
     for each in uncertainties_of(plan):
-        first = plan.output.interval_formats[0]
         read = [
             (table, each.read(spark, public, table, first, table.levels(census, each.geolevels)))
             for table in each.tables
         ]
         found += interval_coverage(IntervalsOf(each.of, each.ending, read, each.geolevels, each.level), truths)
     return found
-
-
-def _in_first_format(plan: RunPlan, names: Collection[str]) -> list[tuple[Table, str]]:
-    """Tables of intervals in one of the formats that they are written in."""
-    return [(table, plan.output.interval_formats[0]) for table in named(plan, names)]
 
 
 def _asked(

@@ -15,8 +15,6 @@ from das_spark.errors import OutputError
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.io.table_files import PARQUET
 from das_spark.pipeline.features import features_of, outputs_of
-from das_spark.pipeline.intervals import PLACE as INTERVALS
-from das_spark.pipeline.intervals import interval_levels, intervals_of
 from das_spark.pipeline.publish import counted_tables, rows_beside_microdata
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
@@ -30,21 +28,18 @@ from das_spark.products import microdata_codes
 from das_spark.spark.census import read_spine
 from das_spark.spark.checks import (
     Check,
-    Rule,
     VerificationReport,
     budget_shares,
     judge,
     ledger_equals_config,
     row_counts,
 )
-from das_spark.spark.intervals import read_intervals
 from das_spark.spark.microdata import Digest, write_digest
-from das_spark.spark.own_codes import by_geocodes, under_parts
+from das_spark.spark.own_codes import under_parts
 from das_spark.spark.session import adaptive, fitted, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.tabulate import published_medians, published_tables
 from das_spark.spark.verify import begin_judging
-from das_spark.spark.verify_intervals import interval_rules
 from das_spark.spark.verify_medians import median_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_published import published_rules
@@ -236,7 +231,7 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         published = published_tables(layout.tables, product.tables, formats, census)
         occupancy = published_tables(layout.tables, product.occupancy if units else (), formats, census)
         medians = published_medians(layout.tables, product.medians, formats, census)
-        judged = [feature.rules(run, by_census) for feature in features_of(plan)]
+        judged = [feature.rules(run, read, by_census) for feature in features_of(plan)]
         counted = [*published, *(table for each in judged for table in each.counted)]
         # Where no geounit has another geocode in published tables, these lie along the spine, too.
         along = counted if by_census is read else []
@@ -260,7 +255,6 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
             *([] if along else table_rules(counted, by_census)),
             *occupancy_rules(occupancy, by_census, census, product.vacant_cell),
             *median_rules(medians, by_census),
-            *_interval_rules(run, read if census.own_codes else by_census, census),
             *(rule for each in judged for rule in each.rules),
             *microdata_rules(microdata, under_parts(read, codes.spans) if codes.spans else by_census),
         ]
@@ -304,20 +298,6 @@ def _digest(run: Verified, codes: MicrodataCodes) -> Digest:
     return write_digest(run.spark, parts, codes, run.scratch)
 
 
-def _interval_rules(run: Verified, by_census: RunTables, census: Spine) -> list[Rule]:
-    settings = run.plan.output.intervals
-    if settings is None:
-        return []
-    levels = settings.geolevels
-    published = [
-        replace(each, frame=by_geocodes(each.frame, by_census.geounits, census))
-        for each in read_intervals(run.spark, run.layout.intervals, intervals_of(run.plan), census, levels)
-    ]
-    return interval_rules(
-        published, by_census.geounits, census, levels, float(settings.level), run.plan.budget.framework
-    )
-
-
 def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan: RunPlan) -> Check:
     """Every public folder is marked as whole."""
     product = plan.product
@@ -338,9 +318,6 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
             name = f"{PLACE}/{table.name}.{form}"
             levels = table.levels(census)
             folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in levels}
-    for table, form in intervals_of(plan):
-        for level in table.levels(census, interval_levels(plan)):
-            folders[f"{INTERVALS}/{table.name}.{form}/{level}"] = layout.intervals.level(table.name, form, level)
     for output in outputs_of(plan):
         folders |= output.folders(layout)
     missing = tuple(name for name, folder in folders.items() if not finished(folder))

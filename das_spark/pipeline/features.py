@@ -1,6 +1,6 @@
 """What runner, preflight, manifest and verification must know of a feature: an output that not every run has.
 
-A feature is a folder of `das_spark.features`, and a line of `das_spark.config.features.FEATURES`. Everything that it
+A feature is a folder of `das_spark.features`, and a name in `das_spark.features.FEATURES`. Everything that it
 publishes is made of what the run has published, and declared here once: who counts, describes, orders or verifies the
 files of a run goes over these declarations, and lists no feature by hand.
 """
@@ -8,8 +8,8 @@ files of a run goes over these declarations, and lists no feature by hand.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -102,6 +102,7 @@ class FeatureRoom:
 
     published: int = 0  # what stays
     staged: int = 0  # what is removed when the feature is done
+    carried: Mapping[str, int] = field(default_factory=dict)  # of that, what a shuffle carries at a level of the spine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,11 +167,12 @@ class Feature(ABC, Generic[_Settings]):
         """Say what the texts beside its tables say of the run."""
 
     @abstractmethod
-    def rules(self, run: Verified, by_census: RunTables) -> FeatureRules:
+    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> FeatureRules:
         """Judge what it has published, by what the rest of the run has.
 
         Args:
             run: The run that is verified.
+            by_spine: Its estimates under the geocodes of the spine.
             by_census: Its estimates as they are published.
         """
 

@@ -230,13 +230,6 @@ def _tabulate(ahead: Ahead) -> Iterator[Trial]:
         yield Trial(f"{setting}, table {table.name}", work, fix)
 
 
-def _intervals(ahead: Ahead) -> Iterator[Trial]:
-    """The passes for intervals, through synthetic families."""
-    plan = ahead.plan
-    work = partial(rehearsal.rehearse_intervals, plan)
-    yield Trial("output.intervals", work, f"{product_fix(plan)}, or leave output.intervals out")
-
-
 def _verify(ahead: Ahead) -> Iterator[Trial]:
     """The manifest, data dictionary and statement that are written before verification, and read by it."""
     work = partial(rehearsal.rehearse_manifest, ahead.plan, ahead.scratch / "manifest")
@@ -282,7 +275,6 @@ TRIALS: Final[Mapping[str, Trials]] = MappingProxyType(
         StageKind.CENSUS: _census,
         StageKind.MICRODATA: _microdata,
         StageKind.TABULATE: _tabulate,
-        StageKind.INTERVALS: _intervals,
         StageKind.VERIFY: _verify,
         StageKind.EVALUATE: _evaluate,
     }

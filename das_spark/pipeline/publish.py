@@ -13,8 +13,6 @@ from das_spark.config import (
 )
 from das_spark.io.microdata_files import MicrodataWriting, records_of
 from das_spark.pipeline.features import counted_outputs, features_of
-from das_spark.pipeline.intervals import PLACE as INTERVALS
-from das_spark.pipeline.intervals import interval_levels, intervals_of
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
@@ -186,7 +184,6 @@ def stage_records(plan: RunPlan, rows: Iterable[str]) -> tuple[StageRecord, ...]
         StageKind.CENSUS: (published_estimates(plan.spine),),
         StageKind.MICRODATA: ("microdata",),
         StageKind.TABULATE: counted(TABLES),
-        StageKind.INTERVALS: counted(INTERVALS),
         **{each.name: tuple(output.path for output in each.outputs()) for each in features_of(plan)},
     }
     stages = stages_of(plan) if plan.origin is None else stages_from_measurements(plan)
@@ -237,8 +234,6 @@ def rows_beside_microdata(
         census: Geolevels of the published tables.
         written: The tables, each with each format.
     """
-    return (
-        table_rows(public.tables, list(written), census)
-        | table_rows(public.intervals, intervals_of(plan), census, interval_levels(plan), place=INTERVALS)
-        | {each.path: each.rows(public) for each in counted_outputs(plan)}
-    )
+    return table_rows(public.tables, list(written), census) | {
+        each.path: each.rows(public) for each in counted_outputs(plan)
+    }

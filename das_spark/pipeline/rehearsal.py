@@ -23,14 +23,12 @@ from das_spark.core import (
     NoisyAnswers,
     PublishedFamily,
 )
-from das_spark.core.linear import Statistics, downward, upward, whole_intervals
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
 from das_spark.histogram import Histogram
 from das_spark.io.microdata_digest import FAULT, PERSONS, digest_part, microdata_parts
 from das_spark.io.microdata_files import MicrodataWriting
 from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
-from das_spark.pipeline.intervals import interval_tables
 from das_spark.pipeline.statement import declared_invariants, ledger_text, notices_of, planned_manifest, statement_of
 from das_spark.pipeline.tabulate import TablesWriting
 from das_spark.privacy import LedgerEntry
@@ -108,7 +106,7 @@ class SyntheticGeounits:
 
 def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
-    level = _level_plan(plan, geolevel)
+    level = synthetic_level_plan(plan, geolevel)
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
     # A nation's counts have many more digits than its noise: a plan of which no solver can prove them is refused.
     if level.held is None and plan.spine.index(geolevel) < _LEVELS_OF_MILLIONS:
@@ -124,7 +122,7 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
 
 def rehearse_solver(plan: RunPlan, solver: str) -> None:
     """Let one solver of the chain try a family, which is otherwise asked only where those before it do not succeed."""
-    level = _level_plan(plan, plan.spine.leaf.name)
+    level = synthetic_level_plan(plan, plan.spine.leaf.name)
     # One pass: whether this solver alone could prove every pass of the level is not asked, but that it solves.
     alone = replace(level.family, solvers=(solver,), passes=(), failsafe=False)
     level.estimator.estimate([synthetic_family(plan, plan.spine.leaf.name)], alone)
@@ -207,21 +205,6 @@ def _is_first_column(table: TableShell, values: Sequence[float | None], counts: 
     )
 
 
-def rehearse_intervals(plan: RunPlan) -> None:
-    """Carry a synthetic family of the top up and down, and make intervals of its geounits."""
-    settings = plan.output.intervals
-    if settings is None:
-        return
-    top = plan.spine.names[0]
-    family, level = synthetic_family(plan, top, box=True), _level_plan(plan, top, box=True).family
-    carried = replace(family, parent=None, upward=upward(family, level).children)
-    moments = downward(carried, level, Statistics.of(interval_tables(plan))).geounits
-    errors, framework = np.sqrt(moments.variances), plan.budget.framework
-    low, high = whole_intervals(moments.estimates, errors, float(settings.level), framework)
-    if (low > high).any() or not np.isfinite(moments.variances).all():
-        raise ConfigurationError("intervals of a synthetic family are not what they should be")
-
-
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
     """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does."""
     folder.mkdir()
@@ -260,7 +243,7 @@ def synthetic_family(
     A level that the estimator goes through upwards first is synthetic as a top level, if what its parent would bring
     along is the estimator's own.
     """
-    spine, product, level = plan.spine, plan.product, _level_plan(plan, geolevel, box=box)
+    spine, product, level = plan.spine, plan.product, synthetic_level_plan(plan, geolevel, box=box)
     counts = _few(product) * people
     needs = level.estimator.needs
     upwards = geolevel in needs.upward_levels(spine.names)
@@ -282,7 +265,7 @@ def synthetic_family(
     return replace(family, upward=level.estimator.upward(yet, level.family).children)
 
 
-def _level_plan(plan: RunPlan, geolevel: str, *, box: bool = False) -> LevelPlan:
+def synthetic_level_plan(plan: RunPlan, geolevel: str, *, box: bool = False) -> LevelPlan:
     """How families of a level are estimated; of a large schema, as if no cell but the synthetic ones were possible.
 
     What goes through a level in closed form, as intervals and some estimators do, takes a whole box of cells instead:
@@ -303,7 +286,7 @@ def _level_plan(plan: RunPlan, geolevel: str, *, box: bool = False) -> LevelPlan
 
 def _given_with_the_parent(plan: RunPlan, geolevel: str) -> GeounitArrays | None:
     """What the estimator gives with the estimate of a geounit of a level, where it gives anything."""
-    level = _level_plan(plan, geolevel)
+    level = synthetic_level_plan(plan, geolevel)
     if not level.estimator.needs.arrays:
         return None
     return level.estimator.estimate([synthetic_family(plan, geolevel)], level.family)[0].arrays[0]

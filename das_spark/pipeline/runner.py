@@ -29,7 +29,6 @@ from das_spark.pipeline.driver import driver_attempt, look_ahead
 from das_spark.pipeline.features import features_of
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.ingest import ingest, run_leaves
-from das_spark.pipeline.intervals import publish_intervals
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
@@ -169,7 +168,6 @@ def publish_results(
         StageKind.CENSUS: lambda: publish_census(context),
         StageKind.MICRODATA: lambda: publish_microdata(context),
         StageKind.TABULATE: lambda: publish_tables(context),
-        StageKind.INTERVALS: lambda: publish_intervals(context),
         **{feature.name: partial(feature.publish, context) for feature in features_of(context.plan)},
     }
     for stage in stages:

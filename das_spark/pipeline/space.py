@@ -19,10 +19,9 @@ from pyarrow import parquet
 from das_spark.config import FILE_KEYS, lazy_levels, level_plan, needs_of
 from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
-from das_spark.estimation import Gaussian, UnionPart
+from das_spark.estimation import Gaussian
 from das_spark.io.table_files import CSV, PARQUET
 from das_spark.pipeline.features import features_of
-from das_spark.pipeline.intervals import downward_levels, interval_tables, intervals_of, measured_levels
 from das_spark.spark.session import scratch_of
 from das_spark.store import nearest, part_files, require_committed, require_space
 from das_spark.telemetry import Event
@@ -42,7 +41,7 @@ _ANSWER: Final = 3
 _NUMBERED_ANSWER: Final = 2
 _CELL: Final = 6
 #: Bytes of a geounit and of its rows in tables that have one or a few for each.
-_GEOUNIT: Final = 200
+GEOUNIT: Final = 200
 #: Bytes of a record of microdata in Parquet, in units and without: then records that are alike lie side by side.
 _RECORD_IN_UNITS: Final = 6
 _RECORD: Final = 1
@@ -53,7 +52,7 @@ _VALUE: Final = 2
 #: Bytes of the interval of a value of a published table, in each format: two real numbers and two whole ones.
 _INTERVAL: Final[Mapping[str, int]] = {PARQUET: 22, CSV: 42}
 #: Bytes of a real number of a linear pass: its digits are noise.
-_NUMBER: Final = 8
+NUMBER: Final = 8
 #: Estimates occupy more cells than what they estimate: noise is spread.
 _SPREAD: Final = 2
 
@@ -93,7 +92,7 @@ class Room:
 
 def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     """Estimate what a run writes after ingestion."""
-    levels, passes = _levels(plan, known), _passes(plan, known)
+    levels = _levels(plan, known)
     rooms = [feature.room(known) for feature in features_of(plan)]
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
@@ -101,12 +100,11 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     microdata = sum(parquet_record if each == PARQUET else text_record for each in plan.output.microdata) * records
     tables = _VALUE * len(plan.output.tables) * _published_values(plan, known)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
-    # What the passes for intervals make lies there, too, until the intervals are written; then that of one feature
-    # after the other.
-    staged = max(sum(passes.values()), *(room.staged for room in rooms), 0)
-    published = _intervals(plan, known) + sum(room.published for room in rooms)
-    public = sum(levels.values()) + staged + microdata + tables + published
-    largest = max(size + passes.get(name, 0) for name, size in levels.items())
+    # What one feature after the other makes lies there, too, until the feature is done.
+    staged = max((room.staged for room in rooms), default=0)
+    public = sum(levels.values()) + staged + microdata + tables + sum(room.published for room in rooms)
+    shuffled = (size + max((room.carried.get(name, 0) for room in rooms), default=0) for name, size in levels.items())
+    largest = max(shuffled)
     return Room(public, max(_measured(plan, name, known) for name in levels), largest)
 
 
@@ -194,7 +192,7 @@ def _levels(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
 
 def _estimated(known: KnownSizes, geolevel: str) -> int:
     """Bytes of the estimates of a level."""
-    return known.cells[geolevel] * _CELL * _SPREAD + known.geounits[geolevel] * _GEOUNIT
+    return known.cells[geolevel] * _CELL * _SPREAD + known.geounits[geolevel] * GEOUNIT
 
 
 def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
@@ -211,44 +209,16 @@ def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
 def _upward(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
     """Bytes of the tables of the estimator's pass upwards, by level."""
     needs = needs_of(plan)
-    return {} if needs.most_sites is None else _carried(plan, known, needs.upward_levels(plan.spine.names))
+    return {} if needs.most_sites is None else carried_bytes(plan, known, needs.upward_levels(plan.spine.names))
 
 
-def _carried(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:
+def carried_bytes(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:
     """Bytes of the tables of a pass upwards, by level.
 
     A geounit is in both tables with what lies below it; at the lowest level of the pass there is nothing.
     """
-    size = _of_geounit(_algebra(plan))
-    return {name: known.geounits[name] * (_GEOUNIT if name == levels[-1] else 2 * size) for name in levels}
-
-
-def _passes(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
-    """Bytes of the tables that the passes for intervals make, by level.
-
-    A union, which on a spine of areas every census geounit above the leaves is, travels through all levels to the top.
-    """
-    settings = plan.output.intervals
-    if settings is None:
-        return {}
-    levels, unions = measured_levels(plan, plan.spine.names), 0
-    if not plan.spine.is_census:
-        unions = sum(_wanted(plan, known).values()) - _wanted(plan, known).get(plan.spine.leaf.name, 0)
-    algebra, statistics = _algebra(plan), sum(len(table.names) for table in interval_tables(plan))
-    moments, part = 2 * statistics * _NUMBER + _GEOUNIT, UnionPart.numbers(algebra) * _NUMBER + _GEOUNIT
-    found = _carried(plan, known, levels)
-    for name in levels[:-1]:
-        found[name] += 2 * unions * part
-    down = downward_levels(levels, settings.geolevels, unions=not plan.spine.is_census)
-    for name in down:
-        found[name] += known.geounits[name] * (moments + (0 if name == down[-1] else _of_geounit(algebra)))
-        found[name] += unions * moments
-    return found
-
-
-def _intervals(plan: RunPlan, known: KnownSizes) -> int:
-    """Bytes of the published intervals by the measurements."""
-    return sum(_wanted(plan, known).values()) * interval_bytes(intervals_of(plan))
+    size = geounit_bytes(algebra_of(plan))
+    return {name: known.geounits[name] * (GEOUNIT if name == levels[-1] else 2 * size) for name in levels}
 
 
 def interval_bytes(written: Iterable[tuple[Table, str]]) -> int:
@@ -264,12 +234,6 @@ def _published_values(plan: RunPlan, known: KnownSizes) -> int:
     return sum(len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in tables)
 
 
-def _wanted(plan: RunPlan, known: KnownSizes) -> dict[str, int]:
-    """Geounits of the census that intervals by the measurements are of, by level."""
-    settings = plan.output.intervals
-    return {} if settings is None else of_census(plan, known, settings.geolevels)
-
-
 def of_census(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:
     """Count the geounits of levels of the census.
 
@@ -280,13 +244,14 @@ def of_census(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[s
     return {name: known.geounits.get(name, usual) for name in levels}
 
 
-def _algebra(plan: RunPlan) -> Decomposition:
+def algebra_of(plan: RunPlan) -> Decomposition:
+    """Return the sites of the queries of a run, as passes in closed form take them."""
     return decomposition(level_plan(plan, plan.spine.names[0]).family)
 
 
-def _of_geounit(algebra: Decomposition) -> int:
+def geounit_bytes(algebra: Decomposition) -> int:
     """Bytes of what is known of a geounit; at most, since cells in which nobody can be are left out."""
-    return Gaussian.numbers(algebra.frame(algebra.possible)) * _NUMBER + _GEOUNIT
+    return Gaussian.numbers(algebra.frame(algebra.possible)) * NUMBER + GEOUNIT
 
 
 def _values(file: parquet.ParquetFile, column: str) -> int:

@@ -95,7 +95,6 @@ def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any],
         plan.output.microdata,
         units=plan.invariants.units,
         tabulated=tabulated,
-        intervals=() if plan.output.intervals is None else plan.output.intervals.tables,
         added=(
             *of_published(held=plan.product.published is not None, levels=plan.spine.names),
             *of_estimator(needs_of(plan), plan.spine.names),

@@ -68,10 +68,9 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "census_estimates": ("geocode",),
     "spine": ("block",),
     "tables": ("geocode",),
-    "intervals": ("geocode",),
 }
-#: Those of them whose geocodes are the codes that geounits have by themselves, where a census has such.
-_PUBLISHED: Final = ("tables", "intervals")
+#: That of them whose geocodes are the codes that geounits have by themselves, where a census has such.
+_PUBLISHED: Final = "tables"
 _CSV: Final = ".csv"
 _ARROW: Final = b"ARROW:schema"
 _NOTICES: Final = b"das_spark.notices"
@@ -195,7 +194,7 @@ def _order(
 ) -> Check:
     """Rows of tables ascend by what tells them apart, file after file, so that their order says nothing."""
     folders: dict[str, list[Path]] = {}
-    keys, published = {**_KEYS, **of_features}, {*_PUBLISHED, *of_features}
+    keys, published = {**_KEYS, **of_features}, {_PUBLISHED, *of_features}
     for name in names:
         parts = name.split("/")
         own = parts[0] in published and parts[-2].removeprefix("level=") in census.own_codes

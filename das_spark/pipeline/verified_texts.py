@@ -14,8 +14,6 @@ from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
 from das_spark.pipeline.features import counted_outputs, features_of
-from das_spark.pipeline.intervals import PLACE as INTERVALS
-from das_spark.pipeline.intervals import interval_facts, intervals_of
 from das_spark.pipeline.publish import counted_tables, stage_records
 from das_spark.pipeline.statement import (
     dictionary_of,
@@ -107,18 +105,11 @@ def _with_tables(plan: RunPlan, manifest: PublicManifest) -> RunPlan:
 def row_names(plan: RunPlan) -> list[str]:
     """Return the names under which the manifest of a run counts rows."""
     kinds = plan.product.files(units=plan.invariants.units)
-    of_tables = [
-        *(
-            (TABLES, table.name, format)
-            for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units)
-            for format in plan.output.tables
-        ),
-        *((INTERVALS, table.name, format) for table, format in intervals_of(plan)),
-    ]
+    tables = plan.product.every_table_on(plan.spine, units=plan.invariants.units)
     return [
         *(f"{table}/{level}" for table, level in counted_tables(plan)),
         *(f"microdata/{kind}.{format}" for format in plan.output.microdata for kind in kinds),
-        *(f"{place}/{table}.{format}" for place, table, format in of_tables),
+        *(f"{TABLES}/{table.name}.{format}" for table in tables for format in plan.output.tables),
         *(each.path for each in counted_outputs(plan)),
     ]
 
@@ -139,10 +130,6 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
         for table in product.every_table_on(run.spine, units=run.plan.invariants.units)
         for format in dict.fromkeys(format for _, format in written)
     }
-    for table, format in intervals_of(run.plan):
-        whole[run.layout.intervals.beside(table.name, format, ABOUT)] = about_text(
-            table, interval_facts(run.plan, manifest.run_id, manifest.created, manifest.notices)
-        )
     for feature in features_of(run.plan):
         whole |= feature.texts(manifest, run.layout)
     form = run.plan.output.microdata_files

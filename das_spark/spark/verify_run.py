@@ -26,7 +26,6 @@ from das_spark.spark import tables
 from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.engine import in_tasks
-from das_spark.spark.intervals import interval_schema
 from das_spark.spark.own_codes import under_own_codes
 from das_spark.spark.tables import read_levels, union
 from das_spark.spark.tabulate import table_schema
@@ -299,8 +298,7 @@ def schema_check(run: Verified, of_features: Mapping[Path, pa.Schema]) -> Check:
             (table,) = (each for each in run.plan.product.every_table if each.name == name)
             schema = table_schema([table])
             folders |= {layout.tables.level(name, format, level): schema for level in table.levels(run.census)}
-    expected = {folder: to_arrow_schema(schema) for folder, schema in folders.items()} | _uncertainty(run)
-    expected |= of_features
+    expected = {**{folder: to_arrow_schema(schema) for folder, schema in folders.items()}, **of_features}
     failing, compared = [], 0
     for folder, schema in expected.items():
         declared = _columns_of(schema)
@@ -311,21 +309,6 @@ def schema_check(run: Verified, of_features: Mapping[Path, pa.Schema]) -> Check:
                 odd = sorted({name for name, _ in set(declared) ^ set(columns)})
                 failing.append(f"{path.relative_to(layout.path)}: {', '.join(odd) or 'their order'}")
     return Check.of((SCHEMAS, "", ""), compared, failing)
-
-
-def _uncertainty(run: Verified) -> dict[Path, pa.Schema]:
-    """Columns of what Parquet says of how uncertain counts are, by folder."""
-    output, layout = run.plan.output, run.layout
-    tables_by_name = {table.name: table for table in run.plan.product.tables}
-    found: dict[Path, pa.Schema] = {}
-    if PARQUET not in output.interval_formats:
-        return found
-    if output.intervals is not None:
-        for name in output.intervals.tables:
-            schema = interval_schema(tables_by_name[name])
-            levels = tables_by_name[name].levels(run.census, output.intervals.geolevels)
-            found |= {layout.intervals.level(name, PARQUET, level): schema for level in levels}
-    return found
 
 
 def _columns_of(schema: pa.Schema) -> list[tuple[str, str]]:

@@ -165,11 +165,6 @@ class PublicLayout(_Root[Place]):
         return TablesLayout(self.inside("tables"))
 
     @property
-    def intervals(self) -> TablesLayout[Place]:
-        """Intervals of the columns of published tables."""
-        return TablesLayout(self.inside("intervals"))
-
-    @property
     def problems(self) -> Place:
         """Saved problem files of families that could not be solved; made of public data."""
         return self.inside("problems")

@@ -5,5 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-for _folder in ("config", "spark"):
-    sys.path.insert(0, str(Path(__file__).parent.parent / _folder))
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "config"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "spark"))
+
+from verified_run import small_run
+
+
+@pytest.fixture(scope="session")
+def run(spark):
+    """Tables of a run in three levels that keep every rule; tests replace what they corrupt."""
+    return small_run(spark)

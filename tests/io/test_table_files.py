@@ -137,17 +137,3 @@ def test_the_dictionary_tells_of_tables_only_where_they_are_written():
     assert last["columns"][-1]["meaning"] == (
         "Total: Noninstitutionalized population: Other noninstitutional facilities"
     )
-
-
-def test_the_dictionary_tells_of_intervals_behind_the_tables_and_only_of_those_that_there_are():
-    product = PRODUCTS["e2e_2018"]
-    without = data_dictionary(product, ["parquet"], units=True, tabulated=True)
-    *others, last = data_dictionary(product, ["parquet"], units=True, tabulated=True, intervals=["P5"])
-    assert tuple(others) == without
-    assert last["path"] == "intervals/P5.<format>/level=<geolevel>"
-    names = [f"{name}{end}" for name in TABLE.names for end in ("", "_se", "_low", "_high")]
-    assert [column["name"] for column in last["columns"]] == ["geocode", *names]
-    assert [column["type"] for column in last["columns"]][-4:] == ["double", "double", "long", "long"]
-    assert last["columns"][-3]["meaning"] == (
-        "Total: Noninstitutionalized population: Other noninstitutional facilities: standard error of that estimate"
-    )

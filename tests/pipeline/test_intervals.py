@@ -16,9 +16,11 @@ from eight_blocks import BLOCKS, EMPTY, FORMATS, GEOUNITS, LEVELS, PRODUCT, writ
 
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.features.intervals.finished import area_intervals, geounit_intervals, open_intervals
+from das_spark.features.intervals.tables import intervals_layout
 from das_spark.io.table_files import ABOUT
-from das_spark.pipeline import area_intervals, geounit_intervals, open_intervals, verify_run
 from das_spark.pipeline import intervals as stage
+from das_spark.pipeline import verify_run
 from das_spark.pipeline.statement import INSECURE
 from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
@@ -61,7 +63,7 @@ def by_geounit(whole) -> dict[tuple[str, str], dict[str, Any]]:
         (row["geocode"], table.name): row
         for table in TABLES
         for level in LEVELS
-        for part in part_files(whole.public.intervals.level(table.name, "parquet", level))
+        for part in part_files(intervals_layout(whole.public).level(table.name, "parquet", level))
         for row in pq.ParquetFile(part).read().to_pylist()
     }
 
@@ -100,7 +102,7 @@ def test_intervals_of_every_geounit_are_there_in_every_format_and_verified(whole
     assert {f"rows of intervals/P5.{format}" for format in FORMATS} <= names
     codes = {block[:length] for block in BLOCKS for length in LENGTHS.values()}
     assert set(by_geounit) == {(code, table.name) for code in codes for table in TABLES}
-    layout = whole.public.intervals
+    layout = intervals_layout(whole.public)
     assert layout.abandoned == ()
     for table in TABLES:
         for level in LEVELS:
@@ -154,7 +156,7 @@ def test_the_manifest_counts_the_rows_and_describes_the_columns(whole):
 def test_every_folder_says_what_an_interval_is_and_that_the_run_is_insecure(whole):
     for table in TABLES:
         for format in FORMATS:
-            text = (whole.public.intervals.table(table.name, format) / ABOUT).read_text()
+            text = (intervals_layout(whole.public).table(table.name, format) / ABOUT).read_text()
             assert text.startswith(f"{table.name}. {table.title}\n")
             assert INSECURE in text
             assert "Intervals of 90 %" in text
@@ -167,7 +169,7 @@ def test_the_command_gives_the_bytes_of_the_stage(whole, tmp_path, capsys):
     printed = capsys.readouterr()
     assert "P5.csv" in printed.out
     assert INSECURE in printed.err
-    assert contents(tmp_path / "out") == contents(whole.public.intervals.path)
+    assert contents(tmp_path / "out") == contents(intervals_layout(whole.public).path)
     assert contents(whole.public.path) == before
     assert {path.name for path in tmp_path.iterdir()} == {"out"}, "nothing else is left"
     assert main(["interval", str(whole.folder), *ASKED, "--out", str(tmp_path / "out")]) == FAILED
@@ -186,7 +188,7 @@ def test_upper_levels_alone_have_the_same_intervals_and_the_pass_down_stops_ther
     wanted = open_intervals(whole.folder, "0.9", ("P1", "P5"), ("Tract",))
     assert geounit_intervals(wanted, tmp_path / "out", spark).rows["P5.csv"] == GEOUNITS["Tract"]
     assert down == ["County", "Tract."]
-    everything = contents(whole.public.intervals.path)
+    everything = contents(intervals_layout(whole.public).path)
     about = {f"{table.name}.{format}/{ABOUT}" for table in TABLES for format in FORMATS}
     tracts = {name for name in everything if "level=Tract" in name}
     assert contents(tmp_path / "out") == {name: everything[name] for name in about | tracts}
@@ -217,7 +219,7 @@ def test_a_folder_of_intervals_is_whole_or_not_there_and_a_second_attempt_clears
         assert not list(tmp_path.iterdir())
         # A driver that is killed removes nothing.
         patch.setattr("das_spark.store.commit.discard", lambda _: None)
-        patch.setattr(import_module("das_spark.pipeline.area_intervals"), "discard", lambda _: None)
+        patch.setattr(import_module("das_spark.features.intervals.finished"), "discard", lambda _: None)
         with pytest.raises(Stop):
             geounit_intervals(wanted, out, spark)
     assert [path.name for path in tmp_path.iterdir()] == [left.name]
@@ -260,7 +262,8 @@ def test_published_measurements_give_the_same_numbers(whole, conf, tmp_path):
     for level in ("Tract", "Block"):
         for format in FORMATS:
             (mine,), (theirs,) = (
-                part_files(place / f"P1.{format}" / f"level={level}") for place in (out, whole.public.intervals.path)
+                part_files(place / f"P1.{format}" / f"level={level}")
+                for place in (out, intervals_layout(whole.public).path)
             )
             assert mine.read_bytes() == theirs.read_bytes()
     assert not (out / "P1.csv" / "level=County").exists()
@@ -408,7 +411,7 @@ def test_intervals_that_are_not_whole_are_not_read(copied):
 
 
 def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole, conf, monkeypatch):
-    layout = whole.public.intervals
+    layout = intervals_layout(whole.public)
     before = contents(layout.path)
     monkeypatch.setattr("das_spark.pipeline.runner.verify_public", lambda *_: pytest.fail("not reached"))
     monkeypatch.setattr("das_spark.pipeline.runner.publish_statement", lambda *_: (_ for _ in ()).throw(Stop))

@@ -43,6 +43,7 @@ from das_spark.errors import (
     PrivacyGuardError,
 )
 from das_spark.estimation import SOLVERS
+from das_spark.features.intervals import trials as interval_trials
 from das_spark.features.replicates import trials
 from das_spark.io.microdata_digest import digest_part
 from das_spark.io.microdata_formats import Rows, Sink, TextFormat
@@ -419,8 +420,13 @@ class TestWhatIsBroken:
             tried(replace(planned("e2e_1940"), product=made), tmp_path, StageKind.EVALUATE)
 
     def test_intervals_that_end_before_they_begin_are_found(self, monkeypatch, tmp_path):
-        turned = rehearsal.whole_intervals
-        monkeypatch.setattr(rehearsal, "whole_intervals", lambda *given: (turned(*given)[1] + 1, turned(*given)[0]))
+        right = interval_trials.whole_intervals
+
+        def turned(*given):
+            low, high = right(*given)
+            return high + 1, low
+
+        monkeypatch.setattr(interval_trials, "whole_intervals", turned)
         plan = planned("e2e_2018", measurement={"rows": "all"}, output={"intervals": {"level": "0.9"}})
         with pytest.raises(ConfigurationError, match=r"intervals: output\.intervals: intervals of a synthetic"):
             tried(plan, tmp_path, StageKind.INTERVALS)

@@ -15,12 +15,12 @@ from das_spark.attack import AttackSettings
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
+from das_spark.features.intervals.finished import area_intervals, open_intervals
+from das_spark.features.intervals.tables import intervals_layout as layout_of_intervals
 from das_spark.features.replicates.tables import errors_folder, intervals_layout
 from das_spark.pipeline import (
-    area_intervals,
     estimate_from,
     levels,
-    open_intervals,
     open_source,
     run_stages,
     runner,
@@ -243,7 +243,7 @@ def test_intervals_of_census_geounits_are_those_of_unions_of_blocks(population, 
     assert json.loads(public.verification.read_text())["passed"] is True
     found = {}
     for level in ("State", "County", "Tract", "Block_Group", "Block"):
-        (file,) = sorted(public.intervals.level("H1", "parquet", level).glob("part-*.parquet"))
+        (file,) = sorted(layout_of_intervals(public).level("H1", "parquet", level).glob("part-*.parquet"))
         found[level] = {row["geocode"]: row for row in pq.ParquetFile(file).read().to_pylist()}
         published = pq.read_table(public.tables.level("H1", "parquet", level)).to_pylist()
         assert set(found[level]) == {row["geocode"] for row in published}

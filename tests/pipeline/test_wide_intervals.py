@@ -12,9 +12,11 @@ import pytest
 from eight_blocks import GEOUNITS, LEVELS, PRODUCT, write_run_file
 
 from das_spark.cli.main import main
-from das_spark.evaluation import MEASUREMENTS, REPLICATES_OF_RUN, WidthLimit
+from das_spark.evaluation import MEASUREMENTS, REPLICATES_OF_RUN
+from das_spark.features.intervals.finished import open_intervals, wide_intervals
+from das_spark.features.intervals.tables import intervals_layout as layout_of_intervals
+from das_spark.features.intervals.wide_cells import WidthLimit
 from das_spark.features.replicates.tables import intervals_layout
-from das_spark.pipeline import open_intervals, wide_intervals
 from das_spark.store import RunLayout, TablesLayout, part_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
@@ -61,7 +63,7 @@ def test_cells_are_counted_as_the_files_of_the_run_have_them(whole, spark, tmp_p
     found = wide_intervals(open_intervals(whole.folder, "0.9", ("P1", "P5")), WidthLimit.of(text), spark)
     wider = 0
     for of, level, layout, tables in (
-        (MEASUREMENTS, 0.9, whole.public.intervals, TABLES),
+        (MEASUREMENTS, 0.9, layout_of_intervals(whole.public), TABLES),
         (REPLICATES_OF_RUN, 0.8, intervals_layout(whole.public), (P5,)),
     ):
         own = [each for each in found if each.of == of]
@@ -92,7 +94,7 @@ def test_the_command_prints_shares_and_writes_columns(whole, spark, tmp_path, mo
     assert "Cells whose 80 % interval is wider than 10 people; of published counts, by replicates" in text
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    expected = counted(whole.public.intervals, P5, "Block", most=10, share=False)
+    expected = counted(layout_of_intervals(whole.public), P5, "Block", most=10, share=False)
     assert {
         row["column"]: int(row["wider"]) for row in rows if (row["of"], row["table"]) == (MEASUREMENTS, "P5")
     } == expected

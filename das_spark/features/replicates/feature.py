@@ -75,8 +75,9 @@ class Replicates(Feature[ReplicateSettings]):
         """Say of which run the intervals are, and what they are."""
         return (*notices, run_fact(run_id, self.plan.product.name, created), *_sentences(self.settings))
 
-    def rules(self, run: Verified, by_census: RunTables) -> FeatureRules:
+    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> FeatureRules:
         """Judge cases, offsets and intervals; the counts are those of the estimates."""
+        del by_spine
         return rules_of(run, by_census, self._written(), self.settings)
 
     def declared(self) -> tuple[TableDeclaration, ...]:
@@ -85,17 +86,17 @@ class Replicates(Feature[ReplicateSettings]):
 
     def described(self) -> tuple[dict[str, Any], ...]:
         """Describe the tables of intervals."""
-        tables = [table for table in self.plan.product.tables if table.name in self.settings.named]
+        tables = [table for table in self.plan.product.tables if table.name in self.settings.named_tables]
         return described_ends(tables, INTERVALS, "with what replicates say of the errors of its counts", _ENDS)
 
     def uncertainty(self) -> PublishedUncertainty:
         """Intervals of published counts, at all geolevels."""
-        tables, census = named(self.plan, self.settings.named), self.plan.product.census(self.plan.spine)
+        tables, census = named(self.plan, self.settings.named_tables), self.plan.product.census(self.plan.spine)
         level = float(self.settings.level)
         return PublishedUncertainty(REPLICATES_OF_RUN, "_rmse", level, census.names, tables, read_intervals)
 
     def _written(self) -> list[tuple[Table, str]]:
-        return named_in_formats(self.plan, self.settings.named)
+        return named_in_formats(self.plan, self.settings.named_tables)
 
 
 def _sentences(settings: ReplicateSettings) -> tuple[str, ...]:

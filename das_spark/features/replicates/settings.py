@@ -31,7 +31,7 @@ class ReplicateSettings(FeatureSettings):
     tables: Names | None = None
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def named_tables(self) -> tuple[str, ...]:
         """Names of the tables, once they are resolved."""
         return self.tables or ()
 

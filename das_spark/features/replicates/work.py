@@ -121,7 +121,7 @@ def publish_replicates(context: RunContext, settings: ReplicateSettings, facts: 
         facts: What the folder of each table of intervals says.
     """
     plan, public = context.plan, context.layout.public
-    tables = named(plan, settings.named)
+    tables = named(plan, settings.named_tables)
     staging = guarded_staging(context.layout, public, "replicates")
     estimates = read_levels(context.spark, public, context.published, context.census.names)
 

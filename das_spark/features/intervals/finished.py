@@ -12,25 +12,27 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config import IntervalSettings, interval_settings, lazy_levels
+from das_spark.config import lazy_levels
 from das_spark.core.linear import Statistics
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.evaluation import MEASUREMENTS, WideCells
+from das_spark.evaluation import MEASUREMENTS
+from das_spark.features.intervals.feature import Intervals
+from das_spark.features.intervals.passes import (
+    LinearPasses,
+    geounit_moments,
+    measured_levels,
+    write_intervals,
+)
+from das_spark.features.intervals.rows import intervals, rows_of_intervals, unions_of_areas
+from das_spark.features.intervals.settings import IntervalSettings, interval_settings
+from das_spark.features.intervals.tables import INTERVALS, interval_columns
+from das_spark.features.intervals.wide_cells import WideCells
+from das_spark.features.intervals.wide_tallies import wide_tallies
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.features import uncertainties_of
 from das_spark.pipeline.homes import layout_of
-from das_spark.pipeline.intervals import (
-    PLACE,
-    LinearPasses,
-    geounit_moments,
-    interval_facts,
-    interval_tables,
-    intervals_of,
-    measured_levels,
-    write_intervals,
-)
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reestimate import open_source
 from das_spark.pipeline.sources import RunSource
@@ -38,10 +40,8 @@ from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.tabulate import TablesWriting, TabulationSummary, table_rows
 from das_spark.spark.evaluate_areas import areas_of_file
-from das_spark.spark.intervals import interval_schema, intervals, rows_of_intervals, unions_of_areas
 from das_spark.spark.session import session
 from das_spark.spark.tables import at_levels, count_and_first
-from das_spark.spark.wide_intervals import wide_tallies
 from das_spark.store import (
     PublicLayout,
     Staging,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
-    from das_spark.evaluation import WidthLimit
+    from das_spark.features.intervals.wide_cells import WidthLimit
     from das_spark.geography import Spine
     from das_spark.pipeline.sources import Source
     from das_spark.tabulation import Table
@@ -75,9 +75,13 @@ class IntervalSource:
 
     @property
     def plan(self) -> RunPlan:
-        """What was measured; its intervals are those that are wanted."""
-        plan = self.source.plan
-        return replace(plan, output=replace(plan.output, intervals=self.settings))
+        """What was measured."""
+        return self.source.plan
+
+    @property
+    def feature(self) -> Intervals:
+        """The intervals that are wanted."""
+        return Intervals(self.plan, self.settings)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -157,7 +161,7 @@ def area_intervals(
         InputError: The file of areas, or the measurements, are not what they must be.
         OutputError: The disk is full, or the place cannot be written.
     """
-    plan, tables = measured.plan, interval_tables(measured.plan)
+    plan, tables = measured.plan, measured.feature.tables
     if lazy_levels(plan):
         raise ConfigurationError(
             f'{measured.path}: not every noisy answer was kept (measurement.rows = "{plan.measurement_rows}"), and '
@@ -193,20 +197,19 @@ def geounit_intervals(measured: IntervalSource, out: Path, spark: SparkSession |
         InputError: The measurements are not what they must be.
         OutputError: The folder cannot be written.
     """
-    plan, settings = measured.plan, measured.settings
-    written, tables, origin = intervals_of(plan), interval_tables(plan), plan.origin
+    plan, settings, feature = measured.plan, measured.settings, measured.feature
+    tables, geolevels, origin = feature.tables, settings.named_geolevels, plan.origin
     census = plan.product.census(plan.spine)
     run_id, created = ("", "") if origin is None else (origin.run_id, origin.created)
-    facts = interval_facts(plan, run_id, created, measured.notices)
+    facts = feature.facts(run_id, created, measured.notices)
     with new_folder(out) as made:
         target, scratch = TablesLayout(made), made / ".passes"
         with _passes(measured.source, tables, scratch, spark) as passes:
-            formats = tuple(dict.fromkeys(format for _, format in written))
-            staging = Staging(scratch / PLACE)
-            writing = TablesWriting(target, staging, census, formats, facts, settings.geolevels, interval_schema)
+            staging, formats = Staging(scratch / INTERVALS), plan.output.interval_formats
+            writing = TablesWriting(target, staging, census, formats, facts, geolevels, interval_columns)
             write_intervals(passes, tables, writing, float(settings.level))
-        rows = table_rows(target, written, census, settings.geolevels, place=PLACE)
-    return TabulationSummary(out, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
+        rows = table_rows(target, feature.written, census, geolevels, place=INTERVALS)
+    return TabulationSummary(out, {name.removeprefix(f"{INTERVALS}/"): count for name, count in rows.items()})
 
 
 def wide_intervals(
@@ -228,12 +231,12 @@ def wide_intervals(
     """
     plan, settings, found, first = measured.plan, measured.settings, list[WideCells](), 0
     census = plan.product.census(plan.spine)
-    tables = interval_tables(plan)
+    tables = measured.feature.tables
     scratch = unfinished_beside(Path(f"intervals-{token_hex(8)}"))
     with disk_errors(scratch), _passes(measured.source, tables, scratch, spark) as passes:
-        rows = geounit_moments(passes, census, settings.geolevels)
+        rows = geounit_moments(passes, census, settings.named_geolevels)
         for table in tables:
-            levels = table.levels(census, settings.geolevels)
+            levels = table.levels(census, settings.named_geolevels)
             chosen, framework = at_levels(rows, levels), plan.budget.framework
             own = intervals(chosen, table, first, float(settings.level), framework, "level")
             tallies = wide_tallies(own, table, limit)
@@ -242,9 +245,9 @@ def wide_intervals(
         if not isinstance(measured.source, RunSource):
             return tuple(found)
         first_format = plan.output.interval_formats[0]  # every format holds the same
-        for each in uncertainties_of(plan):
+        for each in (one for one in uncertainties_of(plan) if one.of != MEASUREMENTS):
             for table in (one for one in each.tables if one in tables):
-                levels = table.levels(census, settings.geolevels)
+                levels = table.levels(census, settings.named_geolevels)
                 counts = each.read(passes.spark, measured.source.public, table, first_format, levels)
                 found += _wide_cells(wide_tallies(counts, table, limit), table, levels, each.of, each.level)
     return tuple(found)

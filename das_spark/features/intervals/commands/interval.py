@@ -1,26 +1,41 @@
-"""`interval`: what the noisy measurements say of geounits, and of areas such as districts, with standard errors."""
+"""Estimates, standard errors and intervals of the truth."""
 
 from __future__ import annotations
 
 import csv
 from dataclasses import asdict, fields
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import External, Json, Overlays, Settings, console, print_json, warn
+from das_spark.cli.options import (
+    External,
+    Json,
+    Overlays,
+    Settings,
+    console,
+    print_json,
+    require_new,
+    warn,
+    write_new,
+)
 from das_spark.config import load_plan
-from das_spark.report import csv_field, table
+from das_spark.report import ReportTable, csv_field, csv_text, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from das_spark.pipeline import AreaInterval
+    from rich.console import Console
+
+    from das_spark.features.intervals.finished import AreaInterval, IntervalSource
+    from das_spark.features.intervals.wide_cells import WideCells, WidthLimit
 
 #: How far a column may be indented in its table, and be printed: all columns go to a file.
 _PRINTED_DEPTH = 2
+_COLUMNS = ("of", "level", "table", "geolevel", "column", "label", "cells", "wider", "share")
 
 
 def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
@@ -86,19 +101,21 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     _refuse_contradictions(areas, geolevels, wider_than, out)
     if (overlay or settings) and conf is None:
         raise typer.BadParameter("--overlay and --set go with --conf")
-    from das_spark.evaluation import WidthLimit  # noqa: PLC0415 - the help needs no numbers; so below
+    from das_spark.features.intervals.wide_cells import WidthLimit  # noqa: PLC0415 - the help needs no numbers; so below
 
     limit = None if wider_than is None else WidthLimit.of(wider_than)
     external = None if conf is None else load_plan(conf, overlay or (), settings or (), files=False)
-    from das_spark.pipeline import area_intervals, geounit_intervals, open_intervals  # noqa: PLC0415
+    from das_spark.features.intervals.finished import (  # noqa: PLC0415
+        area_intervals,
+        geounit_intervals,
+        open_intervals,
+    )
 
     measured = open_intervals(path, level, tables or (), geolevels or (), external)
     screen = console()
     warn(*measured.notices)
     if limit is not None:
-        from das_spark.cli.wide_cells import show_wide_cells  # noqa: PLC0415
-
-        show_wide_cells(measured, limit, out, as_json=as_json)
+        _show_wide_cells(measured, limit, out, as_json=as_json)
         return
     facts = {"level": level, "notices": measured.notices}
     if areas is None and out is not None:
@@ -163,3 +180,51 @@ def _write(found: Iterator[AreaInterval], out: Path) -> int:
     finally:
         part.unlink(missing_ok=True)
     return count
+
+
+def _show_wide_cells(measured: IntervalSource, limit: WidthLimit, out: Path | None, *, as_json: bool) -> None:
+    """Count wide intervals and print them, by column as JSON or CSV, by table and geolevel for people.
+
+    Args:
+        measured: What is known, and wanted.
+        limit: What is wider.
+        out: CSV to write, if any; it must not be there.
+        as_json: Print JSON instead of tables.
+    """
+    if out is not None:
+        require_new(out)
+    from das_spark.features.intervals.finished import wide_intervals  # noqa: PLC0415 - wrong options are refused first
+
+    found = wide_intervals(measured, limit)
+    if out is not None:
+        write_new(out, csv_text(ReportTable.of("wide_cells", "", _COLUMNS, [each.to_json() for each in found])))
+    if as_json:
+        facts = {"wider_than": str(limit), "notices": measured.notices, "file": out}
+        print_json({**facts, "cells": [each.to_json() for each in found]})
+        return
+    _print(found, limit, measured.plan.product.counted, console())
+    if out is not None:
+        console().print(f"by column in {out}")
+
+
+def _print(found: Sequence[WideCells], limit: WidthLimit, counted: str, out: Console) -> None:
+    from das_spark.evaluation import MEASUREMENTS  # noqa: PLC0415 - the help needs no numbers
+
+    for (of, level), cells in groupby(found, key=lambda each: (each.of, each.level)):
+        rows = []
+        for (name, geolevel), own in groupby(cells, key=lambda each: (each.table, each.geolevel)):
+            columns = list(own)
+            count, wider = (sum(getattr(each, key) for each in columns) for key in ("cells", "wider"))
+            worst = max(columns, key=lambda each: each.share)
+            share = f"{worst.column} ({worst.share:.1%})" if worst.wider else ""
+            rows.append((name, geolevel, f"{count:,}", f"{wider:,}", f"{wider / count:.1%}" if count else "-", share))
+        meant = (
+            "of the truth, by the measurements alone" if of == MEASUREMENTS else "of published counts, by replicates"
+        )
+        unit = "" if limit.is_share else f" {counted}"
+        title = f"Cells whose {100 * level:g} % interval is wider than {limit}{unit}; {meant}"
+        out.print(table(title, ("table", "geolevel", "cells", "wider", "share", "most of them"), rows, left=2))
+    out.print("a cell is a column of a geounit; its width is the greatest count of the interval minus the least one")
+
+
+COMMAND = interval

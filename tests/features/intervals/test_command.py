@@ -5,22 +5,21 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
-import das_spark
-import das_spark.pipeline
-from das_spark.cli import intervals as door
 from das_spark.cli.main import main
 from das_spark.errors import InputError
-from das_spark.pipeline import AreaInterval
+from das_spark.features import intervals
+from das_spark.features.intervals import finished
+from das_spark.features.intervals.commands import interval as door
+from das_spark.features.intervals.finished import AreaInterval
 from das_spark.spark import session as session_module
 
-CONF = Path(__file__).parents[2] / "conf"
+CONF = Path(__file__).parents[3] / "conf"
 FAILED, WRONG = 1, 2
 FOUND = [
     AreaInterval("a, b", "P1", "P0010001", "Total", 0, -3.25, 4.5, 0, 4),
@@ -93,9 +92,9 @@ def asked(monkeypatch) -> list[tuple[Any, ...]]:
         given.append(arguments)
         return SimpleNamespace(folder=arguments[1], rows={"P1.csv": 1234})
 
-    monkeypatch.setattr(das_spark.pipeline, "area_intervals", of_areas)
-    monkeypatch.setattr(das_spark.pipeline, "geounit_intervals", of_geounits)
-    monkeypatch.setattr(das_spark.pipeline, "open_intervals", Opened)
+    monkeypatch.setattr(finished, "area_intervals", of_areas)
+    monkeypatch.setattr(finished, "geounit_intervals", of_geounits)
+    monkeypatch.setattr(finished, "open_intervals", Opened)
     return given
 
 
@@ -111,14 +110,14 @@ def test_what_is_asked_for_is_handed_on_and_notices_are_loud(asked, tmp_path, ca
 def test_the_functions_of_the_package_do_the_same(asked, tmp_path):
     spark: Any = object()
     level = Fraction(2, 3)
-    summary = das_spark.geounit_intervals(
+    summary = intervals.geounit_intervals(
         "some", tmp_path, level=level, tables=["P1"], geolevels=["Tract"], spark=spark
     )
     assert summary.rows == {"P1.csv": 1234}
     assert asked.pop() == (Opened(Path("some"), "2/3", ["P1"], ["Tract"]), tmp_path, spark)
-    assert das_spark.area_intervals("some", "a.csv", tables=["P1"]) == FOUND
+    assert intervals.area_intervals("some", "a.csv", tables=["P1"]) == FOUND
     assert asked == [(Opened(Path("some"), "0.9", ["P1"]), Path("a.csv"))]
-    assert {"area_intervals", "geounit_intervals"} <= {*das_spark.__all__}
+    assert {"area_intervals", "geounit_intervals"} <= {*intervals.__all__}
 
 
 def test_a_run_file_says_what_measurements_of_others_are(asked, tmp_path):
@@ -148,7 +147,7 @@ def test_a_file_is_written_whole_or_not_at_all(asked, tmp_path, monkeypatch, cap
         yield FOUND[0]
         raise InputError("the disk is on fire")
 
-    monkeypatch.setattr(das_spark.pipeline, "area_intervals", broken)
+    monkeypatch.setattr(finished, "area_intervals", broken)
     (tmp_path / "out.csv").write_text("what was there")
     assert main(["interval", "runs/some", "--areas", "a.csv", "--out", str(tmp_path / "out.csv")]) == FAILED
     assert "on fire" in capsys.readouterr().err
@@ -162,7 +161,7 @@ def test_measurements_are_found_and_verified_once(tmp_path, monkeypatch, capsys)
         opened.append(run)
         raise InputError("a checksum is wrong")
 
-    monkeypatch.setattr(import_module("das_spark.pipeline.area_intervals"), "open_source", refuse)
+    monkeypatch.setattr(finished, "open_source", refuse)
     assert main(["interval", str(tmp_path), "--out", str(tmp_path / "out")]) == FAILED
     assert opened == [tmp_path]
     assert "a checksum is wrong" in capsys.readouterr().err

@@ -1,37 +1,35 @@
-"""Intervals from the measurements alone: for every cell of published tables, and for unions of geounits.
+"""Both passes over the public tables of a run, from which intervals by the measurements alone follow.
 
-All of it is post-processing of what is public. The passes go over the public tables of a run (its own, or those that
-were made of a folder of measurements): upwards from the lowest level that was measured on all rows, then downwards.
+All of it is post-processing of what is public: a run's own tables, or those that were made of a folder of measurements.
+The passes go upwards from the lowest level that was measured on all rows, then downwards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from das_spark.config import lazy_levels, level_plan
-from das_spark.core.linear import Statistics, upward
-from das_spark.pipeline.levels import LevelJobs, table_writer
-from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact
-from das_spark.spark.arranged import write_levels, written_files
-from das_spark.spark.family_rows import StoredLevel
-from das_spark.spark.intervals import (
+from das_spark.core.linear import upward
+from das_spark.features.intervals.rows import (
     at_level,
     census_moments,
     census_unions,
-    interval_schema,
     intervals,
     of_unions,
     summed_moments,
 )
+from das_spark.pipeline.levels import LevelJobs, table_writer
+from das_spark.spark.arranged import write_levels, written_files
+from das_spark.spark.family_rows import StoredLevel
 from das_spark.spark.level_pass import (
     DownwardTask,
     Writing,
     carried_down,
 )
 from das_spark.spark.tables import at_levels, read_table, union
-from das_spark.store import PublicLayout, discard, disk_errors, guarded_staging
+from das_spark.store import disk_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,12 +37,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
+    from das_spark.core.linear import Statistics
     from das_spark.geography import Spine
-    from das_spark.pipeline.context import RunContext
+    from das_spark.pipeline.tabulate import TablesWriting
+    from das_spark.store import PublicLayout
     from das_spark.tabulation import Table
-
-#: What rows of intervals are counted under in the manifest.
-PLACE: Final = "intervals"
 
 
 def measured_levels(plan: RunPlan, levels: Sequence[str]) -> tuple[str, ...]:
@@ -144,56 +141,6 @@ class LinearPasses:
         return read_table(self.spark, table, self.public.level(table, level))
 
 
-def interval_tables(plan: RunPlan) -> tuple[Table, ...]:
-    """Tables that a run has intervals of; none where it has no intervals."""
-    return named(plan, () if plan.output.intervals is None else plan.output.intervals.tables)
-
-
-def intervals_of(plan: RunPlan) -> list[tuple[Table, str]]:
-    """Tables that a run has intervals of, each with each format."""
-    return named_in_formats(plan, () if plan.output.intervals is None else plan.output.intervals.tables)
-
-
-def interval_levels(plan: RunPlan) -> tuple[str, ...]:
-    """Geolevels of the census that a run has intervals of; none where it has no intervals."""
-    return () if plan.output.intervals is None else plan.output.intervals.geolevels
-
-
-def interval_facts(plan: RunPlan, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
-    """What the folder of each table of intervals says."""
-    settings = plan.output.intervals
-    level = 0.0 if settings is None else float(settings.level)
-    return (*notices, run_fact(run_id, plan.product.name, created), *sentences(level))
-
-
-def publish_intervals(context: RunContext) -> None:
-    """Write the intervals of a run at the level that its run file names; those that are finished are left."""
-    plan, public = context.plan, context.layout.public
-    settings = plan.output.intervals
-    if settings is None:
-        return
-    tables, formats = interval_tables(plan), plan.output.interval_formats
-    for folder in public.intervals.abandoned:
-        discard(folder)
-    staging = guarded_staging(context.layout, public, "intervals")
-    levels = settings.geolevels
-    facts = interval_facts(plan, context.layout.run_id, context.created, context.notices)
-    writing = TablesWriting(public.intervals, staging, context.census, formats, facts, levels, interval_schema)
-    if not all(writing.is_finished(table) for table in tables):
-        discard(staging.folder)
-        passes = LinearPasses(
-            context.spark,
-            plan,
-            context.spine,
-            public,
-            PublicLayout(staging.folder / "passes"),
-            measured_levels(plan, context.spine.names),
-            Statistics.of(tables),
-        )
-        write_intervals(passes, tables, writing, float(settings.level))
-        discard(staging.folder)
-
-
 def geounit_moments(passes: LinearPasses, census: Spine, levels: Sequence[str]) -> DataFrame:
     """Go up and down: moments of the geounits of levels of the census, with a column level."""
     if passes.spine.is_census:
@@ -215,15 +162,3 @@ def write_intervals(passes: LinearPasses, tables: Sequence[Table], writing: Tabl
             files = write_levels(found, table.name, writing.writer(table), leaves, census, ["geocode"])
             writing.promote((table, files))
             first += len(table.names)
-
-
-def sentences(level: float) -> tuple[str, ...]:
-    """What a reader of intervals must know."""
-    return (
-        f"Intervals of {100 * level:g} %, from the noisy measurements of all levels alone: post-processing of what is "
-        "public.",
-        "A column without ending is the estimate by generalised least squares (unbiased, not rounded, maybe negative), "
-        "_se its standard error; the truth lies from _low to _high with the stated probability.",
-        "The tables of the run hold other estimates, whole and nonnegative; these intervals are of the truth, not of "
-        "how far those estimates are from it.",
-    )

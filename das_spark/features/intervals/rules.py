@@ -17,16 +17,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.features.intervals.tables import read_intervals
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.privacy import Framework
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
+from das_spark.spark.own_codes import by_geocodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from das_spark.features.intervals.settings import IntervalSettings
     from das_spark.geography import Spine
+    from das_spark.spark.verify_run import Verified
     from das_spark.tabulation import Table
 
 ENDS: Final = "intervals reach as far as their standard errors"
@@ -38,6 +42,26 @@ _RELATIVE: Final = 1e-8
 _PART: Final = "struct<level: string, geocode: string, people: double, size: double>"
 #: Numbers that a task holds at once: bounds its memory.
 _VALUES: Final = 1 << 20
+
+
+def rules_of(
+    run: Verified, geounits: DataFrame, written: Sequence[tuple[Table, str]], settings: IntervalSettings
+) -> list[Rule]:
+    """Judge the intervals that a run has published.
+
+    Args:
+        run: The run that is verified.
+        geounits: Level and geocode of every geounit that is published.
+        written: Tables of intervals, each with each format.
+        settings: What the run has asked for.
+    """
+    census, wanted = run.census, settings.named_geolevels
+    published = []
+    for table, format in written:
+        levels = table.levels(census, wanted)
+        frame = read_intervals(run.spark, run.layout, table, format, levels)
+        published.append(PublishedIntervals(table, format, by_geocodes(frame, geounits, census), levels))
+    return interval_rules(published, geounits, census, wanted, float(settings.level), run.plan.budget.framework)
 
 
 @dataclass(frozen=True, slots=True)

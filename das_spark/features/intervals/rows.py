@@ -13,42 +13,24 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.core.linear import UNION, whole_intervals
+from das_spark.features.intervals.tables import interval_columns
 from das_spark.geography import BLOCK
 from das_spark.io.table_files import GEOCODE
 from das_spark.spark.census import census_geocode
 from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.lists import cut, flat_lists, together
 from das_spark.spark.tables import UNION_MOMENTS
-from das_spark.spark.tabulate import read_files
-from das_spark.spark.verify_intervals import PublishedIntervals
 from das_spark.store import tables as declared
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from das_spark.geography import Spine
     from das_spark.privacy import Framework
-    from das_spark.store import TablesLayout
-    from das_spark.tabulation import Table, TableShell
+    from das_spark.tabulation import Table
 
 #: Rows whose intervals a task holds at once, times columns: bounds its memory.
 _DENSE: Final = 1 << 20
-
-
-def interval_columns(table: TableShell) -> tuple[str, ...]:
-    """The columns of a table's intervals: of each of its own the estimate, the standard error and both ends."""
-    return tuple(f"{name}{end}" for name in table.names for end in ("", "_se", "_low", "_high"))
-
-
-def interval_schema(table: TableShell) -> pa.Schema:
-    """Columns of a table of intervals as its Parquet files have them."""
-    names = interval_columns(table)
-    kinds = [pa.int64() if name.endswith(("_low", "_high")) else pa.float64() for name in names]
-    return pa.schema(
-        [pa.field(GEOCODE, pa.string(), False), *(pa.field(*each, False) for each in zip(names, kinds, strict=True))]
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +66,9 @@ def intervals(
     moments: DataFrame, table: Table, first: int, level: float, framework: Framework, *more: str
 ) -> DataFrame:
     """Intervals of one table; `more` names text columns that are kept, in front."""
-    schema = pa.schema([*(pa.field(name, pa.string(), False) for name in more), *interval_schema(table)])
+    schema = pa.schema([*(pa.field(name, pa.string(), False) for name in more), *interval_columns(table)])
     chosen = moments.select(*more, GEOCODE, "estimates", "variances")
     return in_tasks(chosen, IntervalTask(first, schema, level, framework), from_arrow_schema(schema))
-
-
-def read_intervals(
-    spark: SparkSession,
-    layout: TablesLayout[Path],
-    written: Sequence[tuple[Table, str]],
-    census: Spine,
-    levels: Sequence[str],
-) -> tuple[PublishedIntervals, ...]:
-    """The intervals of a run as their files hold them, of those levels that each table is published for."""
-    return tuple(
-        PublishedIntervals(
-            table,
-            format,
-            read_files(spark, layout, table.name, format, own, from_arrow_schema(interval_schema(table))),
-            own,
-        )
-        for table, format in written
-        if (own := table.levels(census, levels))
-    )
 
 
 def summed_moments(moments: DataFrame) -> DataFrame:

@@ -17,7 +17,7 @@ from das_spark.spark.engine import in_tasks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from das_spark.evaluation import WidthLimit
+    from das_spark.features.intervals.wide_cells import WidthLimit
     from das_spark.tabulation import TableShell
 
 _TALLIES: Final = pa.schema(

@@ -9,13 +9,12 @@ import pytest
 from quickstart_plans import QUICKSTART, TABLES, inline, plan, refused
 
 from das_spark.config import (
-    IntervalSettings,
-    interval_settings,
     plan_from_config,
     plan_to_config,
     stages_of,
 )
 from das_spark.errors import ConfigurationError
+from das_spark.features.intervals.settings import IntervalSettings, interval_settings
 
 ALL = "measurement.rows=all"
 BLUE = "estimation.estimator=blue_down"
@@ -25,7 +24,7 @@ LEVELS = ("County", "Tract", "Block_Group", "Block")
 
 
 def settings_of(*settings: str, name: str = QUICKSTART) -> IntervalSettings:
-    found = plan(*settings, name=name).output.intervals
+    found = plan(*settings, name=name).output.of(IntervalSettings)
     assert found is not None
     return found
 
@@ -35,7 +34,7 @@ def wanted(**more: object) -> str:
 
 
 def test_where_every_answer_is_kept_all_tables_and_geolevels_have_intervals():
-    assert settings_of(ALL, WANTED) == IntervalSettings(Fraction(9, 10), TABLES, LEVELS)
+    assert settings_of(ALL, WANTED) == IntervalSettings(level=Fraction(9, 10), tables=TABLES, geolevels=LEVELS)
 
 
 def test_a_level_is_exact_and_given_as_text():
@@ -106,7 +105,7 @@ def test_a_product_without_tables_has_no_intervals():
 
 def test_queries_that_tell_too_much_apart_for_covariances_are_refused(monkeypatch):
     assert settings_of(ALL, WANTED)
-    monkeypatch.setattr("das_spark.config.resolve.MOST_SITES", 7)
+    monkeypatch.setattr("das_spark.features.intervals.settings.MOST_SITES", 7)
     said = refused(ALL, WANTED)
     assert "output.intervals: holds for each geounit a matrix of all combinations of levels" in said
     assert "more than 7; measure fewer queries that group levels (budget.queries), or ask for output.replicates" in said
@@ -129,7 +128,7 @@ def test_a_manifest_keeps_them(settings):
     first = plan(*settings)
     text = json.dumps(plan_to_config(first))
     again = plan_from_config(json.loads(text), source="manifest")
-    assert again.output.intervals == first.output.intervals
+    assert again.output.features == first.output.features
     assert json.dumps(plan_to_config(again)) == text
     assert again.config_hash == first.config_hash
 
@@ -146,8 +145,10 @@ def test_what_a_run_has_no_intervals_of_enters_no_configuration():
 
 def test_somebody_else_may_ask_a_finished_run_for_them():
     kept = plan_from_config(plan_to_config(plan(ALL)), source="manifest")
-    assert interval_settings(kept, "0.9") == IntervalSettings(Fraction(9, 10), TABLES, LEVELS)
-    assert interval_settings(kept, "0.5", ["P2"], ["Tract"]) == IntervalSettings(Fraction(1, 2), ("P2",), ("Tract",))
+    assert interval_settings(kept, "0.9") == IntervalSettings(level=Fraction(9, 10), tables=TABLES, geolevels=LEVELS)
+    assert interval_settings(kept, "0.5", ["P2"], ["Tract"]) == IntervalSettings(
+        level=Fraction(1, 2), tables=("P2",), geolevels=("Tract",)
+    )
 
 
 @pytest.mark.parametrize(

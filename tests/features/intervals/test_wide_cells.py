@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.evaluation import MEASUREMENTS, WideCells, WidthLimit
+from das_spark.evaluation import MEASUREMENTS
+from das_spark.features.intervals.wide_cells import WideCells, WidthLimit
 
 ESTIMATES = np.array([100.0, 100.0, -3.0, 0.0, 10.5])
 LOW = np.array([90, 89, 0, 0, 9])

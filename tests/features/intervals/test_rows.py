@@ -13,22 +13,21 @@ from dataframes import assert_rows
 from pyspark.sql import functions as F
 from verified_run import BLOCKS, COUNTY, LENGTHS, LEVELS, PRODUCT, TRACTS, frame
 
-from das_spark.geography import ROOT_GEOCODE, Geolevel, Spine
-from das_spark.privacy import Framework
-from das_spark.spark.checks import judge
-from das_spark.spark.intervals import (
+from das_spark.features.intervals.rows import (
     IntervalTask,
     census_moments,
     census_unions,
-    interval_columns,
-    interval_schema,
     intervals,
     of_unions,
     summed_moments,
     unions_of_areas,
 )
+from das_spark.features.intervals.rules import ENDS, SAME, SUMS, PublishedIntervals, interval_rules
+from das_spark.features.intervals.tables import interval_columns
+from das_spark.geography import ROOT_GEOCODE, Geolevel, Spine
+from das_spark.privacy import Framework
+from das_spark.spark.checks import judge
 from das_spark.spark.tables import UPWARD
-from das_spark.spark.verify_intervals import ENDS, SAME, SUMS, PublishedIntervals, interval_rules
 from das_spark.tabulation import redistricting_tables
 
 pytestmark = pytest.mark.spark
@@ -63,7 +62,7 @@ def test_an_error_is_stated_however_small_it_is_and_that_of_an_exact_count_is_no
     batch = pa.RecordBatch.from_pydict(
         {"geocode": ["1"], "estimates": [[5.0] * count], "variances": [variances]}, schema=pa.schema(MOMENTS)
     )
-    (found,) = IntervalTask(0, interval_schema(P1), LEVEL, ZCDP)(iter([batch]))
+    (found,) = IntervalTask(0, interval_columns(P1), LEVEL, ZCDP)(iter([batch]))
     errors = [found.column(f"{name}_se")[0].as_py() for name in P1.names]
     assert errors == [1e-6, *[1.0] * (count - 2), 0.0]
 
@@ -93,10 +92,10 @@ def published(given):
 
 
 def test_each_column_of_a_table_has_four():
-    names = interval_columns(P5)
+    names = tuple(interval_columns(P5).names[1:])
     assert len(names) == len(set(names)) == 4 * len(P5.names)
     assert names[:5] == ("P0050001", "P0050001_se", "P0050001_low", "P0050001_high", "P0050002")
-    schema = interval_schema(P5)
+    schema = interval_columns(P5)
     assert schema.names == ["geocode", *names]
     assert not any(field.nullable for field in schema)
     assert {str(field.type) for field in schema if field.name.endswith(("_low", "_high"))} == {"int64"}
@@ -123,9 +122,9 @@ def test_batches_of_any_size_give_the_same_intervals(monkeypatch):
     rows = moments()
     columns = [pa.array(list(rows)), *(pa.array([list(pair[n]) for pair in rows.values()], DOUBLES) for n in (0, 1))]
     batch = pa.RecordBatch.from_arrays(columns, names=list(MOMENTS))
-    task = IntervalTask(len(P1.names), interval_schema(P5), LEVEL, ZCDP)
+    task = IntervalTask(len(P1.names), interval_columns(P5), LEVEL, ZCDP)
     whole = pa.Table.from_batches(task(iter([batch])))
-    monkeypatch.setattr("das_spark.spark.intervals._DENSE", 2 * len(interval_schema(P5)))
+    monkeypatch.setattr("das_spark.features.intervals.rows._DENSE", 2 * len(interval_columns(P5)))
     parts = list(task(iter([batch.slice(0, 1), batch.slice(1, 0), batch.slice(1)])))
     assert max(part.num_rows for part in parts) == 2
     assert pa.Table.from_batches(parts).equals(whole)
