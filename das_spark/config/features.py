@@ -33,6 +33,7 @@ class FeatureSettings(Section):
     """
 
     name: ClassVar[str]  # of the feature: its table of a run file, and its stage
+    sources: ClassVar[tuple[str, ...]] = ()  # its keys that name files; a plan has their paths, absolute
 
     @property
     def of_measurements(self) -> Fraction | None:
@@ -54,6 +55,12 @@ def feature_settings() -> Mapping[str, type[FeatureSettings]]:
     """Return the classes of settings of all features, by name."""
     classes = (import_module(f"das_spark.features.{name}.settings").SETTINGS for name in FEATURES)
     return MappingProxyType({each.name: each for each in classes})
+
+
+@cache
+def feature_sources() -> tuple[tuple[str, ...], ...]:
+    """Return the keys of features that name files, by the tables of a run file that they stand in."""
+    return tuple(("output", name, key) for name, kind in feature_settings().items() for key in kind.sources)
 
 
 @cache

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from das_spark.config.addresses import is_address
 from das_spark.config.catalog import is_catalog_table, wrong_table
-from das_spark.config.features import with_features
+from das_spark.config.features import feature_sources, with_features
 from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, TABLES, RunFile, Section
 from das_spark.errors import ConfigurationError, Problems, did_you_mean, listed, shortened
 from das_spark.limits import SETTINGS, parse_toml, read_limited
@@ -65,22 +65,31 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
 
     Spark's JVM keeps the working folder in which it was started, and a notebook may have moved on.
     """
-    for section, key in PATH_KEYS:
-        table = getattr(tables, section, None)
-        value = getattr(table, key, None)
-        if table is None or value is None:
+    for place in (*PATH_KEYS, *feature_sources()):
+        value: Any = tables
+        for name in place:
+            value = getattr(value, name, None)
+        if value is None or (place in ELSEWHERE and is_address(value)):
             continue
-        if (section, key) in ELSEWHERE and is_address(value):
-            continue
-        is_table = (section, key) in SOURCES and is_catalog_table(value)
-        wrong = _wrong_table(value, (section, key)) if is_table else _wrong(value, (section, key))
+        is_table = _is_source(place) and is_catalog_table(value)
+        wrong = _wrong_table(value, place) if is_table else _wrong(value, place)
         if wrong:
-            problems.add(f"{section}.{key}", wrong)
-            problems.muted.add(f"{section}.{key}")
-            continue
-        if not is_table:
-            tables = tables.model_copy(update={section: table.model_copy(update={key: absolute(value)})})
+            problems.add(".".join(place), wrong)
+            problems.muted.add(".".join(place))
+        elif not is_table:
+            tables = _changed(tables, place, absolute(value))
     return tables
+
+
+def _is_source(place: tuple[str, ...]) -> bool:
+    """Whether a key names what a run reads."""
+    return place in SOURCES or place in feature_sources()
+
+
+def _changed(model: _Tables, place: Sequence[str], value: object) -> _Tables:
+    """Return a model with another value of a key of it, or of a model in it."""
+    name, *below = place
+    return model.model_copy(update={name: _changed(getattr(model, name), below, value) if below else value})
 
 
 def absolute(value: str | Path) -> str:
@@ -92,7 +101,7 @@ def absolute(value: str | Path) -> str:
     return str(Path(os.path.expanduser(value)).absolute())
 
 
-def _wrong(value: str, place: tuple[str, str]) -> str:
+def _wrong(value: str, place: tuple[str, ...]) -> str:
     """What is wrong with a path; empty where nothing is."""
     is_root = place in ROOTS
     if not value.strip():
@@ -108,7 +117,7 @@ def _wrong(value: str, place: tuple[str, str]) -> str:
             f"{value} is no path of a mounted file system; name a folder such as /data/runs. A run on a Hadoop file "
             "system has its address, scheme://host/path, in output.root (both sides) or output.public"
         )
-    if place not in SOURCES:
+    if not _is_source(place):
         return (
             f"{value} is no path of a mounted file system; name a folder of a disk: runs are made there, and ledgers "
             "kept under its locks"
@@ -119,7 +128,7 @@ def _wrong(value: str, place: tuple[str, str]) -> str:
     )
 
 
-def _wrong_table(value: str, place: tuple[str, str]) -> str:
+def _wrong_table(value: str, place: tuple[str, ...]) -> str:
     """What is wrong with a table in the place of a path; empty where nothing is."""
     if place in TABLES:
         return wrong_table(value)
@@ -372,11 +381,14 @@ def _meant(path: Path) -> str:
 
 
 def _expand_variables(data: dict[str, Any], problems: Problems) -> None:
-    for section, key in PATH_KEYS:
-        table = data.get(section)
+    for place in (*PATH_KEYS, *feature_sources()):
+        *above, key = place
+        table: Any = data
+        for section in above:
+            table = table.get(section) if isinstance(table, dict) else None
         if not isinstance(table, dict) or not isinstance(table.get(key), str):
             continue
         for name in _VARIABLE.findall(table[key]):
             if name not in os.environ:
-                problems.add(f"{section}.{key}", f"the environment variable {name} is not set")
+                problems.add(".".join(place), f"the environment variable {name} is not set")
         table[key] = _VARIABLE.sub(lambda found: os.environ.get(found.group(1), found.group(0)), table[key])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         MicrodataFiles,
         MicrodataFormat,
         Rounding,
+        Section,
         TableFormat,
     )
     from das_spark.constraints import AddedConstraint, Invariants
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from das_spark.privacy import Budget, Cap
     from das_spark.products import Product
 
-_Settings = TypeVar("_Settings", "InputSettings", "EvaluationSettings")
+_Settings = TypeVar("_Settings", bound="Section")
 _Feature = TypeVar("_Feature", bound="FeatureSettings")
 
 
@@ -273,6 +274,9 @@ class RunPlan:
     def places(self) -> dict[str, str]:
         """Key path -> absolute path, of every file and root of the run (restricted); none that a manifest tells of."""
         named = {f"{section}.{key}": getattr(getattr(self, section), key) for section, key in PATH_KEYS}
+        named |= {
+            f"output.{each.name}.{key}": getattr(each, key) for each in self.output.features for key in each.sources
+        }
         return {
             key: each
             for key, each in named.items()
@@ -307,7 +311,7 @@ def public_plan(plan: RunPlan) -> RunPlan:
     area, output = plan.geography, plan.output
     return replace(
         plan,
-        input=_with_file_names(plan.input, "input"),
+        input=_with_file_names(plan.input, _sources_of("input")),
         geography=replace(
             area, path=_file_name(area.path), crosswalk=_file_name(area.crosswalk), parents=_file_name(area.parents)
         ),
@@ -315,15 +319,18 @@ def public_plan(plan: RunPlan) -> RunPlan:
             microdata=output.microdata,
             microdata_files=output.microdata_files,
             tables=output.tables,
-            features=output.features,
+            features=tuple(_with_file_names(each, each.sources) for each in output.features),
         ),
-        evaluation=_with_file_names(plan.evaluation, "evaluation"),
+        evaluation=_with_file_names(plan.evaluation, _sources_of("evaluation")),
         ledger=LedgerSettings(),
     )
 
 
-def _with_file_names(settings: _Settings, section: str) -> _Settings:
-    keys = [key for name, key in SOURCES if name == section]
+def _sources_of(section: str) -> list[str]:
+    return [key for name, key in SOURCES if name == section]
+
+
+def _with_file_names(settings: _Settings, keys: Iterable[str]) -> _Settings:
     return settings.model_copy(update={key: _file_name(getattr(settings, key)) for key in keys})
 
 

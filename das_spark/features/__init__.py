@@ -8,4 +8,4 @@ than that does; its `feature.py` says what the runner, preflight, the manifest a
 from typing import Final
 
 #: In the order in which a run makes them.
-FEATURES: Final = ("intervals", "replicates")
+FEATURES: Final = ("intervals", "replicates", "place_names")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from pyarrow import csv, parquet
 
 from das_spark.store import make_folder, part_files, system_of, write_durably
@@ -32,10 +33,13 @@ _BYTES: Final = 1 << 20
 def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> None:
     """Write the rows of Parquet files, one file behind the other, into one CSV with a header.
 
-    Nothing is in quotes: geocodes are digits (and stay text: they may begin with 0), all else are numbers, and nothing
-    where a number is missing.
+    Nothing is in quotes where geocodes are the only text: they are digits or letters, and stay text, since they may
+    begin with 0. All else are numbers, and nothing where a number is missing. Where there is other text, all text is in
+    quotes.
     """
-    options = csv.WriteOptions(include_header=False, quoting_style="none")
+    others = [field.type for part in parts[:1] for field in parquet.read_schema(part) if field.name != GEOCODE]
+    style = "needed" if any(map(pa.types.is_string, others)) else "none"
+    options = csv.WriteOptions(include_header=False, quoting_style=style)
     with system_of(folder).open_output(str(folder / _CSV_FILE)) as file:
         file.write((",".join(columns) + "\n").encode())
         for part in parts:

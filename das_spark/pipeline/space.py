@@ -221,6 +221,11 @@ def carried_bytes(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> di
     return {name: known.geounits[name] * (GEOUNIT if name == levels[-1] else 2 * size) for name in levels}
 
 
+def table_bytes(table: Table) -> int:
+    """Estimate a row of a published table in one format."""
+    return len(table.names) * _VALUE
+
+
 def interval_bytes(written: Iterable[tuple[Table, str]]) -> int:
     """Bytes of a row of every table of intervals, in every format."""
     return sum(len(table.names) * _INTERVAL[format] for table, format in written)

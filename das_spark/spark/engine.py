@@ -60,4 +60,5 @@ def scan(
     if base is not None:
         reader = reader.option("basePath", uri_of(base))
     paths = [uri_of(folder) for folder in folders]
-    return reader.option("header", "true").csv(paths) if csv else reader.parquet(*paths)
+    # A quote within quotes is written twice.
+    return reader.option("header", "true").option("escape", '"').csv(paths) if csv else reader.parquet(*paths)

@@ -54,10 +54,10 @@ def compared_tables(
         levels: All there are, from the top.
         spark: The session.
     """
-    tables = {each.table.name: (each.table, each.levels or tuple(levels)) for each in published}
-    formats: dict[str, frozenset[str]] = {}
+    tables = {each.table.name: each.table for each in published}
+    formats: dict[str, dict[str, Sequence[str]]] = {}
     for each in published:
-        formats[each.format] = formats.get(each.format, frozenset()) | {each.table.name}
+        formats.setdefault(each.format, {})[each.table.name] = each.levels or tuple(levels)
     rule = TablesEqual(tuple(levels), tuple(tables.values()), formats)
     frames = [
         in_tasks(each.frame, _Packed(each.format, rule.first[each.table.name], each.table.names), _ROWS)
@@ -65,7 +65,7 @@ def compared_tables(
         if each.frame is not None
     ]
     if files := [file for each in published for file in each.files]:
-        columns = {table.name: (rule.first[table.name], table.names) for table, _ in rule.tables}
+        columns = {table.name: (rule.first[table.name], table.names) for table in rule.tables}
         frames.append(published_rows(spark, files, columns, packed=True))
     return rule, reduce(DataFrame.unionByName, frames)
 

@@ -71,39 +71,35 @@ class TablesEqual(FamilyRule):
 
     Attributes:
         levels: From the top.
-        tables: All tables, each once, and the levels that each is published for.
-        formats: Format -> names of the tables that it has.
+        tables: All tables, each once.
+        formats: Format -> name of a table -> levels that it is published for in that format.
     """
 
     needs: ClassVar = ("geounits", "estimates", "tables")
 
     levels: Sequence[str]
-    tables: Sequence[tuple[Table, Sequence[str]]]
-    formats: Mapping[str, frozenset[str]]
+    tables: Sequence[Table]
+    formats: Mapping[str, Mapping[str, Sequence[str]]]
     # What is compared, numbered over all tables: a row, the total by itself, and the columns of each.
     first: dict[str, int] = field(init=False, default_factory=dict)  # of a table: the item of its row
 
     def __post_init__(self) -> None:
         """Number what is compared."""
         number = 0
-        for table, _ in self.tables:
+        for table in self.tables:
             self.first[table.name] = number
             number += 2 + len(table.columns)
 
     @property
     def schema(self) -> Schema:
         """Whose cells are counted."""
-        return self.tables[0][0].schema
+        return self.tables[0].schema
 
     @property
     def expected(self) -> tuple[Key, ...]:
         """Both rules at each level and in each format for which a table is published."""
         there = {
-            (format, level)
-            for format, names in self.formats.items()
-            for table, levels in self.tables
-            if table.name in names
-            for level in levels
+            (format, level) for format, tables in self.formats.items() for levels in tables.values() for level in levels
         }
         return tuple(
             (rule, level, self._note(format))
@@ -145,23 +141,24 @@ class _Counted:
         self._schema = rule.schema
         self.names: list[str] = []
         owners: list[str] = []
-        here: list[bool] = []  # whether an item is published for this level
         values: list[int] = []  # how many values an item stands for: a row for those of all columns
         self._columns: list[tuple[int, TableColumn]] = []
-        for table, levels in rule.tables:
+        here = [
+            {name for name, levels in tables.items() if families.level in levels} for tables in rule.formats.values()
+        ]
+        for table in rule.tables:
             first = len(self.names)
             self.names += [f"{table.name} (row)", f"{table.total.name} (total)", *table.names]
             owners += [table.name] * (2 + len(table.names))
-            here += [families.level in levels] * (2 + len(table.names))
             values += [len(table.columns), 1, *[0] * len(table.columns)]
-            if families.level in levels:
+            if any(table.name in names for names in here):
                 self._columns += [(first + place, each) for place, each in enumerate((table.total, *table.columns), 1)]
-        self._rows = np.array([place for place in rule.first.values() if here[place]], dtype=np.int64)
         self._values = np.array(values, dtype=np.int64)
         self.is_total = np.zeros(len(owners), dtype=np.bool_)
         self.is_total[[first + 1 for first in rule.first.values()]] = True
+        self.held = np.array([[owner in names for owner in owners] for names in here])
+        self._rows = np.array([place for place in rule.first.values() if self.held[:, place].any()], dtype=np.int64)
         self._totals = self._rows + 1
-        self.held = np.array([[owner in names for owner in owners] for names in rule.formats.values()])
         # The cells of estimates, and the values of tables, by geounit.
         estimates, cells = families.rows("estimates"), families.cells("estimates")
         inside = np.flatnonzero((cells.cell >= 0) & (cells.cell < self._schema.size))

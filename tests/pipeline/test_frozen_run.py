@@ -96,7 +96,7 @@ def test_a_frozen_run_is_opened_and_says_what_it_published(frozen):
         assert run.estimates(level).pandas()["count"].sum() == PEOPLE
         assert run.measurements(level, "total").arrow().num_rows == geounits
         assert run.table("T1", level).arrow().num_rows == geounits
-        assert run.intervals("T1", level).arrow().num_rows
+        assert run.beside("intervals", "T1", level).arrow().num_rows
     assert run.microdata().arrow().num_rows == PEOPLE
     assert run.statement.startswith("#")
     own = OwnEntry.find(RunLayout.at(frozen / "runs", "frozen").restricted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,15 @@ from eight_blocks import BLOCKS, EMPTY, FORMATS, GEOUNITS, LEVELS, PRODUCT, writ
 
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.features.intervals import feature
+from das_spark.features.intervals import finished as of_finished
+from das_spark.features.intervals import passes as stage
 from das_spark.features.intervals.finished import area_intervals, geounit_intervals, open_intervals
 from das_spark.features.intervals.tables import intervals_layout
 from das_spark.io.table_files import ABOUT
-from das_spark.pipeline import intervals as stage
 from das_spark.pipeline import verify_run
 from das_spark.pipeline.statement import INSECURE
+from das_spark.pipeline.tabulate import TablesWriting
 from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
@@ -203,7 +205,7 @@ def test_a_folder_of_intervals_is_whole_or_not_there_and_a_second_attempt_clears
 ):
     out, left = tmp_path / "out", tmp_path / ".out.unfinished"
     wanted = open_intervals(whole.folder, "0.9", ("P1", "P5"), ("County",))
-    real = stage.TablesWriting.promote
+    real = TablesWriting.promote
 
     def dying(writing, written):
         real(writing, written)
@@ -213,13 +215,13 @@ def test_a_folder_of_intervals_is_whole_or_not_there_and_a_second_attempt_clears
             raise Stop
 
     with monkeypatch.context() as patch:
-        patch.setattr(stage.TablesWriting, "promote", dying)
+        patch.setattr(TablesWriting, "promote", dying)
         with pytest.raises(Stop):
             geounit_intervals(wanted, out, spark)
         assert not list(tmp_path.iterdir())
         # A driver that is killed removes nothing.
         patch.setattr("das_spark.store.commit.discard", lambda _: None)
-        patch.setattr(import_module("das_spark.features.intervals.finished"), "discard", lambda _: None)
+        patch.setattr(of_finished, "discard", lambda _: None)
         with pytest.raises(Stop):
             geounit_intervals(wanted, out, spark)
     assert [path.name for path in tmp_path.iterdir()] == [left.name]
@@ -379,14 +381,14 @@ def test_a_run_that_kept_some_answers_only_has_intervals_of_its_top_level_alone(
     assert geounit_intervals(wanted, tmp_path / "out", spark).rows == dict.fromkeys(("P1.parquet", "P1.csv"), 1)
     (part,) = part_files(tmp_path / "out" / "P1.parquet" / "level=County")
     (row,) = pq.ParquetFile(part).read().to_pylist()
-    (given,) = part_files(copied.intervals.level("P1", "parquet", "County"))
+    (given,) = part_files(intervals_layout(copied).level("P1", "parquet", "County"))
     (better,) = pq.ParquetFile(given).read().to_pylist()
     name = P1.names[3]
     assert row[f"{name}_se"] > better[f"{name}_se"] > 0  # what lies below says something, too
 
 
 def test_a_value_that_was_changed_fails_the_verification(copied, spark):
-    (path,) = part_files(copied.intervals.level("P5", "parquet", "Block"))
+    (path,) = part_files(intervals_layout(copied).level("P5", "parquet", "Block"))
     table = pq.ParquetFile(path).read()
     place = table.schema.get_field_index(f"{P5.names[4]}_high")
     values = table.column(place).to_pylist()
@@ -405,9 +407,9 @@ def test_a_value_that_was_changed_fails_the_verification(copied, spark):
 
 
 def test_intervals_that_are_not_whole_are_not_read(copied):
-    (copied.intervals.level("P1", "csv", "Tract") / "_SUCCESS").unlink()
+    (intervals_layout(copied).level("P1", "csv", "Tract") / "_SUCCESS").unlink()
     nothing: Any = object()  # no session: nothing may be asked of it
-    assert verify_run(copied.path, spark=nothing).checks[0].failing == ("intervals/P1.csv/Tract",)
+    assert verify_run(copied.path, spark=nothing).checks[0].failing == ("intervals/P1.csv/level=Tract",)
 
 
 def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole, conf, monkeypatch):
@@ -417,7 +419,7 @@ def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole
     monkeypatch.setattr("das_spark.pipeline.runner.publish_statement", lambda *_: (_ for _ in ()).throw(Stop))
     again = ["run", str(conf), "--run-id", "whole", "--test-key", "open"]
     with monkeypatch.context() as patch:
-        patch.setattr(stage, "write_intervals", lambda *_: pytest.fail("made again"))
+        patch.setattr(feature, "write_intervals", lambda *_: pytest.fail("made again"))
         with pytest.raises(Stop):
             main(again)
     (layout.level("P5", "csv", "Tract") / "_SUCCESS").unlink()

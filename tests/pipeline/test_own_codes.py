@@ -67,7 +67,7 @@ def test_tables_microdata_and_rows_of_a_run_are_by_the_codes_of_the_office(plan,
     of_commune = {child: parent for parent, child in PARENTS}
     for level, codes in by_level.items():
         assert set(run.table("T1", level).pandas()["geocode"]) == codes
-        assert set(run.intervals("T1", level).pandas()["geocode"]) == codes
+        assert set(run.beside("intervals", "T1", level).pandas()["geocode"]) == codes
         assert set(run.estimates(level).pandas()["geocode"]) == codes
         assert set(run.measurements(level, "total").pandas()["geocode"]) == codes
         assert {row["geocode"] for row in run.estimates(level).spark(spark).collect()} == codes

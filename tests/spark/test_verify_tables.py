@@ -123,6 +123,22 @@ def test_a_table_is_asked_for_the_levels_alone_that_it_is_published_for(publishe
     assert {level for _, level, _ in verified(lost, run)} == {own}
 
 
+def test_a_format_may_have_fewer_levels_of_a_table_than_another(published, run):
+    few = [
+        replace(each, format="more", frame=each.frame.where("level = 'County'"), levels=("County",))
+        for each in published
+        if each.table == P3
+    ][:1]
+    for every in ([*published, *few], [*few, *published]):
+        checks = judge(table_rules(every, run.tables))
+        assert all(check.passed for check in checks)
+        assert {check.geolevel for check in checks if check.note == "more files"} == {"County"}
+        # The other formats are asked for all of their levels still.
+        wrong = F.when(F.col("geocode") == BLOCKS[0], F.col("P0030003") + 1).otherwise(F.col("P0030003"))
+        found = verified(changed(every, P3, "csv", lambda frame, value=wrong: frame.withColumn("P0030003", value)), run)
+        assert found == {(TABLES_EQUAL, "Block", "csv files"): (f"{BLOCKS[0]} P0030003",)}
+
+
 def test_a_wrong_value_is_named_by_geounit_column_and_format(published, run):
     wrong = F.when(F.col("geocode") == BLOCKS[0], F.col("P0010003") + 1).otherwise(F.col("P0010003"))
     found = verified(changed(published, P1, "csv", lambda frame: frame.withColumn("P0010003", wrong)), run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import measurement_plan, needs_of, steps_of
@@ -29,14 +30,14 @@ from das_spark.features.replicates.tables import (
     OFFSETS_ORDER,
     errors_folder,
     interval_columns,
-    intervals_layout,
     offsets_folder,
 )
+from das_spark.pipeline.beside import publish_beside
 from das_spark.pipeline.diagnosed import failed_families
 from das_spark.pipeline.levels import NAMED, LevelJobs
-from das_spark.pipeline.tabulate import TablesWriting, named
+from das_spark.pipeline.tabulate import named
 from das_spark.privacy import RunKey
-from das_spark.spark.arranged import write_levels, write_one_file
+from das_spark.spark.arranged import write_one_file
 from das_spark.spark.census import census_histograms
 from das_spark.spark.family_rows import StoredLevel
 from das_spark.spark.level_pass import MeasurementTask
@@ -153,21 +154,13 @@ def publish_replicates(context: RunContext, settings: ReplicateSettings, facts: 
 def _write_intervals(
     context: RunContext, estimates: DataFrame, tables: Sequence[Table], facts: tuple[str, ...]
 ) -> None:
-    public = context.layout.public
-    target = intervals_layout(public)
-    for folder in target.abandoned:
-        discard(folder)
-    staging = guarded_staging(context.layout, public, INTERVALS)
-    formats = context.plan.output.interval_formats
-    writing = TablesWriting(target, staging, context.census, formats, facts, schema=interval_columns)
-    left = [table for table in tables if not writing.is_finished(table)]
-    if not left:
-        return
-    discard(staging.folder)
-    offsets = collected_offsets(read_offsets(context.spark, public))
-    leaves = read_table(context.spark, context.published, public.level(context.published, context.census.leaf.name))
-    for table in left:
-        rows = intervals_of_counts(at_levels(estimates, writing.levels(table)), table, offsets)
-        files = write_levels(rows, table.name, writing.writer(table), leaves, context.census, ["geocode"])
-        writing.promote((table, files))
-        discard(staging.folder)
+    offsets = cache(lambda: collected_offsets(read_offsets(context.spark, context.layout.public)))
+    publish_beside(
+        context,
+        INTERVALS,
+        [(table, table.levels(context.census)) for table in tables],
+        context.plan.output.interval_formats,
+        facts,
+        interval_columns,
+        lambda table, levels: intervals_of_counts(at_levels(estimates, levels), table, offsets()),
+    )

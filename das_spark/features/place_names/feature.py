@@ -1,0 +1,117 @@
+"""What the rest of a run knows of tables with the names of geounits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from das_spark.features.place_names.names import read_names
+from das_spark.features.place_names.rules import rules_of
+from das_spark.features.place_names.settings import PlaceNameSettings
+from das_spark.features.place_names.tables import NAME, PLACE_NAMES, named_columns
+from das_spark.io.dictionary import tables_dictionary
+from das_spark.io.table_files import CSV, GEOCODE
+from das_spark.pipeline.beside import publish_beside
+from das_spark.pipeline.features import Feature, FeatureRoom, FeatureRules, OutputTable, tables_by_level
+from das_spark.pipeline.preflight import Trial
+from das_spark.pipeline.space import of_census, table_bytes
+from das_spark.pipeline.tabulate import named, run_fact
+from das_spark.spark.own_codes import own_code
+from das_spark.spark.tables import at_levels, read_levels
+from das_spark.spark.tabulate import tabulated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from das_spark.pipeline.context import RunContext
+    from das_spark.pipeline.preflight import Ahead
+    from das_spark.pipeline.space import KnownSizes
+    from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_run import Verified
+    from das_spark.tabulation import Table
+
+_SENTENCE: Final = "The counts of the tables of the run; names of geounits are those that the run was given."
+
+
+class PlaceNames(Feature[PlaceNameSettings]):
+    """Tables as CSV, with the names of geounits."""
+
+    def trials(self, ahead: Ahead) -> Iterator[Trial]:
+        """Read the names."""
+        if ahead.files:
+            fix = "name a CSV of geolevel, geocode and name, or leave output.place_names out"
+            yield Trial("output.place_names.path", self._names, fix, reads=True)
+
+    def room(self, known: KnownSizes) -> FeatureRoom:
+        """Estimate the tables in CSV."""
+        geounits = of_census(self.plan, known, self.settings.named_geolevels)
+        return FeatureRoom(
+            sum(table_bytes(table) * geounits[level] for table in self._tables for level in self._levels(table))
+        )
+
+    def publish(self, context: RunContext) -> None:
+        """Count again what the tables count, with names; what is finished is left."""
+        names = cache(lambda: context.spark.createDataFrame(self._names()))
+        estimates = read_levels(context.spark, context.layout.public, context.published, context.census.names)
+
+        def rows(table: Table, levels: Sequence[str]) -> DataFrame:
+            return self._with_names(tabulated(at_levels(estimates, levels), [table], "level"), names(), table)
+
+        facts = self.facts(context.layout.run_id, context.created, context.notices)
+        publish_beside(context, PLACE_NAMES, self._written, (CSV,), facts, named_columns, rows)
+
+    def outputs(self) -> tuple[OutputTable, ...]:
+        """Declare the tables with names."""
+        return tables_by_level(PLACE_NAMES, [(table, CSV) for table in self._tables], named_columns, self._levels)
+
+    def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+        """Say of which run the counts are."""
+        return (*notices, run_fact(run_id, self.plan.product.name, created), _SENTENCE)
+
+    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> FeatureRules:
+        """Hold the counts to the estimates; a geounit has one name."""
+        del by_spine, by_census
+        return rules_of(run, self._written)
+
+    def described(self) -> tuple[dict[str, Any], ...]:
+        """Describe the tables with names."""
+        name = {
+            "name": NAME,
+            "type": "string",
+            "unit": "",
+            "meaning": "of the geounit, as somebody gave it; may be empty",
+        }
+        return tuple(
+            {**entry, "columns": [entry["columns"][0], name, *entry["columns"][1:]]}
+            for entry in tables_dictionary(self._tables, f"{PLACE_NAMES}/")
+        )
+
+    @property
+    def _tables(self) -> tuple[Table, ...]:
+        return named(self.plan, self.settings.named_tables)
+
+    def _levels(self, table: Table) -> Sequence[str]:
+        return table.levels(self.plan.product.census(self.plan.spine), self.settings.named_geolevels)
+
+    @property
+    def _written(self) -> list[tuple[Table, Sequence[str]]]:
+        """The tables with names, and the geolevels of each."""
+        return [(table, self._levels(table)) for table in self._tables]
+
+    def _names(self) -> pa.Table:
+        return read_names(Path(self.settings.path), self.settings.named_geolevels)
+
+    def _with_names(self, counts: DataFrame, names: DataFrame, table: Table) -> DataFrame:
+        census = self.plan.product.census(self.plan.spine)
+        code = counts.select("*", own_code(census).alias("code"))
+        known = names.select(F.col("geolevel").alias("level"), F.col(GEOCODE).alias("code"), NAME)
+        joined = code.join(known, ["level", "code"], "left")
+        return joined.select("level", GEOCODE, F.coalesce(NAME, F.lit("")).alias(NAME), *table.names)
+
+
+FEATURE: Final = PlaceNames
