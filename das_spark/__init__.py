@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         MeasurementsSummary,
         RunSummary,
         SweepSummary,
-        TabulationSummary,
         VerificationReport,
     )
     from das_spark.results import OpenedRun
@@ -61,7 +60,6 @@ __all__ = [
     "run",
     "run_parts",
     "sweep",
-    "tabulate",
     "verify",
 ]
 
@@ -343,25 +341,6 @@ def estimate(
     run, measurements = (None if each is None else Path(each) for each in (run_folder, from_measurements))
     source = open_source(run, measurements, settings, plan)
     return estimate_from(source, run_id=run_id, spark=spark, progress=_followed_by(progress))
-
-
-def tabulate(
-    run_folder: str | Path, *, out: str | Path | None = None, spark: SparkSession | None = None
-) -> TabulationSummary:
-    """Write the published tables of a finished run into a folder of their own, from its public files alone.
-
-    Args:
-        run_folder: The folder of the run, or `runs/latest`.
-        out: The folder to make; beside the run, under its name with `.tables` at the end, where None.
-        spark: The session; found or started where None.
-
-    Raises:
-        ConfigurationError: The product of the run has no tables.
-        OutputError: It is not the folder of a finished run, or the tables cannot be written.
-    """
-    from das_spark.pipeline import tabulate_run  # noqa: PLC0415
-
-    return tabulate_run(Path(run_folder), None if out is None else Path(out), spark)
 
 
 def evaluate(

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from das_spark.config.features import FEATURES, feature_settings
+from das_spark.config.features import feature_settings
+from das_spark.features import FEATURES, STANDING
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "das_spark"
@@ -189,7 +190,8 @@ def test_every_module_of_a_registry_is_registered():
 
 def test_every_feature_is_registered_and_has_settings_of_its_name():
     folders = {path.parent.name for path in (PACKAGE / "features").glob("*/__init__.py")}
-    assert folders == set(FEATURES) == set(feature_settings())
+    assert folders == {*FEATURES, *STANDING.values()}
+    assert set(FEATURES) == set(feature_settings())
 
 
 def test_pure_packages_work_without_spark_and_the_command_line():

@@ -58,7 +58,6 @@ _OWN: Final = {
     "estimate": ("runs", "estimate", "Estimate from measurements that exist, into a new run."),
     "sweep": ("runs", "sweep", "Run a grid of budgets and settings, and compare accuracy and privacy."),
     "verify": ("results", "verify", "Check what a run has written, independently of how it was made."),
-    "tabulate": ("runs", "tabulate", "Write the published tables of a finished run into a folder."),
     "measurements": ("runs", "measurements", "Publish the noisy measurements of a finished run."),
     "show": ("results", "show", "Show what a run did, or what of it is confidential."),
     "evaluate": ("evaluate", "evaluate", "Compare estimates with the confidential histograms."),
@@ -114,11 +113,11 @@ class _Commands(TyperGroup):
 
 def _of_features() -> dict[str, str]:
     """The commands of features by name, and the modules that have them, without importing these."""
-    folders = [(feature, Path(features.__file__).parent / feature / "commands") for feature in features.FEATURES]
+    room = Path(features.__file__).parent
     return {
-        path.stem.replace("_", "-"): f"das_spark.features.{feature}.commands.{path.stem}"
-        for feature, folder in folders
-        for path in sorted(folder.glob("[!_]*.py"))
+        path.stem.replace("_", "-"): f"das_spark.features.{folder}.commands.{path.stem}"
+        for folder in (*features.STANDING.values(), *features.FEATURES)
+        for path in sorted((room / folder / "commands").glob("[!_]*.py"))
     }
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from das_spark.config.levels import steps_of
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.errors import ConfigurationError, did_you_mean
+from das_spark.features import STANDING
 
 
 class StageKind(StrEnum):
@@ -66,12 +67,11 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         StageKind.TABULATE: bool(plan.output.tables),
         StageKind.EVALUATE: plan.evaluation.enabled,
     }
-    publishing = (StageKind.CENSUS, StageKind.MICRODATA, StageKind.TABULATE)
-    features = (each.name for each in plan.output.features)
+    publishing = (*STANDING, *(each.name for each in plan.output.features))
     stages = (
         *(Stage(kind) for kind in PREPARING),
         *(Stage(StageKind(step.work), step.geolevel) for step in steps_of(plan)),
-        *(Stage(kind) for kind in (*publishing, *features, StageKind.VERIFY, StageKind.EVALUATE)),
+        *(Stage(kind) for kind in (*publishing, StageKind.VERIFY, StageKind.EVALUATE)),
     )
     return tuple(stage for stage in stages if wanted.get(stage.kind, True))
 

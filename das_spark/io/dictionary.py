@@ -34,23 +34,14 @@ _NUMBERS = {
 
 
 def data_dictionary(
-    product: Product,
-    formats: Sequence[str],
-    *,
-    units: bool,
-    tabulated: bool = False,
-    added: Iterable[TableDeclaration] = (),
-    described: Iterable[dict[str, Any]] = (),
+    product: Product, added: Iterable[TableDeclaration] = (), described: Iterable[dict[str, Any]] = ()
 ) -> tuple[dict[str, Any], ...]:
     """Describe every table and file of a run, for people and (`das_spark.io.definitions`) for programs.
 
     Args:
         product: What is published.
-        formats: Of the microdata.
-        units: Whether the run knows units.
-        tabulated: Whether there are tables.
         added: Tables that not every run has.
-        described: Entries about what features publish.
+        described: Entries about what is published of the estimates.
     """
     tables = [_declared(each) for each in (*OF_EVERY_RUN, *added)]
     cells = {
@@ -66,11 +57,7 @@ def data_dictionary(
             for attribute in product.schema.attributes
         ],
     }
-    kinds = product.files(units=units)
-    codes = microdata_codes(product, units=units)
-    microdata = [_file(product, codes, kind, format, assigned=len(kinds) > 1) for kind in kinds for format in formats]
-    tabulations = tables_dictionary(product.tables_with(units=units), of_cells=product.tables) if tabulated else ()
-    every = (*tables, cells, *microdata, *tabulations, *described)
+    every = (*tables, cells, *described)
     return tuple(_of_records(each, product) for each in every) if product.records.singular else every
 
 
@@ -82,6 +69,19 @@ def _of_records(entry: dict[str, Any], product: Product) -> dict[str, Any]:
 
     columns = [{**each, "meaning": said(each["meaning"])} for each in entry["columns"]]
     return {**entry, "row": said(entry["row"]), "columns": columns}
+
+
+def microdata_dictionary(product: Product, formats: Sequence[str], *, units: bool) -> tuple[dict[str, Any], ...]:
+    """Describe microdata files.
+
+    Args:
+        product: What is published.
+        formats: Of the files.
+        units: Whether the run knows units.
+    """
+    kinds = product.files(units=units)
+    codes = microdata_codes(product, units=units)
+    return tuple(_file(product, codes, kind, format, assigned=len(kinds) > 1) for kind in kinds for format in formats)
 
 
 def tables_dictionary(

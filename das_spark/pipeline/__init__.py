@@ -10,7 +10,7 @@ from das_spark.pipeline.reestimate import estimate_from, open_source
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.summary import RunSummary
 from das_spark.pipeline.sweep import SweepSummary, run_sweep
-from das_spark.pipeline.tabulate import TabulationSummary, tabulate_run
+from das_spark.pipeline.table_writing import TabulationSummary
 from das_spark.spark.checks import Check, VerificationReport
 
 __all__ = [
@@ -32,6 +32,5 @@ __all__ = [
     "run_stages",
     "run_sweep",
     "study_runs",
-    "tabulate_run",
     "verify_run",
 ]

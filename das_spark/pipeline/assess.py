@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from das_spark.config import held_counts, plan_from_config
 from das_spark.errors import OutputError
-from das_spark.io.microdata_digest import microdata_parts
 from das_spark.io.table_files import PARQUET
-from das_spark.pipeline.features import features_of, outputs_of
-from das_spark.pipeline.publish import counted_tables, rows_beside_microdata
+from das_spark.pipeline.features import outputs_of, publications_of
+from das_spark.pipeline.publish import counted_tables
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
-from das_spark.pipeline.tabulate import PLACE
+from das_spark.pipeline.table_writing import FORMATS
 from das_spark.pipeline.verified_files import KnownManifests, copy_checks, file_checks, is_readable, unchanged_check
 from das_spark.pipeline.verified_joint import joint_report
-from das_spark.pipeline.verified_texts import row_names, text_check
+from das_spark.pipeline.verified_texts import text_check
 from das_spark.privacy import LedgerEntry
-from das_spark.products import microdata_codes
 from das_spark.spark.census import read_spine
 from das_spark.spark.checks import (
     Check,
@@ -34,14 +32,9 @@ from das_spark.spark.checks import (
     ledger_equals_config,
     row_counts,
 )
-from das_spark.spark.microdata import Digest, write_digest
-from das_spark.spark.own_codes import under_parts
 from das_spark.spark.session import adaptive, fitted, session
 from das_spark.spark.spine_report import share_paths
-from das_spark.spark.tabulate import published_medians, published_tables
 from das_spark.spark.verify import begin_judging
-from das_spark.spark.verify_medians import median_rules
-from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_published import published_rules
 from das_spark.spark.verify_run import (
     Verified,
@@ -53,7 +46,7 @@ from das_spark.spark.verify_run import (
     schema_check,
 )
 from das_spark.spark.verify_spine import spine_rules
-from das_spark.spark.verify_tables import compared_tables, header_checks, occupancy_rules, table_rules
+from das_spark.spark.verify_tables import compared_tables, header_checks, table_rules
 from das_spark.store import (
     Address,
     JointLayout,
@@ -71,7 +64,6 @@ from das_spark.store import (
     write_durably,
 )
 from das_spark.store.parquet import count_rows
-from das_spark.store.tables import published_estimates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +74,6 @@ if TYPE_CHECKING:
     from das_spark.config import RunPlan
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
-    from das_spark.products import MicrodataCodes
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store import FileRecord
@@ -177,9 +168,9 @@ def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> Veri
         staging: Where rows may be written meanwhile.
     """
     manifest = PublicManifest.load(layout.manifest)
-    plan = plan_from_config(manifest.config, source=str(layout.manifest))
+    plan = _with_tables(plan_from_config(manifest.config, source=str(layout.manifest)), manifest)
     spine = spine_of_run(layout, plan)
-    complete = _complete(layout, spine, manifest, plan)
+    complete = _complete(layout, spine, plan)
     budgets = (budget_shares(budget) for budget in (LedgerEntry.of(manifest.ledger).budget, plan.budget))
     checks = [ledger_equals_config(*budgets)]
     read: tuple[FileRecord, ...] = ()
@@ -199,17 +190,24 @@ def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> Veri
     return VerificationReport(every, manifest.relaxed, manifest.run_id, sha256, manifest.uncertified)
 
 
+def _with_tables(plan: RunPlan, manifest: PublicManifest) -> RunPlan:
+    """Return the plan, with tables where an earlier version has added them to the run after it ended."""
+    if plan.output.tables or not manifest.tables:
+        return plan
+    return replace(plan, output=replace(plan.output, tables=FORMATS))
+
+
 def text_checks(run: Verified) -> list[Check]:
     """Judge texts and columns of a run whose files can be read; on a spine of the census they need no session."""
-    return [_texts_follow(run), text_check(run), schema_check(run, _columns_of_features(run))]
+    return [_texts_follow(run), text_check(run), schema_check(run, _columns(run))]
 
 
-def _columns_of_features(run: Verified) -> dict[Path, pa.Schema]:
-    """Columns of the Parquet files of features, by folder."""
+def _columns(run: Verified) -> dict[Path, pa.Schema]:
+    """Columns of the Parquet files of what is published of estimates, by folder."""
     return {
         folder: output.schema
         for output in outputs_of(run.plan)
-        if output.format == PARQUET
+        if output.format == PARQUET and output.schema is not None
         for folder in output.folders(run.layout).values()
     }
 
@@ -219,53 +217,38 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
 
     Another one reduces the microdata, whose files are given as they were read, by their paths below the public root.
     """
-    spark, layout, spine, manifest, plan = run.spark, run.layout, run.spine, run.manifest, run.plan
-    product, units = plan.product, plan.invariants.units
+    layout, spine, manifest, plan = run.layout, run.spine, run.manifest, run.plan
     read = run.tables()
     by_census = run.published(read)
-    census = product.census(spine)
-    held = held_counts(product, units=units)
-    codes = microdata_codes(product, units=units)
-    with adaptive(spark), ThreadPoolExecutor(1) as threads:
-        formats = _table_formats(plan, manifest)
-        published = published_tables(layout.tables, product.tables, formats, census)
-        occupancy = published_tables(layout.tables, product.occupancy if units else (), formats, census)
-        medians = published_medians(layout.tables, product.medians, formats, census)
-        judged = [feature.rules(run, read, by_census) for feature in features_of(plan)]
-        counted = [*published, *(table for each in judged for table in each.counted)]
+    census = plan.product.census(spine)
+    held = held_counts(plan.product, units=plan.invariants.units)
+    with adaptive(run.spark), ThreadPoolExecutor(1) as threads:
+        publications = publications_of(plan)
+        compared = [table for each in publications for table in each.compared(run)]
         # Where no geounit has another geocode in published tables, these lie along the spine, too.
-        along = counted if by_census is read else []
+        along = compared if by_census is read else []
         families, of_families = _rules_of_families(run, read, along)
         passed = begin_judging(threads, list(chain.from_iterable(families)), of_families, spine)
-        digest = _digest(run, codes)
-        microdata = MicrodataTables(
-            digest.persons,
-            digest.units if _is_assigned(run) else None,
-            digest.parts,
-            digest.faults,
-            tuple(plan.output.microdata),
-            codes,
-            run.told_apart(),
-        )
+        judged = [each.rules(run, read, by_census) for each in publications]
         of_spine = [] if held is None else published_rules(read, run.read("published"), held.query, held.of)
         if read.shares is not None and read.measurements is not None:
             of_spine += spine_rules(read.shares, read.measurements, read, by_census, census)
         columns = column_rules(run, read, by_census)
-        rules = [
-            *([] if along else table_rules(counted, by_census)),
-            *occupancy_rules(occupancy, by_census, census, product.vacant_cell),
-            *median_rules(medians, by_census),
+        others = [
+            *([] if along else table_rules(compared, by_census)),
             *(rule for each in judged for rule in each.rules),
-            *microdata_rules(microdata, under_parts(read, codes.spans) if codes.spans else by_census),
         ]
         found = iter(passed.result())
         histograms, declaring, estimated, tables = (list(islice(found, len(each))) for each in families)
-        checks = judge([*histograms, *of_spine, *declaring, *estimated, *columns, *tables, *rules])
-        checks += part_checks(microdata) + header_checks([*counted, *occupancy, *medians], census.names)
+        checks = judge([*histograms, *of_spine, *declaring, *estimated, *columns, *tables, *others])
+        checks += [check for each in judged for check in each.checks]
+        checks += header_checks([*compared, *(table for each in judged for table in each.headed)], census.names)
     discard(run.scratch)
-    root = layout.path.absolute()
-    files = tuple(replace(each, name=Path(each.name).relative_to(root).as_posix()) for each in digest.files)
-    return checks + row_counts(manifest.rows, _counted(layout, manifest, plan, census, digest)), files
+    rows = {f"{table}/{level}": count_rows(layout.level(table, level)) for table, level in counted_tables(plan)}
+    for publication, found_of in zip(publications, judged, strict=True):
+        rows |= dict(found_of.rows) or publication.rows(layout)
+    files = tuple(file for each in judged for file in each.files)
+    return checks + row_counts(manifest.rows, rows), files
 
 
 def _rules_of_families(
@@ -284,40 +267,14 @@ def _rules_of_families(
     return (histogram_rules(run, read), declaring, estimated_columns(run, read), of_tables), read
 
 
-def _is_assigned(run: Verified) -> bool:
-    """Whether records of people are assigned to records of units."""
-    return len(run.plan.product.files(units=run.plan.invariants.units)) > 1
-
-
-def _digest(run: Verified, codes: MicrodataCodes) -> Digest:
-    """Reduce the microdata."""
-    output, record = run.plan.output, run.plan.product.kind
-    parts = microdata_parts(
-        run.layout, output.microdata, units=_is_assigned(run), record=record, form=output.microdata_files
-    )
-    return write_digest(run.spark, parts, codes, run.scratch)
-
-
-def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan: RunPlan) -> Check:
+def _complete(layout: PublicLayout, spine: Spine, plan: RunPlan) -> Check:
     """Every public folder is marked as whole."""
-    product = plan.product
-    census = product.census(spine)
     of_spine = [*imported_tables(plan), "estimates", "diagnostics"]
-    if census is not spine:
+    if not spine.is_census:
         of_spine.append("shares")
     folders = {f"{table}/{level}": layout.level(table, level) for table in of_spine for level in spine.names}
-    if census is not spine:
+    if not spine.is_census:
         folders["spine"] = layout.spine
-        published = published_estimates(spine)
-        folders |= {f"{published}/{level}": layout.level(published, level) for level in census.names}
-    kinds = product.files(units=plan.invariants.units)
-    for format in plan.output.microdata:
-        folders |= {f"microdata/{kind}.{format}": layout.microdata(kind, format) for kind in kinds}
-    for form in _table_formats(plan, manifest):
-        for table in product.tables_with(units=plan.invariants.units):
-            name = f"{PLACE}/{table.name}.{form}"
-            levels = table.levels(census)
-            folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in levels}
     for output in outputs_of(plan):
         folders |= output.folders(layout)
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
@@ -338,23 +295,3 @@ def _texts_follow(run: Verified) -> Check:
     if manifest.invariants != declared_invariants(plan):
         failing.append("invariants of the manifest")
     return Check.of(("statement and ledger follow from the manifest", "", ""), len(expected) + 1, failing)
-
-
-def _counted(
-    layout: PublicLayout, manifest: PublicManifest, plan: RunPlan, census: Spine, digest: Digest
-) -> dict[str, int]:
-    """Rows of what the manifest counts: of tables from the footers of their files, of microdata as they were read."""
-    found = {f"{table}/{level}": count_rows(layout.level(table, level)) for table, level in counted_tables(plan)}
-    for name in row_names(plan):
-        place, _, file = name.partition("/")
-        if place == "microdata":
-            found[name] = digest.records(*file.split("."))
-    of_run = {table.name: table for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units)}
-    written = [(of_run[name], form) for name, form in manifest.tables if name in of_run]
-    return found | rows_beside_microdata(layout, plan, census, written)
-
-
-def _table_formats(plan: RunPlan, manifest: PublicManifest) -> tuple[str, ...]:
-    """Formats of tables that must be there: those of the configuration, and what the manifest counts."""
-    configured = plan.output.tables if plan.product.every_table else ()
-    return tuple(dict.fromkeys([*configured, *(name for _, name in manifest.tables)]))

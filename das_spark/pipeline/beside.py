@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from das_spark.io.table_files import GEOCODE
-from das_spark.pipeline.tabulate import TablesWriting
+from das_spark.pipeline.table_writing import TablesWriting
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.tables import read_table
 from das_spark.store import TablesLayout, discard, disk_errors, guarded_staging

@@ -78,7 +78,6 @@ class RunContext:
     ledger: RunLedger | None = None  # the ledger of its dataset, opened for the run; None where the run has no key
     options: RunOptions = RunOptions()  # how it is carried out
     #: Rows of the microdata, by `<kind>.<format>`, for the public manifest.
-    microdata_rows: Mapping[str, int] = field(default_factory=dict)
     #: What is said in public of the run whose published counts the estimates are held to; empty without one.
     published_run: Mapping[str, Any] = field(default_factory=dict)
     #: What stages found out for the restricted manifest.

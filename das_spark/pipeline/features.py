@@ -1,8 +1,8 @@
-"""What runner, preflight, manifest and verification must know of a feature: an output that not every run has.
+"""What runner, preflight, manifest and verification must know of what a run publishes of its estimates.
 
-A feature is a folder of `das_spark.features`, and a name in `das_spark.features.FEATURES`. Everything that it
-publishes is made of what the run has published, and declared here once: who counts, describes, orders or verifies the
-files of a run goes over these declarations, and lists no feature by hand.
+Each such stage is a folder of `das_spark.features`, and a name there: in `STANDING`, or in `FEATURES` where a run has
+it that asks for it in a section of its own. Everything that it publishes is declared here once: who counts, describes,
+orders or verifies the files of a run goes over these declarations, and lists no stage by hand.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from das_spark.config import stages_of
+from das_spark.features import STANDING
 from das_spark.io.table_files import ABOUT, GEOCODE, PARQUET, about_text, rows_of
 from das_spark.store import level_folder
 
@@ -27,15 +29,17 @@ if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.preflight import Ahead, Trial
     from das_spark.pipeline.space import KnownSizes
-    from das_spark.spark.checks import Rule
+    from das_spark.spark.checks import Check, Rule
     from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_medians import PublishedMedians
     from das_spark.spark.verify_run import Verified
     from das_spark.spark.verify_tables import PublishedTable
-    from das_spark.store import PublicLayout, PublicManifest
+    from das_spark.store import FileRecord, PublicLayout, PublicManifest
     from das_spark.store.tables import TableDeclaration
     from das_spark.tabulation import Table, TableShell
 
 _Settings = TypeVar("_Settings", bound="FeatureSettings")
+_Table = TypeVar("_Table", bound="TableShell")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,16 +48,16 @@ class OutputTable:
 
     Attributes:
         path: Their folder below the public root, with slashes.
-        schema: Columns of the files where they are Parquet; CSV has their names.
+        schema: Columns of the files where they are Parquet; CSV has their names. None where the stage judges them.
         parts: Names of the folders in it; none where the files lie in it.
         format: `parquet` or `csv`.
         order: Columns by which rows ascend, no two alike; empty where their order is not judged.
-        beside: The published table that the files go with: the manifest counts their rows, and a text stands beside
-            them. None for what a feature keeps for itself.
+        beside: The published table that the files are, or go with: the manifest counts their rows, and a text stands
+            beside them. None for what is no such table.
     """
 
     path: str
-    schema: pa.Schema
+    schema: pa.Schema | None
     parts: tuple[str, ...] = ()
     format: str = PARQUET
     order: tuple[str, ...] = ()
@@ -71,9 +75,9 @@ class OutputTable:
 
 def tables_by_level(
     place: str,
-    written: Iterable[tuple[Table, str]],
+    written: Iterable[tuple[_Table, str]],
     schema: Callable[[TableShell], pa.Schema],
-    levels: Callable[[Table], Sequence[str]],
+    levels: Callable[[_Table], Sequence[str]],
 ) -> tuple[OutputTable, ...]:
     """Declare the files of something that goes with published tables, in the layout of these.
 
@@ -127,24 +131,47 @@ class PublishedUncertainty:
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureRules:
-    """What verification judges of a feature."""
+class Judged:
+    """What verification judges of what a stage has published.
+
+    Attributes:
+        rules: To be judged with those of others.
+        headed: Tables, besides those that are compared, whose CSV files must call their columns by the published names.
+        checks: What is judged already.
+        files: Files that were read for it, by their paths below the public root.
+        rows: Names under which the manifest counts rows -> rows, where these were counted by the way.
+    """
 
     rules: Sequence[Rule] = ()
-    counted: Sequence[PublishedTable] = ()  # tables that must hold the counts of the estimates
+    headed: Sequence[PublishedTable | PublishedMedians] = ()
+    checks: Sequence[Check] = ()
+    files: tuple[FileRecord, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Feature(ABC, Generic[_Settings]):
-    """A feature of one run."""
+class Texts:
+    """What files say by configuration and manifest.
+
+    Attributes:
+        whole: File -> its text.
+        begun: File -> the text that it begins with; records follow.
+    """
+
+    whole: Mapping[Path, str] = field(default_factory=dict)
+    begun: Mapping[Path, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication(ABC):
+    """A stage that publishes something that is made of estimates, and all that the rest of a run must know of it."""
 
     plan: RunPlan
-    settings: _Settings
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """Its table of a run file, and its stage."""
-        return self.settings.name
+        """Of the stage."""
 
     @abstractmethod
     def trials(self, ahead: Ahead) -> Iterable[Trial]:
@@ -163,11 +190,7 @@ class Feature(ABC, Generic[_Settings]):
         """Declare everything that it publishes."""
 
     @abstractmethod
-    def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
-        """Say what the texts beside its tables say of the run."""
-
-    @abstractmethod
-    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> FeatureRules:
+    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
         """Judge what it has published, by what the rest of the run has.
 
         Args:
@@ -176,45 +199,83 @@ class Feature(ABC, Generic[_Settings]):
             by_census: Its estimates as they are published.
         """
 
+    def compared(self, run: Verified) -> Sequence[PublishedTable]:
+        """Return those of its tables that must hold the counts of the estimates."""
+        del run
+        return ()
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """What the manifest says that the stage has written, below the public root."""
+        return tuple(each.path for each in self.outputs())
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Names under which the manifest counts its rows."""
+        return tuple(each.path for each in self.outputs() if each.beside is not None)
+
+    def rows(self, public: PublicLayout[Path]) -> dict[str, int]:
+        """Count its rows, by the names under which the manifest does."""
+        return {each.path: each.rows(public) for each in self.outputs() if each.beside is not None}
+
+    def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+        """Say what the texts beside its tables say of the run."""
+        del run_id, created, notices
+        return ()
+
     def declared(self) -> tuple[TableDeclaration, ...]:
         """Declare what it keeps for itself, for the data dictionary."""
         return ()
 
     def described(self) -> tuple[dict[str, Any], ...]:
-        """Describe the tables that it publishes, as the data dictionary does."""
+        """Describe the files that it publishes, as the data dictionary does."""
         return ()
 
     def uncertainty(self) -> PublishedUncertainty | None:
         """Return the intervals that it publishes; None where it publishes none."""
         return None
 
-    def texts(self, manifest: PublicManifest, public: PublicLayout[Path]) -> dict[Path, str]:
-        """Return the texts beside its tables, by their files."""
+    def texts(self, manifest: PublicManifest, public: PublicLayout[Path]) -> Texts:
+        """Return what its files say by the manifest of the run."""
         facts = self.facts(manifest.run_id, manifest.created, manifest.notices)
-        return {
-            public.inside(*each.path.split("/"), ABOUT): about_text(each.beside, facts)
-            for each in self.outputs()
-            if each.beside is not None
-        }
+        return Texts(
+            {
+                public.inside(*each.path.split("/"), ABOUT): about_text(each.beside, facts)
+                for each in self.outputs()
+                if each.beside is not None
+            }
+        )
 
 
-def features_of(plan: RunPlan) -> tuple[Feature[Any], ...]:
-    """Return the features of a run, in the order in which it makes them."""
-    return tuple(
-        import_module(f"das_spark.features.{each.name}.feature").FEATURE(plan, each) for each in plan.output.features
-    )
+@dataclass(frozen=True, slots=True)
+class Feature(Publication, Generic[_Settings]):
+    """What a run publishes where its run file has a table of that name, `[output.NAME]`."""
+
+    settings: _Settings
+
+    @property
+    def name(self) -> str:
+        """Its table of a run file, and its stage."""
+        return self.settings.name
+
+
+def publications_of(plan: RunPlan) -> tuple[Publication, ...]:
+    """Return everything that a run publishes of its estimates, in the order in which it does."""
+    stages = {stage.kind for stage in stages_of(plan)}
+    standing = (_of_folder(folder)(plan) for stage, folder in STANDING.items() if stage in stages)
+    return (*standing, *(_of_folder(each.name)(plan, each) for each in plan.output.features))
+
+
+def _of_folder(name: str) -> Callable[..., Publication]:
+    kind: Callable[..., Publication] = import_module(f"das_spark.features.{name}.feature").FEATURE
+    return kind
 
 
 def uncertainties_of(plan: RunPlan) -> tuple[PublishedUncertainty, ...]:
-    """Return the intervals that the features of a run publish."""
-    return tuple(filter(None, (feature.uncertainty() for feature in features_of(plan))))
+    """Return the intervals that a run publishes."""
+    return tuple(filter(None, (each.uncertainty() for each in publications_of(plan))))
 
 
 def outputs_of(plan: RunPlan) -> tuple[OutputTable, ...]:
-    """Return everything that the features of a run publish."""
-    return tuple(output for feature in features_of(plan) for output in feature.outputs())
-
-
-def counted_outputs(plan: RunPlan) -> tuple[OutputTable, ...]:
-    """Return what the features of a run publish beside tables, of which a manifest counts the rows."""
-    return tuple(each for each in outputs_of(plan) if each.beside is not None)
+    """Return everything that a run publishes of its estimates."""
+    return tuple(output for each in publications_of(plan) for output in each.outputs())

@@ -1,9 +1,9 @@
 """Everything that a later stage will need is tried before anything is charged: files, columns, writers, layouts, disks.
 
 A kind of stage registers in `TRIALS` what it will need, each thing with the setting that asks for it and a function
-that tries it; a feature says so itself. A kind without an entry fails a test; a thing that is not tried here fails a
-run when its budget is gone. Trials read what the readers' `look` reads, and public files; all else works on synthetic
-counts (`das_spark.pipeline.rehearsal`). No Spark is started, and no folder of the run is made.
+that tries it; a stage that publishes says so itself. A kind without an entry fails a test; a thing that is not tried
+here fails a run when its budget is gone. Trials read what the readers' `look` reads, and public files; all else works
+on synthetic counts (`das_spark.pipeline.rehearsal`). No Spark is started, and no folder of the run is made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ from das_spark.io.area_files import look_at_areas
 from das_spark.io.parents_file import read_parents
 from das_spark.pipeline import rehearsal
 from das_spark.pipeline.charge import is_charged
-from das_spark.pipeline.features import features_of
+from das_spark.pipeline.features import publications_of
 from das_spark.pipeline.published import open_published_run
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
@@ -203,33 +203,6 @@ def _estimate(ahead: Ahead) -> Iterator[Trial]:
         yield Trial(f"estimation.solvers = {solver!r}", partial(rehearsal.rehearse_solver, plan, solver), fix)
 
 
-def _census(ahead: Ahead) -> Iterator[Trial]:
-    """Levels of the census, in which the estimates of a spine of areas are published."""
-    yield Trial("geography.levels", lambda: ahead.plan.product.census(ahead.plan.spine), product_fix(ahead.plan))
-
-
-def _microdata(ahead: Ahead) -> Iterator[Trial]:
-    """Synthetic records in every format and the form of the run."""
-    plan = ahead.plan
-    fix = f"{product_fix(plan)}, or leave the format out of output.microdata"
-    for format in plan.output.microdata:
-        folder = ahead.scratch / f"microdata.{format}"
-        setting = f"output.microdata = {format!r} ({plan.output.microdata_files}), product {plan.product.name!r}"
-        yield Trial(setting, partial(rehearsal.rehearse_microdata, plan, format, folder), fix)
-
-
-def _tabulate(ahead: Ahead) -> Iterator[Trial]:
-    """Every table of the product in every format of the run."""
-    plan = ahead.plan
-    setting = f"output.tables = {list(plan.output.tables)}, product {plan.product.name!r}"
-    geounits = cache(partial(rehearsal.tabulated_geounits, plan))
-    for table in plan.product.every_table_on(plan.spine, units=plan.invariants.units):
-        folder = ahead.scratch / f"table.{table.name}"
-        fix = f"{product_fix(plan)}, or set output.tables to []"
-        work = partial(rehearsal.rehearse_table, plan, table, folder, geounits)
-        yield Trial(f"{setting}, table {table.name}", work, fix)
-
-
 def _verify(ahead: Ahead) -> Iterator[Trial]:
     """The manifest, data dictionary and statement that are written before verification, and read by it."""
     work = partial(rehearsal.rehearse_manifest, ahead.plan, ahead.scratch / "manifest")
@@ -256,12 +229,12 @@ def product_fix(plan: RunPlan) -> str:
 
 
 def trials_of(ahead: Ahead, kind: str) -> Iterable[Trial]:
-    """What a kind of stage, or a feature that the run has, will need."""
-    features: dict[str, Trials] = {feature.name: feature.trials for feature in features_of(ahead.plan)}
-    return {**TRIALS, **features}[kind](ahead)
+    """What a kind of stage will need."""
+    publishing: dict[str, Trials] = {each.name: each.trials for each in publications_of(ahead.plan)}
+    return {**TRIALS, **publishing}[kind](ahead)
 
 
-#: What each kind of stage will need; a new kind registers here.
+#: What each kind of stage will need that publishes nothing of the estimates; a new kind registers here.
 TRIALS: Final[Mapping[str, Trials]] = MappingProxyType(
     {
         StageKind.SPINE: _spine,
@@ -272,9 +245,6 @@ TRIALS: Final[Mapping[str, Trials]] = MappingProxyType(
         StageKind.MEASURE: _measure,
         StageKind.UPWARD: _upward,
         StageKind.ESTIMATE: _estimate,
-        StageKind.CENSUS: _census,
-        StageKind.MICRODATA: _microdata,
-        StageKind.TABULATE: _tabulate,
         StageKind.VERIFY: _verify,
         StageKind.EVALUATE: _evaluate,
     }

@@ -6,8 +6,7 @@ cannot do fails here as it would fail after the budget is spent.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -26,17 +25,11 @@ from das_spark.core import (
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
 from das_spark.histogram import Histogram
-from das_spark.io.microdata_digest import FAULT, PERSONS, digest_part, microdata_parts
-from das_spark.io.microdata_files import MicrodataWriting
-from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
-from das_spark.pipeline.statement import declared_invariants, ledger_text, notices_of, planned_manifest, statement_of
-from das_spark.pipeline.tabulate import TablesWriting
+from das_spark.io.table_files import GEOCODE
+from das_spark.pipeline.statement import declared_invariants, ledger_text, planned_manifest, statement_of
 from das_spark.privacy import LedgerEntry
-from das_spark.products import microdata_codes
 from das_spark.spark.evaluate import Subject, TallyTask, level_lines, report_of, tally_of
-from das_spark.spark.tabulate import TabulateTask
-from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout, level_folder
-from das_spark.tabulation import MedianTable, Tabulation
+from das_spark.store import PublicManifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,12 +40,11 @@ if TYPE_CHECKING:
     from das_spark.constraints import AddedConstraint
     from das_spark.histogram import Query
     from das_spark.products import Product
-    from das_spark.tabulation import TableShell
 
     Counts = NDArray[np.int64]
 
 #: When a synthetic run is made, and what it is called: neither is ever published.
-_CREATED: Final = "2000-01-01T00:00:00+00:00"
+CREATED: Final = "2000-01-01T00:00:00+00:00"
 _RUN: Final = "rehearsal"
 #: Cells that the parent of a synthetic family occupies, besides one of each class: a solve of milliseconds.
 _CELLS: Final = 8
@@ -128,89 +120,12 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
     level.estimator.estimate([synthetic_family(plan, plan.spine.leaf.name)], alone)
 
 
-def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
-    """Write synthetic records in the layout of the product, read them back, and compare."""
-    product, units, form = plan.product, plan.invariants.units, plan.output.microdata_files
-    made = SyntheticGeounits.of(product, product.census(plan.spine).leaf.length, synthetic_counts(product))
-    layout = PublicLayout(folder)
-    folder.mkdir()
-    notices = notices_of(plan, insecure=False)
-    writing = MicrodataWriting(product, layout, [format], Staging(folder / ".staging"), _CREATED, notices, form)
-    writing.write_one_slice(made.batch(units=units))
-    codes, kinds = microdata_codes(product, units=units), product.files(units=units)
-    parts = microdata_parts(layout, [format], units=len(kinds) > 1, record=product.kind, form=form)
-    rows = [row for part in parts for batch in digest_part(part, codes) for row in batch.to_pylist()]
-    faults = [f"{row['rule']}: {row['geocode']}" for row in rows if row["record"] == FAULT]
-    found: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        if row["record"] == PERSONS:
-            found[row["geocode"], row["codes"]] += row["count"]
-    expected: Counter[tuple[str, str]] = Counter()
-    for geocode, counts, of_units in zip(made.geocodes, made.counts, made.units, strict=True):
-        cells, people = np.flatnonzero(counts), counts[counts > 0]
-        if units:
-            listed = of_units[list(codes.listed)]
-            cells = np.append(cells, product.schema.size + np.flatnonzero(listed))
-            people = np.append(people, listed[listed > 0])
-        for text, number in zip(codes.codes_of(cells), people.tolist(), strict=True):
-            expected[codes.place_of(geocode), text] += number
-    if found != expected:
-        faults.append("the codes that are read back are not those of the records")
-    if faults:
-        raise ConfigurationError(f"synthetic records do not come back as they were written: {'; '.join(faults)}")
-
-
-def tabulated_geounits(plan: RunPlan) -> SyntheticGeounits:
-    """The geounits that all tables of a rehearsal are made of."""
-    return SyntheticGeounits.of(
-        plan.product, plan.product.census(plan.spine).leaf.length, synthetic_counts(plan.product)
-    )
-
-
-def rehearse_table(plan: RunPlan, table: TableShell, folder: Path, geounits: Callable[[], SyntheticGeounits]) -> None:
-    """Make a published table of synthetic geounits, in every format of the run, and look at what is in it."""
-    census, made = plan.product.census(plan.spine), geounits()
-    lowest = table.levels(census)[-1]
-    layout = TablesLayout(folder / "tables")
-    staging = Staging((folder / "staging").absolute())
-    facts = notices_of(plan, insecure=False)
-    writing = TablesWriting(layout, staging, census, tuple(plan.output.tables), facts, (lowest,))
-    task, writer = TabulateTask(Tabulation.of([table]), (GEOCODE,)), writing.writer(table)
-    file = f"{level_folder(lowest)}/part-00000"
-    batches = list(task(iter([made.batch(units=False)])))
-    reports = writer((table.name, file, batch) for batch in batches)
-    files = writer.place([row for report in reports for row in report.to_pylist()])[table.name]
-    writing.promote((table, files))
-    first = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
-    right = _is_first_column(table, first, made.counts)
-    for format in plan.output.tables:
-        level = layout.level(table.name, format, lowest)
-        right &= rows_of(level, format) == len(made.geocodes)
-        right &= format != CSV or csv_header(level) == (GEOCODE, *table.names)
-    if not right:
-        raise ConfigurationError(f"table {table.name} of synthetic geounits does not hold what it should")
-
-
-def _is_first_column(table: TableShell, values: Sequence[float | None], counts: Counts) -> bool:
-    """Whether values are the totals of a table, or lie in the years of its first medians."""
-    times = table.total.times(table.schema)
-    if not isinstance(table, MedianTable):
-        return list(values) == list((counts @ times).tolist())
-    years = np.unravel_index(np.arange(table.schema.size), table.schema.shape)[table.schema.axis(table.attribute)]
-    queues = [np.sort(np.repeat(years, row * times)) for row in counts]
-    middle = [float(queue[(len(queue) - 1) // 2]) if len(queue) else None for queue in queues]
-    return len(values) == len(middle) and all(
-        value is None if year is None else value is not None and year <= value <= year + 1
-        for value, year in zip(values, middle, strict=True)
-    )
-
-
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
     """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does."""
     folder.mkdir()
     product = plan.product
-    entry = LedgerEntry(_RUN, _CREATED, product.name, product.noun, plan.budget, insecure=False)
-    manifest = planned_manifest(plan, entry, run_id=_RUN, created=_CREATED, insecure=False)
+    entry = LedgerEntry(_RUN, CREATED, product.name, product.noun, plan.budget, insecure=False)
+    manifest = planned_manifest(plan, entry, run_id=_RUN, created=CREATED, insecure=False)
     manifest.save(folder / "manifest.json")
     again = PublicManifest.load(folder / "manifest.json")
     same = plan_from_config(again.config, source="the manifest")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from das_spark.config import (
@@ -26,17 +25,16 @@ from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import driver_attempt, look_ahead
-from das_spark.pipeline.features import features_of
+from das_spark.pipeline.features import publications_of
 from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.ingest import ingest, run_leaves
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
+from das_spark.pipeline.publish import publish_statement, restricted_manifest
 from das_spark.pipeline.published import part_that_publishes, take_published
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.spines import shares_on_paths
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
-from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.process import forbid_core_files
 from das_spark.store import CompletionRecord, at_home, guarded_staging, now, require_held, set_times
@@ -164,16 +162,11 @@ def publish_results(
 ) -> RunSummary:
     """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy."""
     stages = stages_until(context.plan, until)
-    publishing: dict[str, Callable[[], None]] = {
-        StageKind.CENSUS: lambda: publish_census(context),
-        StageKind.MICRODATA: lambda: publish_microdata(context),
-        StageKind.TABULATE: lambda: publish_tables(context),
-        **{feature.name: partial(feature.publish, context) for feature in features_of(context.plan)},
-    }
+    publishing = {each.name: each for each in publications_of(context.plan)}
     for stage in stages:
         if stage.kind in publishing:
             with stage_scope(context, stage):
-                publishing[stage.kind]()
+                publishing[stage.kind].publish(context)
     if not any(stage.kind is StageKind.VERIFY for stage in stages):
         return stopped(context, stages)
     manifest = publish_statement(context, entry, ledger)

@@ -7,7 +7,6 @@ quickstart the estimate is 2.4 MB for the public root, and 1.8 MB are written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from das_spark.core.linear import decomposition
 from das_spark.errors import OutputError
 from das_spark.estimation import Gaussian
 from das_spark.io.table_files import CSV, PARQUET
-from das_spark.pipeline.features import features_of
+from das_spark.pipeline.features import publications_of
 from das_spark.spark.session import scratch_of
 from das_spark.store import nearest, part_files, require_committed, require_space
 from das_spark.telemetry import Event
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from das_spark.estimation import Decomposition
     from das_spark.pipeline.context import RunContext
     from das_spark.store import RunLayout
-    from das_spark.tabulation import Table
+    from das_spark.tabulation import Table, TableShell
 
 #: Bytes that a run asks for before it begins, on each disk that it writes to.
 LEAST_SPACE = 50_000_000
@@ -42,11 +41,6 @@ _NUMBERED_ANSWER: Final = 2
 _CELL: Final = 6
 #: Bytes of a geounit and of its rows in tables that have one or a few for each.
 GEOUNIT: Final = 200
-#: Bytes of a record of microdata in Parquet, in units and without: then records that are alike lie side by side.
-_RECORD_IN_UNITS: Final = 6
-_RECORD: Final = 1
-#: Width of a column of text of which the layout does not say it.
-_WIDTH: Final = 8
 #: Bytes of a value of a published table, in each format: 1.3 where most are 0.
 _VALUE: Final = 2
 #: Bytes of the interval of a value of a published table, in each format: two real numbers and two whole ones.
@@ -93,16 +87,10 @@ class Room:
 def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     """Estimate what a run writes after ingestion."""
     levels = _levels(plan, known)
-    rooms = [feature.room(known) for feature in features_of(plan)]
-    unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
-    records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
-    parquet_record, text_record = _RECORD_IN_UNITS if unit_file else _RECORD, _text_record(plan)
-    microdata = sum(parquet_record if each == PARQUET else text_record for each in plan.output.microdata) * records
-    tables = _VALUE * len(plan.output.tables) * _published_values(plan, known)
-    # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
-    # What one feature after the other makes lies there, too, until the feature is done.
+    rooms = [each.room(known) for each in publications_of(plan)]
+    # What one stage after the other makes lies on the disk that it is promoted on, too, until the stage is done.
     staged = max((room.staged for room in rooms), default=0)
-    public = sum(levels.values()) + staged + microdata + tables + sum(room.published for room in rooms)
+    public = sum(levels.values()) + staged + sum(room.published for room in rooms)
     shuffled = (size + max((room.carried.get(name, 0) for room in rooms), default=0) for name, size in levels.items())
     largest = max(shuffled)
     return Room(public, max(_measured(plan, name, known) for name in levels), largest)
@@ -168,15 +156,6 @@ def roots_in_input(plan: RunPlan, layout: RunLayout) -> tuple[str, ...]:
     )
 
 
-def _text_record(plan: RunPlan) -> int:
-    """Bytes of a record of microdata as text, at most: the widths of its columns, and what parts them."""
-    layout = plan.product.microdata
-    return max(
-        sum(1 + int(found[0]) if (found := re.findall(r"\d+", each.type)) else 1 + _WIDTH for each in columns)
-        for columns in (layout.person, layout.unit)
-    )
-
-
 def run_bytes(plan: RunPlan, known: KnownSizes) -> int:
     """Bytes of what all levels are measured and estimated as."""
     return sum(_levels(plan, known).values())
@@ -221,7 +200,7 @@ def carried_bytes(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> di
     return {name: known.geounits[name] * (GEOUNIT if name == levels[-1] else 2 * size) for name in levels}
 
 
-def table_bytes(table: Table) -> int:
+def table_bytes(table: TableShell) -> int:
     """Estimate a row of a published table in one format."""
     return len(table.names) * _VALUE
 
@@ -229,14 +208,6 @@ def table_bytes(table: Table) -> int:
 def interval_bytes(written: Iterable[tuple[Table, str]]) -> int:
     """Bytes of a row of every table of intervals, in every format."""
     return sum(len(table.names) * _INTERVAL[format] for table, format in written)
-
-
-def _published_values(plan: RunPlan, known: KnownSizes) -> int:
-    """Values of all published tables, each down to its lowest geolevel."""
-    census = plan.product.census(plan.spine)
-    geounits = of_census(plan, known, census.names)
-    tables = plan.product.tables_with(units=plan.invariants.units)
-    return sum(len(table.names) * sum(geounits[level] for level in table.levels(census)) for table in tables)
 
 
 def of_census(plan: RunPlan, known: KnownSizes, levels: Sequence[str]) -> dict[str, int]:

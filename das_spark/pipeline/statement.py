@@ -26,7 +26,7 @@ from das_spark.config import (
 from das_spark.io.definitions import definitions
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
-from das_spark.pipeline.features import features_of
+from das_spark.pipeline.features import publications_of
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
 from das_spark.products import notice_of_contradictions
 from das_spark.report import code, escaped
@@ -83,25 +83,22 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
         public_rules=public_rules_of(plan),
         estimation=levels_together(plan),
         notices=notices_of(plan, insecure=insecure),
-        data_dictionary=dictionary_of(plan, tabulated=bool(plan.output.tables)),
+        data_dictionary=dictionary_of(plan),
     )
 
 
-def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any], ...]:
-    """What a row and a column of every output of a run is; its tables may be made, or dropped, after it ended."""
-    features = features_of(plan)
+def dictionary_of(plan: RunPlan) -> tuple[Mapping[str, Any], ...]:
+    """What a row and a column of every output of a run is."""
+    publications = publications_of(plan)
     described = data_dictionary(
         plan.product,
-        plan.output.microdata,
-        units=plan.invariants.units,
-        tabulated=tabulated,
         added=(
             *of_published(held=plan.product.published is not None, levels=plan.spine.names),
             *of_estimator(needs_of(plan), plan.spine.names),
             *(() if plan.spine.is_census else OF_OPTIMIZED_SPINES),
-            *(table for feature in features for table in feature.declared()),
+            *(table for each in publications for table in each.declared()),
         ),
-        described=[entry for feature in features for entry in feature.described()],
+        described=[entry for each in publications for entry in each.described()],
     )
     census, schema = plan.product.census(plan.spine), plan.product.schema
     return (*described, *definitions(census, schema, plan.queries, plan.bound_queries))

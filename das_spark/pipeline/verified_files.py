@@ -65,12 +65,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "bounds": ("geocode", "name", "member"),
     "shares": ("geocode",),
     "published": ("geocode",),
-    "census_estimates": ("geocode",),
     "spine": ("block",),
-    "tables": ("geocode",),
 }
-#: That of them whose geocodes are the codes that geounits have by themselves, where a census has such.
-_PUBLISHED: Final = "tables"
 _CSV: Final = ".csv"
 _ARROW: Final = b"ARROW:schema"
 _NOTICES: Final = b"das_spark.notices"
@@ -108,7 +104,7 @@ def _empty_folders(root: Path) -> list[str]:
 
 
 def file_checks(
-    layout: PublicLayout, manifest: PublicManifest, census: Spine, of_features: Mapping[str, tuple[str, ...]]
+    layout: PublicLayout, manifest: PublicManifest, census: Spine, of_publications: Mapping[str, tuple[str, ...]]
 ) -> list[Check]:
     """Judge the form of public files: JSON, Parquet, and the order of rows where a writer promises one.
 
@@ -116,14 +112,14 @@ def file_checks(
         layout: The public root.
         manifest: Its manifest.
         census: Geolevels of the published tables.
-        of_features: First part of the path of what goes with these -> columns by which its rows ascend.
+        of_publications: First part of the path of what is published of estimates -> columns by which its rows ascend.
     """
     names = files_below(layout.path, without={layout.verification.name, STAGING})
     with ThreadPoolExecutor(os.cpu_count()) as threads:  # reading leaves the interpreter to others
         return [
             _strict(layout, manifest, names),
             _parquet(layout, manifest, names, threads),
-            _order(layout, census, names, threads, of_features),
+            _order(layout, census, names, threads, of_publications),
         ]
 
 
@@ -190,14 +186,15 @@ def _order(
     census: Spine,
     names: Sequence[str],
     threads: ThreadPoolExecutor,
-    of_features: Mapping[str, tuple[str, ...]],
+    of_publications: Mapping[str, tuple[str, ...]],
 ) -> Check:
     """Rows of tables ascend by what tells them apart, file after file, so that their order says nothing."""
     folders: dict[str, list[Path]] = {}
-    keys, published = {**_KEYS, **of_features}, {_PUBLISHED, *of_features}
+    keys = {**_KEYS, **of_publications}
     for name in names:
         parts = name.split("/")
-        own = parts[0] in published and parts[-2].removeprefix("level=") in census.own_codes
+        # What geounits that have codes of their own stand under is in another order than geocodes.
+        own = parts[0] in of_publications and parts[-2].removeprefix("level=") in census.own_codes
         if parts[0] in keys and parts[-1].startswith("part-") and not own:
             folders.setdefault("/".join(parts[:-1]), []).append(layout.file(name))
     judged = threads.map(lambda folder: _ascend(folders[folder], keys[folder.split("/")[0]]), folders)

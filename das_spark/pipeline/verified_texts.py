@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import GEOUNITS_OF_UNITS, as_begun, config_hash, levels_together
 from das_spark.io.definitions import in_words
-from das_spark.io.microdata_files import files_of
-from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
-from das_spark.io.table_files import ABOUT, about_text
-from das_spark.pipeline.features import counted_outputs, features_of
+from das_spark.pipeline.features import publications_of
 from das_spark.pipeline.publish import counted_tables, stage_records
 from das_spark.pipeline.statement import (
     dictionary_of,
@@ -22,8 +18,6 @@ from das_spark.pipeline.statement import (
     software_versions,
     solver_facts_of,
 )
-from das_spark.pipeline.tabulate import FORMATS, facts_of_run
-from das_spark.pipeline.tabulate import PLACE as TABLES
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.checks import Check
 from das_spark.store import RunMarker, strict_json
@@ -35,7 +29,6 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.spark.verify_run import Verified
-    from das_spark.store import PublicManifest
 
 
 #: Texts beside the tables, and what the manifest says besides.
@@ -46,7 +39,9 @@ _VERSION: Final = re.compile(r"\d[A-Za-z0-9.+-]{0,39}")
 def text_check(run: Verified) -> Check:
     """What the manifest says follows from configuration and tables, and the texts beside tables from the manifest."""
     failing = [f"manifest.json: {name}" for name, right in _manifest_follows(run).items() if not right]
-    whole, begun = _texts(run)
+    texts = [each.texts(run.manifest, run.layout) for each in publications_of(run.plan)]
+    whole = {path: text for each in texts for path, text in each.whole.items()}
+    begun = {path: text for each in texts for path, text in each.begun.items()}
     wrong = [path for path, text in whole.items() if not _begins(path, text, whole=True)]
     wrong += [path for path, text in begun.items() if not _begins(path, text, whole=False)]
     failing += [str(path.relative_to(run.layout.path)) for path in wrong]
@@ -68,7 +63,7 @@ def text_check(run: Verified) -> Check:
 def _manifest_follows(run: Verified) -> dict[str, bool]:
     manifest, plan = run.manifest, run.plan
     facts = solver_facts_of(run.layout, run.spine.names)
-    described = dictionary_of(plan, tabulated=bool(manifest.tables))
+    described = dictionary_of(plan)
     return {
         "product": manifest.product == plan.product.name,
         "config_hash": manifest.config_hash == config_hash(manifest.config),
@@ -77,8 +72,8 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "estimation": manifest.estimation == levels_together(plan),
         "published": bool(manifest.published) == (plan.product.published is not None),
         "versions": _known_versions(manifest.versions),
-        "stages": manifest.stages == stage_records(_with_tables(plan, manifest), manifest.rows),
-        "rows": set(manifest.rows) == set(row_names(_with_tables(plan, manifest))),
+        "stages": manifest.stages == stage_records(plan),
+        "rows": set(manifest.rows) == set(row_names(plan)),
         "ledger": manifest.ledger.keys() <= LedgerEntry.of(manifest.ledger).public_record().keys(),
         "files": len({each.name for each in manifest.files}) == len(manifest.files),
         **{name: getattr(manifest, name) == value for name, value in facts.items()},
@@ -95,61 +90,17 @@ def _known_versions(versions: Mapping[str, object]) -> bool:
     return named and all(isinstance(version, str) and _VERSION.fullmatch(version) for version in versions.values())
 
 
-def _with_tables(plan: RunPlan, manifest: PublicManifest) -> RunPlan:
-    """Return the plan, with tables where an earlier version has added them to the run after it ended."""
-    if plan.output.tables or not manifest.tables:
-        return plan
-    return replace(plan, output=replace(plan.output, tables=FORMATS))
-
-
 def row_names(plan: RunPlan) -> list[str]:
     """Return the names under which the manifest of a run counts rows."""
-    kinds = plan.product.files(units=plan.invariants.units)
-    tables = plan.product.every_table_on(plan.spine, units=plan.invariants.units)
     return [
         *(f"{table}/{level}" for table, level in counted_tables(plan)),
-        *(f"microdata/{kind}.{format}" for format in plan.output.microdata for kind in kinds),
-        *(f"{TABLES}/{table.name}.{format}" for table in tables for format in plan.output.tables),
-        *(each.path for each in counted_outputs(plan)),
+        *(name for each in publications_of(plan) for name in each.counted),
     ]
 
 
 def _without_input(rules: tuple[str, ...]) -> tuple[str, ...]:
     """All rules but the one that the files of the input decide about, which are not here."""
     return tuple(rule for rule in rules if rule != GEOUNITS_OF_UNITS)
-
-
-def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
-    """Texts by the files that they are, and by those that begin with them and go on with records."""
-    manifest, product = run.manifest, run.plan.product
-    facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
-    written = manifest.tables
-    begun: dict[Path, str] = {}
-    whole = {
-        run.layout.tables.beside(table.name, format, ABOUT): about_text(table, facts)
-        for table in product.every_table_on(run.spine, units=run.plan.invariants.units)
-        for format in dict.fromkeys(format for _, format in written)
-    }
-    for feature in features_of(run.plan):
-        whole |= feature.texts(manifest, run.layout)
-    form = run.plan.output.microdata_files
-    known = run.plan.invariants.units
-    for format, columns in files_of(product, run.plan.output.microdata, units=known, form=form):
-        heads = heads_of(
-            product,
-            format,
-            columns,
-            form,
-            rows=manifest.rows[f"microdata/{columns.kind}.{format}"],
-            created=manifest.created,
-            notices=manifest.notices,
-            software=str(manifest.versions.get("das_spark", "")),
-        )
-        beside = partial(run.layout.microdata_file, columns.kind, format)
-        whole |= {beside(name): text for name, text in heads.beside.items()}
-        if form == SINGLE and WRITERS[format].has_metadata_file:
-            begun[run.layout.microdata_single(columns.kind, format)] = heads.before
-    return whole, begun
 
 
 def _begins(path: Path, text: str, *, whole: bool) -> bool:

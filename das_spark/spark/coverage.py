@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.evaluation import TOTAL_OF, Coverage, tally_coverage
 from das_spark.spark.engine import in_tasks
-from das_spark.spark.lists import cut, list_total
-from das_spark.spark.tabulate import tabulated
+from das_spark.spark.lists import cut, flat_lists
+from das_spark.spark.tabulate import TabulateTask
+from das_spark.tabulation import Tabulation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
 
 _ROWS: Final = "place string, table string, population int, intervals long, covered long, width long, exact long"
 _COUNTS: Final = ("intervals", "covered", "width", "exact")
-#: Columns of confidential counts and of the population beside those of the intervals.
-_TRUE: Final = "true_"
-_POPULATION: Final = "true population"
 #: Numbers that a task holds at once: bounds its memory.
 _VALUES: Final = 1 << 20
 
@@ -60,14 +59,15 @@ def interval_coverage(published: IntervalsOf, truths: Sequence[tuple[str, DataFr
         published: The intervals.
         truths: Confidential histograms by geolevel of the census.
     """
-    frames = []
-    for table, frame in published.tables:
-        for name, histograms in truths:
-            if name in published.levels:
-                true = _true(histograms, table)
-                intervals = frame.where(F.col("level") == name).drop("level")
-                task = _Tallies(name, table.name, table.names, published.ending)
-                frames.append(in_tasks(intervals.join(true, "geocode"), task, _ROWS))
+    named = [(name, histograms) for name, histograms in truths if name in published.levels]
+    true = reduce(
+        DataFrame.unionAll,
+        [rows.select(F.lit(name).alias("level"), "geocode", "cells", "counts") for name, rows in named],
+    )
+    frames = [
+        in_tasks(frame.join(true, ["level", "geocode"]), _Tallies(table, published.ending), _ROWS)
+        for table, frame in published.tables
+    ]
     rows = reduce(DataFrame.unionAll, frames).groupBy("place", "table", "population")
     sums = rows.agg(*[F.sum(name).alias(name) for name in _COUNTS]).collect()  # one row a level, table and class
     places = [name for name, _ in truths]
@@ -75,42 +75,43 @@ def interval_coverage(published: IntervalsOf, truths: Sequence[tuple[str, DataFr
     return tuple(sorted(found, key=lambda row: (places.index(row.place), row.table, row.population)))
 
 
-def _true(histograms: DataFrame, table: Table) -> DataFrame:
-    """Confidential counts of the columns of a table, and the number of people of the geounit."""
-    people = histograms.select("geocode", list_total("counts").alias(_POPULATION))
-    counts = tabulated(histograms, [table]).withColumnsRenamed({name: f"{_TRUE}{name}" for name in table.names})
-    return counts.join(people, "geocode")
-
-
 @dataclass(frozen=True, slots=True)
 class _Tallies:
-    """From intervals beside confidential counts to counts by class of population."""
+    """From intervals beside confidential histograms to counts by geolevel and class of population."""
 
-    place: str
-    table: str
-    names: tuple[str, ...]
+    table: Table
     ending: str  # of the columns that say how uncertain an interval is
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in cut(batches, max(1, _VALUES // (4 * len(self.names)))):
-            truth, low, high = (
-                self._numbers(batch, before, after).astype(np.int64)
-                for before, after in ((_TRUE, ""), ("", "_low"), ("", "_high"))
-            )
-            error = self._numbers(batch, "", self.ending)
-            population = batch.column(_POPULATION).to_numpy(zero_copy_only=False)
-            for name, chosen in ((self.table, slice(None)), (f"{self.table}{TOTAL_OF}", slice(1))):
-                parts = (error[:, chosen], low[:, chosen], high[:, chosen])
-                found = tally_coverage(truth[:, chosen], *parts, population)
-                (place,) = np.nonzero(found.any(axis=1))
-                columns = {"place": [self.place] * len(place), "table": [name] * len(place), "population": place}
-                counts = dict(zip(_COUNTS, found[place].T, strict=True))
-                yield pa.RecordBatch.from_pydict({**columns, **counts}, schema=_SCHEMA)
+        for batch in cut(batches, max(1, _VALUES // (4 * len(self.table.names)))):
+            for level in pc.unique(batch.column("level")).to_pylist():
+                yield from self._tallied(level, batch.filter(pc.equal(batch.column("level"), level)))
 
-    def _numbers(self, batch: pa.RecordBatch, before: str, after: str) -> NDArray[np.float64]:
+    def _tallied(self, level: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Count in the geounits of one level."""
+        counted = pa.Table.from_batches(TabulateTask(Tabulation.of([self.table]), ())(iter([batch])))
+        truth, low, high = (
+            self._numbers(*of).astype(np.int64) for of in ((counted, ""), (batch, "_low"), (batch, "_high"))
+        )
+        error, population = self._numbers(batch, self.ending), _people(batch)
+        for name, chosen in ((self.table.name, slice(None)), (f"{self.table.name}{TOTAL_OF}", slice(1))):
+            parts = (error[:, chosen], low[:, chosen], high[:, chosen])
+            found = tally_coverage(truth[:, chosen], *parts, population)
+            (place,) = np.nonzero(found.any(axis=1))
+            columns = {"place": [level] * len(place), "table": [name] * len(place), "population": place}
+            counts = dict(zip(_COUNTS, found[place].T, strict=True))
+            yield pa.RecordBatch.from_pydict({**columns, **counts}, schema=_SCHEMA)
+
+    def _numbers(self, batch: pa.RecordBatch | pa.Table, after: str) -> NDArray[np.float64]:
         """Columns of one kind, shape (rows, columns); counts of people are exact as floating-point numbers."""
-        columns = [batch.column(f"{before}{name}{after}").to_numpy(zero_copy_only=False) for name in self.names]
+        columns = [batch.column(f"{name}{after}").to_numpy(zero_copy_only=False) for name in self.table.names]
         return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _people(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """Totals of histograms."""
+    counts, offsets = flat_lists(batch.column("counts"), np.int64)
+    return np.diff(np.concatenate([[0], np.cumsum(counts)])[offsets])
 
 
 _SCHEMA: Final = pa.schema(

@@ -6,7 +6,7 @@ of each histogram. Medians are tenths until they are written, as numbers with on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
@@ -137,6 +137,36 @@ def published_tables(
         for table in tables
         if (levels := table.levels(census))
         for format in formats
+    )
+
+
+def tables_beside(
+    spark: SparkSession,
+    layout: TablesLayout[Path],
+    output: str,
+    written: Iterable[tuple[Table, str, Sequence[str]]],
+    schema: Callable[[TableShell], pa.Schema],
+) -> tuple[PublishedTable, ...]:
+    """Read the counts of tables that go with published ones, among their other columns.
+
+    Args:
+        spark: The session.
+        layout: Where they lie.
+        output: What they are called in checks, before the format.
+        written: The tables, each with a format and its geolevels.
+        schema: Columns of the files of a table.
+    """
+    return tuple(
+        PublishedTable(
+            table,
+            f"{output} {format}",
+            read_files(spark, layout, table.name, format, levels, from_arrow_schema(schema(table))).select(
+                "level", "geocode", *table.names
+            ),
+            misnamed(layout, table, format, levels, schema(table).names),
+            tuple(levels),
+        )
+        for table, format, levels in written
     )
 
 

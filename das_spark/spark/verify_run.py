@@ -21,14 +21,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from das_spark.config import lazy_levels, needs_of
 from das_spark.geography import ROOT_GEOCODE
-from das_spark.io.table_files import PARQUET
 from das_spark.spark import tables
 from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.own_codes import under_own_codes
 from das_spark.spark.tables import read_levels, union
-from das_spark.spark.tabulate import table_schema
 from das_spark.spark.told_apart import told_apart
 from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_columns import array_columns, parent_columns
@@ -274,12 +272,12 @@ def _sums(batches: Iterator[pa.RecordBatch], spine: Spine) -> Iterator[pa.Record
     return chain.from_iterable(sums_above(batch, spine) for batch in batches)
 
 
-def schema_check(run: Verified, of_features: Mapping[Path, pa.Schema]) -> Check:
+def schema_check(run: Verified, published: Mapping[Path, pa.Schema]) -> Check:
     """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others.
 
     Args:
         run: The run.
-        of_features: Columns of what features have published, by folder.
+        published: Columns of what is published of estimates, by folder.
     """
     layout, spine = run.layout, run.spine
     of_levels: dict[str, Sequence[str]] = {name: spine.names for name in _OF_EVERY_LEVEL}
@@ -287,18 +285,13 @@ def schema_check(run: Verified, of_features: Mapping[Path, pa.Schema]) -> Check:
     more = of_estimator(needs_of(run.plan), spine.names) | of_published(held=held, levels=spine.names)
     of_levels |= {added.name: levels for added, levels in more.items()}
     if not spine.is_census:
-        of_levels |= {"shares": spine.names, published_estimates(spine): run.census.names}
+        of_levels["shares"] = spine.names
     folders = {
         layout.level(name, level): tables.LEVEL_TABLES[name] for name, levels in of_levels.items() for level in levels
     }
     if not spine.is_census:
         folders[blocks_of(layout.spine)] = tables.BLOCKS
-    for name, format in run.manifest.tables:
-        if format == PARQUET:
-            (table,) = (each for each in run.plan.product.every_table if each.name == name)
-            schema = table_schema([table])
-            folders |= {layout.tables.level(name, format, level): schema for level in table.levels(run.census)}
-    expected = {**{folder: to_arrow_schema(schema) for folder, schema in folders.items()}, **of_features}
+    expected = {**{folder: to_arrow_schema(schema) for folder, schema in folders.items()}, **published}
     failing, compared = [], 0
     for folder, schema in expected.items():
         declared = _columns_of(schema)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from das_spark.histogram import NO_GROUP, Schema
 from das_spark.io.definitions import counted_cells, definitions, in_words, ranges
-from das_spark.io.dictionary import data_dictionary
+from das_spark.io.dictionary import data_dictionary, microdata_dictionary, tables_dictionary
 from das_spark.io.microdata_formats import record_columns, unit_columns
 from das_spark.products import PRODUCTS, Product
 
@@ -37,8 +37,12 @@ def levels_in(schema: Schema, cells: np.ndarray) -> dict[str, np.ndarray]:
 
 def entries_of(product: Product, *, units: bool) -> dict[str, dict[str, Any]]:
     formats = ["parquet", "text", *(["ppmf"] if product.ppmf else [])]
-    described = data_dictionary(product, formats, units=units, tabulated=True)
-    return {entry["path"]: entry for entry in described}
+    return {entry["path"]: entry for entry in described(product, formats, units=units)}
+
+
+def described(product: Product, formats: list[str], *, units: bool) -> tuple[dict[str, Any], ...]:
+    tables = tables_dictionary(product.tables_with(units=units), of_cells=product.tables)
+    return data_dictionary(product, described=(*microdata_dictionary(product, formats, units=units), *tables))
 
 
 @given(st.sets(st.integers(0, 60), min_size=1))
@@ -127,10 +131,10 @@ def test_codes_are_those_that_files_are_written_with(product, units):
 
 def test_without_keys_for_programs_words_stay_in_their_order():
     product = PRODUCTS["e2e_2018"]
-    described = list(data_dictionary(product, ["text"], units=True, tabulated=True))
-    words = in_words(described)
-    assert [entry["path"] for entry in words] == [entry["path"] for entry in described]
-    for before, after in zip(described, words, strict=True):
+    entries = list(described(product, ["text"], units=True))
+    words = in_words(entries)
+    assert [entry["path"] for entry in words] == [entry["path"] for entry in entries]
+    for before, after in zip(entries, words, strict=True):
         assert list(after) == [key for key in before if key not in ("delimiter", "header")]
         for full, bare in zip(before["columns"], after["columns"], strict=True):
             assert list(bare) == ["name", "type", "meaning"]

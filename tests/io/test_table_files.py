@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.io import table_files
-from das_spark.io.dictionary import data_dictionary, tables_dictionary
+from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import ABOUT, csv_header, rows_of, write_about, write_csv
 from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout, TablesLayout
@@ -103,7 +103,7 @@ def test_medians_say_what_they_are_beside_the_files_and_in_the_dictionary(tmp_pa
         "P013A002    Male",
         "P013A003    Female",
     ]
-    told = {each["path"]: each for each in data_dictionary(product, [], units=False, tabulated=True)}
+    told = {each["path"]: each for each in tables_dictionary(product.tables_with(units=False))}
     last = told["tables/P13A.<format>/level=<geolevel>"]["columns"][-1]
     meaning = "Total: Female: median of age, to a tenth; null for nobody"
     assert last == {"name": "P013A003", "type": "double", "meaning": meaning}
@@ -125,12 +125,9 @@ def test_tables_of_a_run_lie_below_its_public_root_one_folder_a_format(tmp_path)
     assert tables.level("P1", "csv", "County") == tmp_path / "tables" / "P1.csv" / "level=County"
 
 
-def test_the_dictionary_tells_of_tables_only_where_they_are_written():
+def test_the_dictionary_tells_of_every_table_by_its_labels():
     product = PRODUCTS["e2e_2018"]
-    without = data_dictionary(product, ["parquet"], units=True)
-    entries = data_dictionary(product, ["parquet"], units=True, tabulated=True)
-    assert entries == (*without, *tables_dictionary(product.tables, of_cells=product.tables))
-    last = entries[-1]
+    last = tables_dictionary(product.tables, of_cells=product.tables)[-1]
     assert last["path"] == "tables/P5.<format>/level=<geolevel>"
     assert last["row"] == "a geounit; universe: Population in group quarters"
     assert [column["name"] for column in last["columns"]] == ["geocode", *TABLE.names]

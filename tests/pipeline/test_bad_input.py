@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
+from das_spark.features.microdata.feature import Microdata
 from das_spark.pipeline import driver, levels, runner, space
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.spark import session as session_module
@@ -383,13 +384,13 @@ class TestFullDisk:
     def begin_anyway(self, monkeypatch):
         monkeypatch.setattr(space, "LEAST_SPACE", 0)
 
-    @pytest.mark.parametrize("stage", ["ingest", "measure", "estimate", "publish_microdata"])
+    @pytest.mark.parametrize("stage", ["ingest", "measure", "estimate", "publish"])
     def test_it_is_one_error_and_the_run_resumes(self, workshop, small_disk, capsys, monkeypatch, tools, calm, stage):
         arguments = ["run", str(workshop.run_file()), "--run-id", "full", "--test-key", tools.TEST_KEY]
         if stage != "ingest":
             workshop.ingested("full", calm)
         with monkeypatch.context() as patch:
-            module = levels if stage in ("measure", "estimate") else runner
+            module = {"ingest": runner, "publish": Microdata}.get(stage, levels)
             original = getattr(module, stage)
 
             def filled(*given: Any) -> None:

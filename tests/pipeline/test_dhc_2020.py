@@ -20,7 +20,8 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.config import load_plan, load_run
-from das_spark.pipeline import estimate_from, levels, open_source, run_parts, run_stages, runner, verify_run
+from das_spark.features.microdata.feature import Microdata
+from das_spark.pipeline import estimate_from, levels, open_source, run_parts, run_stages, verify_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
@@ -95,7 +96,7 @@ def on_census(redistricting, joint):
 def on_production(redistricting, joint, tools):
     """The joint run on the spine of the production, whose driver dies in a part and between two parts."""
     own = ("production", 'budget.strategy="us_dhc_spine"', 'geography.spine="dhc"')
-    for module, place, nth in ((levels, "estimate", 4), (runner, "publish_microdata", 2)):
+    for module, place, nth in ((levels, "estimate", 4), (Microdata, "publish", 2)):
         with tools.dying(module, place, nth=nth):
             joint(*own)
     return folders(redistricting, joint(*own))

@@ -23,7 +23,7 @@ from das_spark.features.intervals.tables import intervals_layout
 from das_spark.io.table_files import ABOUT
 from das_spark.pipeline import verify_run
 from das_spark.pipeline.statement import INSECURE
-from das_spark.pipeline.tabulate import TablesWriting
+from das_spark.pipeline.table_writing import TablesWriting
 from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 

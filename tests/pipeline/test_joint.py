@@ -18,6 +18,8 @@ from pyarrow import csv
 from das_spark.cli.main import main
 from das_spark.config import JointPlan, load_parts, stage_names
 from das_spark.errors import OutputError
+from das_spark.features.microdata.feature import Microdata
+from das_spark.features.tables.feature import Tables
 from das_spark.pipeline import (
     estimate_from,
     joint,
@@ -276,9 +278,10 @@ def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, po
     (file,) = tmp_path.glob("ledgers/*")
     (entry,) = Ledger.from_json_lines(file.read_text()).entries
     assert not entry.is_charged, "the units were not read, so that nothing may be charged"
-    deaths = [("measure", 2), ("estimate", 1), ("estimate", 3), ("publish_microdata", 1), ("publish_tables", 1)]
-    for name, nth in [*deaths, ("publish_statement", 1), ("verify_public", 1), ("measure", 7)]:
-        with tools.dying(levels if name in {"measure", "estimate"} else runner, name, nth=nth):
+    deaths = [(levels, "measure", 2), (levels, "estimate", 1), (levels, "estimate", 3), (Microdata, "publish", 1)]
+    deaths += [(Tables, "publish", 1), (runner, "publish_statement", 1), (runner, "verify_public", 1)]
+    for place, name, nth in [*deaths, (levels, "measure", 7)]:
+        with tools.dying(place, name, nth=nth):
             go()
     with tools.dying(joint_release, "joint_statement", nth=1):
         go()

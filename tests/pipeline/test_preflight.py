@@ -43,7 +43,9 @@ from das_spark.errors import (
     PrivacyGuardError,
 )
 from das_spark.estimation import SOLVERS
+from das_spark.features import STANDING
 from das_spark.features.intervals import trials as interval_trials
+from das_spark.features.microdata import trials as microdata_trials
 from das_spark.features.replicates import trials
 from das_spark.io.microdata_digest import digest_part
 from das_spark.io.microdata_formats import Rows, Sink, TextFormat
@@ -97,7 +99,7 @@ EVERY_LAYOUT = [
 
 
 def test_every_kind_of_stage_has_an_entry_of_things_that_are_tried(tmp_path):
-    assert set(TRIALS) == set(StageKind)
+    assert {*TRIALS, *STANDING} == set(StageKind)
     plan = planned("e2e_2018", geography={"path": "x", "reader": "tidy"}, evaluation={"areas": "areas.csv"})
     ahead = Ahead(plan, RunLayout.at(tmp_path, "ahead"), tmp_path, files=True)
     silent = {kind for kind, trials in TRIALS.items() if not list(trials(ahead))}
@@ -106,7 +108,7 @@ def test_every_kind_of_stage_has_an_entry_of_things_that_are_tried(tmp_path):
 
 
 def test_a_kind_without_an_entry_is_found(monkeypatch, tmp_path):
-    fewer = {kind: trials for kind, trials in TRIALS.items() if kind is not StageKind.MICRODATA}
+    fewer = {kind: trials for kind, trials in TRIALS.items() if kind is not StageKind.INGEST}
     monkeypatch.setattr(preflight, "TRIALS", fewer)
     with pytest.raises(KeyError):
         tried(planned("e2e_2018"), tmp_path)
@@ -204,7 +206,7 @@ def test_a_schema_of_very_many_cells_is_rehearsed_on_some_of_them_by_every_estim
     monkeypatch.setitem(_REGISTRY, "many", product_from(many_cells_run.product(7)))
     plan = planned("many", estimation={"estimator": estimator})
     assert plan.product.schema.size > 200_000
-    algebra = decomposition(rehearsal._level_plan(plan, "State").family)
+    algebra = decomposition(rehearsal.synthetic_level_plan(plan, "State").family)
     assert estimator == "top_down" or algebra.sites < 100
     tried(plan, tmp_path, StageKind.UPWARD, StageKind.ESTIMATE)
 
@@ -216,7 +218,7 @@ def test_intervals_of_very_many_cells_are_rehearsed_on_cells_that_are_alike(monk
     plan = planned("many", output={"intervals": {"level": "0.9"}}, **sections)
     whole, some = (
         decomposition(each.family)
-        for each in (level_plan(plan, "State"), rehearsal._level_plan(plan, "State", box=True))
+        for each in (level_plan(plan, "State"), rehearsal.synthetic_level_plan(plan, "State", box=True))
     )
     assert whole.sites <= some.sites < 100
     assert len(whole.components) <= len(some.components)
@@ -704,7 +706,7 @@ def test_the_records_that_are_read_back_are_those_of_all_possible_cells(monkeypa
             read.append(batch)
             yield batch
 
-    monkeypatch.setattr(rehearsal, "digest_part", kept)
+    monkeypatch.setattr(microdata_trials, "digest_part", kept)
     tried(planned("pl94_2020_person", output={"microdata": ["text"]}), tmp_path, StageKind.MICRODATA)
     people = sum(row["people"] or 0 for batch in read for row in batch.to_pylist() if row["record"] == "part")
     # Nobody under 18 is in a nursing facility: two origins by 63 races less.

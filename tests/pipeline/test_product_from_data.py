@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.config import load_plan
-from das_spark.pipeline import run_stages, tabulate_run, verify_run
+from das_spark.features.tables.finished import tabulate_run
+from das_spark.pipeline import run_stages, verify_run
 from das_spark.store import PublicManifest
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]

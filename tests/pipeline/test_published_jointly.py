@@ -10,7 +10,8 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import load_parts, load_plan, plan_from_config, plan_to_config, stage_names
 from das_spark.errors import ConfigurationError
-from das_spark.pipeline import joint, run_parts, run_stages, runner
+from das_spark.features.microdata.feature import Microdata
+from das_spark.pipeline import joint, run_parts, run_stages
 from das_spark.pipeline import published as published_stage
 from das_spark.store import PublicManifest
 
@@ -69,7 +70,7 @@ def test_a_joint_run_that_dies_holds_every_estimate_to_the_units_of_its_earlier_
         go()
     with tools.dying(published_stage, "_refuse_contradictions"):
         go()
-    with tools.dying(runner, "publish_microdata", nth=2):
+    with tools.dying(Microdata, "publish", nth=2):
         go()
     summary = go()
     units, households = (summary.parts[record].layout.public for record in ("unit", "household"))

@@ -15,15 +15,16 @@ from das_spark.attack import AttackSettings
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
+from das_spark.features.census.feature import CensusEstimates
 from das_spark.features.intervals.finished import area_intervals, open_intervals
 from das_spark.features.intervals.tables import intervals_layout as layout_of_intervals
 from das_spark.features.replicates.tables import errors_folder, intervals_layout
+from das_spark.features.tables.feature import Tables
 from das_spark.pipeline import (
     estimate_from,
     levels,
     open_source,
     run_stages,
-    runner,
     spines,
     verify_run,
 )
@@ -199,7 +200,7 @@ def test_a_share_that_was_changed_is_found(optimised, tmp_path, spark):
 
 def test_a_run_that_dies_resumes_on_the_same_spine(optimised, population, tmp_path, spark, tools):
     plan = plan_of(population, tmp_path, "geography.spine=optimised")
-    for module, place in ((levels, "measure"), (runner, "publish_census"), (runner, "publish_tables")):
+    for module, place in ((levels, "measure"), (CensusEstimates, "publish"), (Tables, "publish")):
         with tools.dying(module, place):
             run_stages(plan, run_id="optimised", test_key=KEY, spark=spark)
     layout = run_stages(plan, run_id="optimised", test_key=KEY, spark=spark).layout

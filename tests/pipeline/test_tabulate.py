@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from eight_blocks import BLOCKS, FORMATS, GEOUNITS, LEVELS, PRODUCT, write_run_file
 
-import das_spark
 from das_spark.cli.main import main
 from das_spark.config import config_hash
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.pipeline import tabulate as stage
-from das_spark.pipeline import tabulate_run, verify_run
+from das_spark.features import tables
+from das_spark.features.tables.finished import tabulate_run
+from das_spark.pipeline import table_writing as stage
+from das_spark.pipeline import verify_run
 from das_spark.pipeline.statement import INSECURE
 from das_spark.pipeline.verified_files import REPORT, TIMES
 from das_spark.products import PRODUCTS, product_data
@@ -214,7 +215,7 @@ def test_tables_that_a_run_did_not_want_are_made_later(copied, spark):
     manifest["config_hash"] = config_hash(manifest["config"])
     copied.manifest.write_text(json.dumps(manifest))
     shutil.rmtree(copied.tables.path)
-    summary = das_spark.tabulate(copied.path, spark=spark)
+    summary = tables.tabulate(copied.path, spark=spark)
     assert summary.folder == copied.path.with_name("public.tables")
     assert summary.rows == {f"{name}.{format}": ROWS for name in NAMES for format in FORMATS}
     assert not copied.tables.path.exists()

@@ -12,6 +12,7 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
+from das_spark.features.microdata.feature import Microdata
 from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, levels, run_stages, runner
 from das_spark.pipeline.run_record import run_record
 from das_spark.privacy import EntryState
@@ -97,7 +98,7 @@ def test_an_earlier_stage_of_a_finished_run_does_nothing(stepped, tools, monkeyp
     for module, name in (
         (levels, "measurements"),
         (levels, "estimates"),
-        (runner, "publish_microdata"),
+        (Microdata, "publish"),
         (runner, "publish_statement"),
         (runner, "verify_public"),
     ):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.io.dictionary import data_dictionary, measurements_dictionary
+from das_spark.io.dictionary import data_dictionary, measurements_dictionary, microdata_dictionary
 from das_spark.io.noisy_files import written_schema
 from das_spark.products import PRODUCTS
 from das_spark.spark import tables
@@ -109,10 +109,14 @@ def test_a_missing_or_broken_manifest_is_a_clear_error(tmp_path):
         PublicManifest.load(tmp_path / "m")
 
 
+def described(product, formats, *, units):
+    return data_dictionary(product, described=microdata_dictionary(product, formats, units=units))
+
+
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
 @pytest.mark.parametrize("units", [True, False])
 def test_the_dictionary_tells_of_every_table_and_file(product, units):
-    entries = {entry["path"]: entry for entry in data_dictionary(product, ["parquet", "text"], units=units)}
+    entries = {entry["path"]: entry for entry in described(product, ["parquet", "text"], units=units)}
     files = product.files(units=units)
     assert {name for name in entries if name.startswith("microdata/")} == {
         f"microdata/{kind}.{format}" for kind in files for format in ("parquet", "text")
@@ -128,7 +132,7 @@ def test_the_dictionary_tells_of_every_table_and_file(product, units):
 def test_the_dictionary_tells_of_the_public_copy_with_its_constant():
     for name, kind in (("pl94_2020_person", "person"), ("pl94_2020_unit", "unit")):
         product = PRODUCTS[name]
-        entries = {entry["path"]: entry for entry in data_dictionary(product, ["text", "ppmf"], units=True)}
+        entries = {entry["path"]: entry for entry in described(product, ["text", "ppmf"], units=True)}
         columns = entries[f"microdata/{kind}.ppmf"]["columns"]
         assert [column["name"] for column in columns] == [column.name for column in product.ppmf.columns(kind)]
         assert columns[0]["meaning"].startswith(f"always {name}_das_spark-")
@@ -136,7 +140,7 @@ def test_the_dictionary_tells_of_the_public_copy_with_its_constant():
 
 
 def test_the_dictionary_has_the_columns_of_the_tables():
-    entries = {entry["path"]: entry for entry in data_dictionary(PRODUCTS["e2e_1940"], ["parquet"], units=True)}
+    entries = {entry["path"]: entry for entry in described(PRODUCTS["e2e_1940"], ["parquet"], units=True)}
     for name in ("geounits", "histograms", "invariants", "bounds", "measurements", "estimates", "diagnostics"):
         told = [(column["name"], column["type"]) for column in entries[f"{name}/level=<geolevel>"]["columns"]]
         schema = getattr(tables, name.upper())

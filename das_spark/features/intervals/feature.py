@@ -17,13 +17,13 @@ from das_spark.features.intervals.trials import rehearse_intervals
 from das_spark.io.dictionary import HIGHEST, LOWEST, described_ends
 from das_spark.pipeline.features import (
     Feature,
-    FeatureRules,
+    Judged,
     OutputTable,
     PublishedUncertainty,
     tables_by_level,
 )
 from das_spark.pipeline.preflight import Trial, product_fix
-from das_spark.pipeline.tabulate import TablesWriting, named, named_in_formats, run_fact
+from das_spark.pipeline.table_writing import TablesWriting, named, named_in_formats, run_fact
 from das_spark.store import PublicLayout, discard, guarded_staging
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ class Intervals(Feature[IntervalSettings]):
         """Say of which run the intervals are, and what they are."""
         return (*notices, run_fact(run_id, self.plan.product.name, created), *_sentences(float(self.settings.level)))
 
-    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> FeatureRules:
+    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
         """Judge whether intervals hang together, at every geounit."""
         geounits = (by_spine if run.census.own_codes else by_census).geounits
-        return FeatureRules(rules_of(run, geounits, self.written, self.settings))
+        return Judged(rules_of(run, geounits, self.written, self.settings))
 
     def described(self) -> tuple[dict[str, Any], ...]:
         """Describe the tables of intervals."""

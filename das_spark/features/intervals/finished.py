@@ -38,7 +38,7 @@ from das_spark.pipeline.reestimate import open_source
 from das_spark.pipeline.sources import RunSource
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import notices_of
-from das_spark.pipeline.tabulate import TablesWriting, TabulationSummary, table_rows
+from das_spark.pipeline.table_writing import TablesWriting, TabulationSummary, table_rows
 from das_spark.spark.evaluate_areas import areas_of_file
 from das_spark.spark.session import session
 from das_spark.spark.tables import at_levels, count_and_first

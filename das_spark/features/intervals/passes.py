@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from das_spark.config import RunPlan
     from das_spark.core.linear import Statistics
     from das_spark.geography import Spine
-    from das_spark.pipeline.tabulate import TablesWriting
+    from das_spark.pipeline.table_writing import TablesWriting
     from das_spark.store import PublicLayout
     from das_spark.tabulation import Table
 

@@ -16,7 +16,7 @@ from das_spark.pipeline.space import (
     interval_bytes,
     of_census,
 )
-from das_spark.pipeline.tabulate import named, named_in_formats
+from das_spark.pipeline.table_writing import named, named_in_formats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

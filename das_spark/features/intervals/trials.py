@@ -10,7 +10,7 @@ import numpy as np
 from das_spark.core.linear import Statistics, downward, upward, whole_intervals
 from das_spark.errors import ConfigurationError
 from das_spark.pipeline.rehearsal import synthetic_family, synthetic_level_plan
-from das_spark.pipeline.tabulate import named
+from das_spark.pipeline.table_writing import named
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from das_spark.features.place_names.names import read_names
-from das_spark.features.place_names.rules import rules_of
+from das_spark.features.place_names.rules import compared_counts, rules_of
 from das_spark.features.place_names.settings import PlaceNameSettings
 from das_spark.features.place_names.tables import NAME, PLACE_NAMES, named_columns
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, GEOCODE
 from das_spark.pipeline.beside import publish_beside
-from das_spark.pipeline.features import Feature, FeatureRoom, FeatureRules, OutputTable, tables_by_level
+from das_spark.pipeline.features import Feature, FeatureRoom, Judged, OutputTable, tables_by_level
 from das_spark.pipeline.preflight import Trial
 from das_spark.pipeline.space import of_census, table_bytes
-from das_spark.pipeline.tabulate import named, run_fact
+from das_spark.pipeline.table_writing import named, run_fact
 from das_spark.spark.own_codes import own_code
 from das_spark.spark.tables import at_levels, read_levels
 from das_spark.spark.tabulate import tabulated
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from das_spark.pipeline.space import KnownSizes
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
+    from das_spark.spark.verify_tables import PublishedTable
     from das_spark.tabulation import Table
 
 _SENTENCE: Final = "The counts of the tables of the run; names of geounits are those that the run was given."
@@ -73,10 +74,14 @@ class PlaceNames(Feature[PlaceNameSettings]):
         """Say of which run the counts are."""
         return (*notices, run_fact(run_id, self.plan.product.name, created), _SENTENCE)
 
-    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> FeatureRules:
-        """Hold the counts to the estimates; a geounit has one name."""
+    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
+        """Judge whether a geounit has one name."""
         del by_spine, by_census
         return rules_of(run, self._written)
+
+    def compared(self, run: Verified) -> Sequence[PublishedTable]:
+        """Return the counts beside the names."""
+        return compared_counts(run, self._written)
 
     def described(self) -> tuple[dict[str, Any], ...]:
         """Describe the tables with names."""

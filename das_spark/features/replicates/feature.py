@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.evaluation import REPLICATES_OF_RUN
 from das_spark.features.replicates.files import read_intervals
-from das_spark.features.replicates.rules import rules_of
+from das_spark.features.replicates.rules import compared_counts, rules_of
 from das_spark.features.replicates.settings import ReplicateSettings
 from das_spark.features.replicates.tables import ERRORS, INTERVALS, OFFSETS, interval_columns, part_of
 from das_spark.features.replicates.trials import rehearse_replicates
@@ -17,14 +17,14 @@ from das_spark.io.dictionary import HIGHEST, LOWEST, described_ends
 from das_spark.pipeline.features import (
     Feature,
     FeatureRoom,
-    FeatureRules,
+    Judged,
     OutputTable,
     PublishedUncertainty,
     tables_by_level,
 )
 from das_spark.pipeline.preflight import Trial, product_fix
 from das_spark.pipeline.space import interval_bytes, of_census, run_bytes
-from das_spark.pipeline.tabulate import named, named_in_formats, run_fact
+from das_spark.pipeline.table_writing import named, named_in_formats, run_fact
 
 if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from das_spark.pipeline.space import KnownSizes
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
+    from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store.tables import TableDeclaration
     from das_spark.tabulation import Table
 
@@ -75,10 +76,14 @@ class Replicates(Feature[ReplicateSettings]):
         """Say of which run the intervals are, and what they are."""
         return (*notices, run_fact(run_id, self.plan.product.name, created), *_sentences(self.settings))
 
-    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> FeatureRules:
-        """Judge cases, offsets and intervals; the counts are those of the estimates."""
+    def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
+        """Judge cases, offsets and intervals."""
         del by_spine
         return rules_of(run, by_census, self._written(), self.settings)
+
+    def compared(self, run: Verified) -> Sequence[PublishedTable]:
+        """Return the counts that have intervals."""
+        return compared_counts(run, self._written())
 
     def declared(self) -> tuple[TableDeclaration, ...]:
         """Describe errors and offsets."""

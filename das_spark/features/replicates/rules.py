@@ -21,13 +21,12 @@ from scipy.special import stdtrit
 from das_spark.evaluation import COUNT_CLASSES, TOTAL_CLASSES
 from das_spark.features.replicates.files import read_errors, read_intervals, read_offsets
 from das_spark.features.replicates.tables import INTERVALS, interval_columns, intervals_layout
-from das_spark.pipeline.features import FeatureRules
+from das_spark.pipeline.features import Judged
 from das_spark.spark.balanced import balanced
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import cut
-from das_spark.spark.tabulate import misnamed
-from das_spark.spark.verify_tables import PublishedTable
+from das_spark.spark.tabulate import tables_beside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from das_spark.features.replicates.settings import ReplicateSettings
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
+    from das_spark.spark.verify_tables import PublishedTable
     from das_spark.tabulation import Table
 
 CASES: Final = "replicates count every geounit"
@@ -49,7 +49,7 @@ _CLOSE: Final = 1e-9
 
 def rules_of(
     run: Verified, by_census: RunTables, written: Sequence[tuple[Table, str]], settings: ReplicateSettings
-) -> FeatureRules:
+) -> Judged:
     """Judge what a run has published of its replicates.
 
     Args:
@@ -67,18 +67,13 @@ def rules_of(
         float(settings.level),
         [table.levels(census) for table, _ in written],
     )
-    files = intervals_layout(layout)
-    counted = [
-        PublishedTable(
-            table,
-            f"{INTERVALS} {format}",
-            frame,
-            misnamed(files, table, format, levels, interval_columns(table).names),
-            levels,
-        )
-        for (_, format), (table, frame), levels in zip(written, published.counts(), published.levels, strict=True)
-    ]
-    return FeatureRules(replicate_rules(published, by_census.geounits, census.names), counted)
+    return Judged(replicate_rules(published, by_census.geounits, census.names))
+
+
+def compared_counts(run: Verified, written: Sequence[tuple[Table, str]]) -> tuple[PublishedTable, ...]:
+    """Return the published counts among the intervals, which must be those of the estimates."""
+    tables = [(table, format, table.levels(run.census)) for table, format in written]
+    return tables_beside(run.spark, intervals_layout(run.layout), INTERVALS, tables, interval_columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +87,6 @@ class PublishedReplicates:
     runs: int  # replicates
     level: float  # probability that an interval covers the truth
     levels: Sequence[tuple[str, ...]] = ()  # geolevels of each table of intervals, from the root; none for all
-
-    def counts(self) -> list[tuple[Table, DataFrame]]:
-        """The counts alone, which must be those of the estimates."""
-        return [(table, frame.select("level", "geocode", *table.names)) for table, frame in self.intervals]
 
 
 def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels: Sequence[str]) -> list[Rule]:

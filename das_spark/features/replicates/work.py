@@ -35,7 +35,7 @@ from das_spark.features.replicates.tables import (
 from das_spark.pipeline.beside import publish_beside
 from das_spark.pipeline.diagnosed import failed_families
 from das_spark.pipeline.levels import NAMED, LevelJobs
-from das_spark.pipeline.tabulate import named
+from das_spark.pipeline.table_writing import named
 from das_spark.privacy import RunKey
 from das_spark.spark.arranged import write_one_file
 from das_spark.spark.census import census_histograms

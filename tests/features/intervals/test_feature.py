@@ -14,7 +14,7 @@ ALL = "measurement.rows=all"
 
 def test_the_dictionary_tells_of_intervals_and_only_of_those_that_there_are():
     with_them, without = plan(ALL, inline("output.intervals", {"level": "0.9", "tables": ["P5"]})), plan(ALL)
-    entries, others = (dictionary_of(each, tabulated=True) for each in (with_them, without))
+    entries, others = (dictionary_of(each) for each in (with_them, without))
     (entry,) = [each for each in entries if each not in others]
     assert tuple(each for each in entries if each is not entry) == others
     assert entry["path"] == "intervals/P5.<format>/level=<geolevel>"

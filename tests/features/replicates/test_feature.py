@@ -6,8 +6,9 @@ from pathlib import Path
 
 from quickstart_plans import plan
 
+from das_spark.features import STANDING
 from das_spark.features.replicates.settings import ReplicateSettings
-from das_spark.pipeline.features import counted_outputs, features_of, outputs_of
+from das_spark.pipeline.features import publications_of
 from das_spark.pipeline.statement import dictionary_of
 from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout
@@ -17,27 +18,30 @@ WANTED = 'output.replicates={runs=8, level="0.9", tables=["P5"]}'
 
 
 def test_a_run_has_the_features_that_it_asks_for_and_no_others():
-    assert features_of(plan()) == ()
-    (feature,) = features_of(plan(WANTED))
+    standing = [name for name in STANDING if name != "census geounits"]
+    assert [each.name for each in publications_of(plan())] == standing
+    *others, feature = publications_of(plan(WANTED))
+    assert [each.name for each in others] == standing
     assert (feature.name, type(feature.settings)) == ("replicates", ReplicateSettings)
 
 
 def test_every_folder_is_declared_with_its_columns_and_those_beside_tables_are_counted():
     asked, public = plan(WANTED, "output.tables=[]"), PublicLayout(Path("public"))
     census = asked.product.census(asked.spine)
-    folders = [name for output in outputs_of(asked) for name in output.folders(public)]
+    *_, feature = publications_of(asked)
+    folders = [name for output in feature.outputs() for name in output.folders(public)]
     assert folders == [
         *(f"replicate_errors/replicate={number}" for number in range(1, 9)),
         "replicate_offsets",
         *(f"replicate_intervals/P5.parquet/level={level}" for level in TABLE.levels(census)),
     ]
-    assert [each.path for each in counted_outputs(asked)] == ["replicate_intervals/P5.parquet"]
-    assert all(len(output.schema.names) >= 5 for output in outputs_of(asked))
+    assert feature.counted == ("replicate_intervals/P5.parquet",)
+    assert all(len(output.schema.names) >= 5 for output in feature.outputs())
 
 
 def test_the_dictionary_tells_of_replicates_behind_the_tables_and_only_of_those_that_there_are():
-    without = dictionary_of(plan(), tabulated=True)
-    found = dictionary_of(plan(WANTED), tabulated=True)
+    without = dictionary_of(plan())
+    found = dictionary_of(plan(WANTED))
     added = [each for each in found if each not in without]
     assert [each for each in found if each in without] == list(without)
     errors, offsets, last = added

@@ -1,0 +1,1 @@
+"""Estimates by geounits of the census, where the spine has others."""

@@ -1,0 +1,1 @@
+"""Microdata: records of people and units whose counts are the estimates."""

@@ -1,0 +1,43 @@
+"""Whether microdata hold the estimates and invariants of the leaves: all records are reduced by a job of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.io.microdata_digest import microdata_parts
+from das_spark.pipeline.features import Judged
+from das_spark.products import microdata_codes
+from das_spark.spark.microdata import write_digest
+from das_spark.spark.own_codes import under_parts
+from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+
+if TYPE_CHECKING:
+    from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify_run import Verified
+
+
+def rules_of(run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
+    """Reduce the microdata of a run.
+
+    Args:
+        run: The run that is verified.
+        by_spine: Its estimates under the geocodes of the spine.
+        by_census: Its estimates as they are published.
+    """
+    plan, layout = run.plan, run.layout
+    product, formats = plan.product, tuple(plan.output.microdata)
+    codes = microdata_codes(product, units=plan.invariants.units)
+    assigned = len(product.files(units=plan.invariants.units)) > 1  # records of people to records of units
+    parts = microdata_parts(layout, formats, units=assigned, record=product.kind, form=plan.output.microdata_files)
+    digest = write_digest(run.spark, parts, codes, run.scratch)
+    units = digest.units if assigned else None
+    reduced = MicrodataTables(digest.persons, units, digest.parts, digest.faults, formats, codes, run.told_apart())
+    kinds, root = product.files(units=plan.invariants.units), layout.path.absolute()
+    return Judged(
+        rules=microdata_rules(reduced, under_parts(by_spine, codes.spans) if codes.spans else by_census),
+        checks=part_checks(reduced),
+        files=tuple(replace(each, name=Path(each.name).relative_to(root).as_posix()) for each in digest.files),
+        rows={f"microdata/{kind}.{format}": digest.records(kind, format) for format in formats for kind in kinds},
+    )
