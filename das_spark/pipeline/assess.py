@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from das_spark.config import held_counts, plan_from_config
+from das_spark.config import plan_from_config
 from das_spark.errors import OutputError
 from das_spark.io.table_files import PARQUET
 from das_spark.pipeline.features import outputs_of, publications_of
@@ -26,6 +26,7 @@ from das_spark.privacy import LedgerEntry
 from das_spark.spark.census import read_spine
 from das_spark.spark.checks import (
     Check,
+    Rule,
     VerificationReport,
     budget_shares,
     judge,
@@ -35,7 +36,6 @@ from das_spark.spark.checks import (
 from das_spark.spark.session import adaptive, fitted, session
 from das_spark.spark.spine_report import share_paths
 from das_spark.spark.verify import begin_judging
-from das_spark.spark.verify_published import published_rules
 from das_spark.spark.verify_run import (
     Verified,
     bound_columns,
@@ -43,6 +43,7 @@ from das_spark.spark.verify_run import (
     declared_columns,
     estimated_columns,
     histogram_rules,
+    published_rules,
     schema_check,
 )
 from das_spark.spark.verify_spine import spine_rules
@@ -221,7 +222,6 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
     read = run.tables()
     by_census = run.published(read)
     census = plan.product.census(spine)
-    held = held_counts(plan.product, units=plan.invariants.units)
     with adaptive(run.spark), ThreadPoolExecutor(1) as threads:
         publications = publications_of(plan)
         compared = [table for each in publications for table in each.compared(run)]
@@ -230,17 +230,17 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         families, of_families = _rules_of_families(run, read, along)
         passed = begin_judging(threads, list(chain.from_iterable(families)), of_families, spine)
         judged = [each.rules(run, read, by_census) for each in publications]
-        of_spine = [] if held is None else published_rules(read, run.read("published"), held.query, held.of)
+        of_spine: list[Rule] = []
         if read.shares is not None and read.measurements is not None:
-            of_spine += spine_rules(read.shares, read.measurements, read, by_census, census)
+            of_spine = spine_rules(read.shares, read.measurements, read, by_census, census)
         columns = column_rules(run, read, by_census)
         others = [
             *([] if along else table_rules(compared, by_census)),
             *(rule for each in judged for rule in each.rules),
         ]
         found = iter(passed.result())
-        histograms, declaring, estimated, tables = (list(islice(found, len(each))) for each in families)
-        checks = judge([*histograms, *of_spine, *declaring, *estimated, *columns, *tables, *others])
+        histograms, published, declaring, estimated, tables = (list(islice(found, len(each))) for each in families)
+        checks = judge([*histograms, *published, *of_spine, *declaring, *estimated, *columns, *tables, *others])
         checks += [check for each in judged for check in each.checks]
         checks += header_checks([*compared, *(table for each in judged for table in each.headed)], census.names)
     discard(run.scratch)
@@ -256,7 +256,7 @@ def _rules_of_families(
 ) -> tuple[tuple[list[FamilyRule], ...], RunTables]:
     """Rules on families in the order of a report, and the tables that they look at.
 
-    Estimates; geounits, invariants and bounds; measurements and diagnostics; published tables.
+    Estimates; what they are held to; geounits, invariants and bounds; measurements and diagnostics; published tables.
     """
     bounds, read = bound_columns(run, read)
     of_tables: list[FamilyRule] = []
@@ -264,7 +264,7 @@ def _rules_of_families(
         rule, rows = compared_tables(along, run.spine.names, run.spark)
         of_tables, read = [rule], replace(read, tables=rows)
     declaring = [*declared_columns(run), *bounds]
-    return (histogram_rules(run, read), declaring, estimated_columns(run, read), of_tables), read
+    return (histogram_rules(run, read), published_rules(run), declaring, estimated_columns(run, read), of_tables), read
 
 
 def _complete(layout: PublicLayout, spine: Spine, plan: RunPlan) -> Check:

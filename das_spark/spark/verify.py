@@ -52,6 +52,7 @@ class RunTables:
     measurements: DataFrame | None = None  # level, geocode, parent, query, rows, values, variance
     diagnostics: DataFrame | None = None  # level, and the columns of the table
     shares: DataFrame | None = None  # level, geocode, parent, share; None where geounits have that of their level
+    published: DataFrame | None = None  # level, geocode, parent, cells, counts: what estimates are held to
     below: DataFrame | None = None  # level, geocode, name, values: sums over what lies below geounits
     # Bounds on what has a total, for geounits above: level and family of what has it, geocode, and `COLUMNS` of flows.
     flows: DataFrame | None = None
@@ -137,6 +138,7 @@ def _by_family(needed: Collection[str], tables: RunTables, spine: Spine | None) 
         "invariants": tables.invariants,
         "bounds": tables.bounds,
         "shares": tables.shares,
+        "published": tables.published,
         "below": tables.below,
         "tables": tables.tables,
     }
@@ -153,6 +155,7 @@ def _by_family(needed: Collection[str], tables: RunTables, spine: Spine | None) 
         above = {
             "above_geounits": tables.geounits,
             "above_estimates": tables.estimates,
+            "above_published": tables.published,
             "above_measured": tables.measurements,
             "above_bounds": None if tables.bounds is None else tables.bounds.where(F.col("name") == CLASS),
         }

@@ -19,7 +19,7 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from das_spark.config import lazy_levels, needs_of
+from das_spark.config import held_counts, lazy_levels, needs_of
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.spark import tables
 from das_spark.spark.census import on_census, read_spine
@@ -58,6 +58,9 @@ from das_spark.verification import (
     MeasuredQuery,
     MeasurementColumns,
     NoiseDiffers,
+    PublishedKept,
+    PublishedSums,
+    PublishedWhole,
     sums_above,
 )
 
@@ -113,7 +116,9 @@ class Verified:
             for name in ("invariants", "bounds")
             if any(self.manifest.rows.get(f"{name}/{level}", 0) for level in self.spine.names)
         }
-        names = ("geounits", "estimates", "measurements", "diagnostics", *(() if self.spine.is_census else ("shares",)))
+        names = ["geounits", "estimates", "measurements", "diagnostics"]
+        names += [] if self.spine.is_census else ["shares"]
+        names += [] if self.plan.product.published is None else ["published"]
         return RunTables(
             levels=self.spine.names, **{name: self.read(name) for name in names}, **declared, relaxed=relaxed
         )
@@ -150,6 +155,19 @@ def histogram_rules(run: Verified, read: RunTables) -> list[FamilyRule]:
         BoundsKept(plan.bound_queries, grouped=total_key is not None),
         *([GroupBoundsKept()] if total_key is not None else []),
         ChildrenSum(levels[1:], read.relaxed),
+    ]
+
+
+def published_rules(run: Verified) -> list[FamilyRule]:
+    """The rules on estimates that are held to what another product has published; none where none are."""
+    held = held_counts(run.plan.product, units=run.plan.invariants.units)
+    if held is None:
+        return []
+    levels, size = run.spine.names, held.of.size
+    return [
+        PublishedWhole(levels, size),
+        PublishedKept(levels, held.query, held.of),
+        *([PublishedSums(levels[1:], size)] if len(levels) > 1 else []),
     ]
 
 

@@ -49,6 +49,7 @@ from das_spark.verification.histograms import (
 )
 from das_spark.verification.measurements import TOGETHER, MeasuredQuery, MeasurementColumns, together
 from das_spark.verification.noise import POSSIBLE, WIDE, NoiseDiffers
+from das_spark.verification.published import PublishedKept, PublishedSums, PublishedWhole
 from das_spark.verification.tables import PACKED, TABLES_EQUAL, TOTALS_EQUAL, TablesEqual, ends_of, packed_of, unpacked
 
 __all__ = [
@@ -91,6 +92,9 @@ __all__ = [
     "MeasuredQuery",
     "MeasurementColumns",
     "NoiseDiffers",
+    "PublishedKept",
+    "PublishedSums",
+    "PublishedWhole",
     "TablesEqual",
     "Tallies",
     "ends_of",

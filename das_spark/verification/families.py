@@ -44,6 +44,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "invariants": _columns(tables.INVARIANTS, "parent", "name", "values"),
     "bounds": _columns(tables.BOUNDS, "parent", "name", "member", "lower", "upper"),
     "shares": _columns(tables.SHARES, "share"),
+    "published": _columns(tables.PUBLISHED, "parent", "cells", "counts"),
     "diagnostics": _columns(tables.DIAGNOSTICS, *tables.DIAGNOSTICS.schema.names),
     # Of several geounits that were asked alike, as `das_spark.verification.measurements.together` has it.
     "measured": {
@@ -63,6 +64,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "above_bounds": _columns(tables.BOUNDS, "lower", "upper"),
     "above_geounits": _columns(tables.GEOUNITS, "children"),
     "above_estimates": _columns(tables.ESTIMATES, "cells", "counts"),
+    "above_published": _columns(tables.PUBLISHED, "cells", "counts"),
     "above_measured": _columns(tables.MEASUREMENTS, "query", "rows", "values", "variance"),
 }
 

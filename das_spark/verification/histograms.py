@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from das_spark.constraints import StructuralZero
     from das_spark.histogram import Query, Schema
-    from das_spark.verification.families import Families
+    from das_spark.verification.families import Families, Rows
 
 RELAXED: Final = "consistency relaxed"
 UNKNOWN: Final = "no query of that name is known"
@@ -57,14 +57,9 @@ class HistogramsPossible(FamilyRule):
         rows, size = families.rows("estimates"), len(families.geocodes)
         if not len(rows):
             return
-        cells, counts = rows.lists("cells"), rows.lists("counts")
-        whole = cells.whole & counts.whole & (cells.lengths == counts.lengths)
-        ascending = np.ones(len(cells.values), dtype=np.bool_)
-        ascending[1:] = np.diff(cells.values) > 0
-        ascending[cells.offsets[:-1][cells.lengths > 0]] = True  # the first of a histogram has none before it
+        cells = rows.lists("cells")
         inside = (cells.values >= 0) & (cells.values < self.schema.size)
-        good = whole & ~cells.any_of(~(ascending & inside)) & ~counts.any_of(counts.values <= 0)
-        bad = np.bincount(rows.geounit[~good], minlength=size) > 0
+        bad = np.bincount(rows.geounit[~are_possible(rows, self.schema.size)], minlength=size) > 0
         yield Found(NONNEGATIVE, len(rows), names_of(families.geocodes, bad))
         for begin in range(0, len(self.zeros), _BITS):
             some = tuple(self.zeros[begin : begin + _BITS])
@@ -75,6 +70,17 @@ class HistogramsPossible(FamilyRule):
                 inhabited = np.bincount(rows.geounit[cells.row[mine]], minlength=size) > 0 if len(mine) else None
                 failing = [] if inhabited is None else names_of(families.geocodes, inhabited)
                 yield Found(_zero_name(zero), len(rows) * _cells_of(zero, self.schema), failing)
+
+
+def are_possible(rows: Rows, size: int) -> NDArray[np.bool_]:
+    """Say which histograms have positive counts of cells below a size, each once and in ascending order."""
+    cells, counts = rows.lists("cells"), rows.lists("counts")
+    whole = cells.whole & counts.whole & (cells.lengths == counts.lengths)
+    right = (cells.values >= 0) & (cells.values < size)
+    ascending = np.ones(len(cells.values), dtype=np.bool_)
+    ascending[1:] = np.diff(cells.values) > 0
+    ascending[cells.offsets[:-1][cells.lengths > 0]] = True  # the first of a histogram has none before it
+    return np.asarray(whole & ~cells.any_of(~(ascending & right)) & ~counts.any_of(counts.values <= 0))
 
 
 def _zero_name(zero: StructuralZero) -> str:

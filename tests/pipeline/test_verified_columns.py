@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verified]
 LEVELS = ("State", "County", "Enumdist")
 OF_AREAS = ("shares", "census_estimates")  # tests/spark/test_verify_spine.py
 OF_ESTIMATORS = ("estimate_arrays", "upward", "upward_sums")  # test_estimators.py
-OF_PUBLISHED = ("published",)  # test_verify_published.py
+OF_PUBLISHED = ("published",)  # tests/verification/test_published.py
 OTHERS = (*OF_AREAS, *OF_ESTIMATORS, *OF_PUBLISHED)
 TABLES = [name for name in LEVEL_TABLES if not DECLARED[name].restricted and name not in OTHERS]
 #: What no rule knows the value of is changed to what it cannot be.
