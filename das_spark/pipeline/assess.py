@@ -261,8 +261,7 @@ def _rules_of_families(
     bounds, read = bound_columns(run, read)
     of_tables: list[FamilyRule] = []
     if along:
-        rule, rows = compared_tables(along, run.spine.names, run.spark)
-        of_tables, read = [rule], replace(read, tables=rows)
+        of_tables, read = compared_tables(along, read)
     declaring = [*declared_columns(run), *bounds]
     return (histogram_rules(run, read), published_rules(run), declaring, estimated_columns(run, read), of_tables), read
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from das_spark.pipeline.space import KnownSizes
     from das_spark.spark.checks import Check, Rule
     from das_spark.spark.verify import RunTables
-    from das_spark.spark.verify_medians import PublishedMedians
     from das_spark.spark.verify_run import Verified
     from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store import FileRecord, PublicLayout, PublicManifest
@@ -143,7 +142,7 @@ class Judged:
     """
 
     rules: Sequence[Rule] = ()
-    headed: Sequence[PublishedTable | PublishedMedians] = ()
+    headed: Sequence[PublishedTable] = ()
     checks: Sequence[Check] = ()
     files: tuple[FileRecord, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -200,7 +199,7 @@ class Publication(ABC):
         """
 
     def compared(self, run: Verified) -> Sequence[PublishedTable]:
-        """Return those of its tables that must hold the counts of the estimates."""
+        """Return those of its tables that must hold the counts, or the medians, of the estimates."""
         del run
         return ()
 

@@ -18,7 +18,7 @@ from pyarrow import compute, csv, parquet
 from das_spark.io.table_files import GEOCODE, PARQUET
 from das_spark.spark.engine import cores, in_tasks
 from das_spark.store.filesystem import system_of
-from das_spark.verification import ends_of, packed_of
+from das_spark.verification import packed_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 #: What stands for a value that is not there or is no whole number: a sum of people is never negative.
 MISSING: Final = -1
-PAIRS: Final = "array<struct<item: int, value: bigint>>"
-_ROWS: Final = f"format string, level string, {GEOCODE} string"
+_ROWS: Final = f"format string, level string, {GEOCODE} string, packed binary"
 _FILE: Final = ("table", "format", "level", "path")
 #: Values that a task holds at once: bounds its memory.
 _AT_ONCE: Final = 1 << 20
@@ -48,7 +47,7 @@ class TableFile:
 
 
 #: Is given rows and the name of a column, and gives its values.
-_Numbers = Callable[[pa.RecordBatch, str], "NDArray[np.int64]"]
+Numbers = Callable[[pa.RecordBatch, str], "NDArray[np.int64]"]
 
 
 def whole_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
@@ -87,9 +86,7 @@ def published_rows(
     spark: SparkSession,
     files: Sequence[TableFile],
     columns: Mapping[str, tuple[int, tuple[str, ...]]],
-    numbers: _Numbers = whole_of,
-    *,
-    packed: bool = False,
+    numbers: Numbers = whole_of,
 ) -> DataFrame:
     """Read the rows of files.
 
@@ -98,32 +95,19 @@ def published_rows(
         files: The files, at least one.
         columns: Of each table by name the number of its row, and the names of its columns, the total first.
         numbers: How values are read.
-        packed: Whether pairs are bytes (`das_spark.verification.PACKED`), in a column packed: the JVM takes and gives
-            these whole, where it would copy a list one by one.
 
     Returns:
-        Format, level, geocode and pairs of number and value, of values that are not zero: the number of the row with
-        1, the next one with the total, then the numbers of the columns in order. A column that is not there, and a
-        value that is none, have `MISSING`; CSV is read by the order of its columns, and its first line is skipped.
+        Format, level, geocode and, in a column packed, pairs of number and value, of values that are not zero: the
+        number of the row with 1, the next one with the total, then the numbers of the columns in order. A column that
+        is not there, and a value that is none, have `MISSING`; CSV is read by the order of its columns, and its first
+        line is skipped. Pairs are bytes (`das_spark.verification.PACKED`): the JVM takes and gives these whole, where
+        it would copy a list one by one.
     """
     listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
     tasks = min(len(files), _TASKS_A_CORE * cores(spark))
     named = dict(zip(_FILE, map(pa.array, zip(*listed, strict=True)), strict=True))
     frame = spark.createDataFrame(pa.table(named)).repartition(tasks)
-    pairs = "packed binary" if packed else f"pairs {PAIRS}"
-    return in_tasks(frame, _Rows(dict(columns), numbers, packed), f"{_ROWS}, {pairs}")
-
-
-def pairs_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.ListArray:
-    """Those values of each row that are not zero, with the number of their column.
-
-    Args:
-        values: Shape (rows, columns).
-        items: The number of each column, (columns,).
-    """
-    row, column = np.nonzero(values)
-    pairs = pa.StructArray.from_arrays([pa.array(items[column]), pa.array(values[row, column])], ["item", "value"])
-    return pa.ListArray.from_arrays(pa.array(ends_of(row, len(values))), pairs)
+    return in_tasks(frame, _Rows(dict(columns), numbers), _ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +115,7 @@ class _Rows:
     """From the names of files to what is in them."""
 
     columns: Mapping[str, tuple[int, tuple[str, ...]]]
-    numbers: _Numbers
-    packed: bool
+    numbers: Numbers
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -149,11 +132,8 @@ class _Rows:
                 values = np.stack([self.numbers(part, name) for name in names], axis=1)
                 told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
                 same = [pa.array([text] * part.num_rows, pa.string()) for text in (format, level)]
-                pairs = packed_of(told, items) if self.packed else pairs_of(told, items)
-                arrays = [*same, _geocodes(part), pairs]
-                yield pa.RecordBatch.from_arrays(
-                    arrays, ["format", "level", GEOCODE, "packed" if self.packed else "pairs"]
-                )
+                arrays = [*same, _geocodes(part), packed_of(told, items)]
+                yield pa.RecordBatch.from_arrays(arrays, ["format", "level", GEOCODE, "packed"])
 
 
 def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:

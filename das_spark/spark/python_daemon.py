@@ -26,7 +26,6 @@ OF_TASKS: Final = (
     "das_spark.io.lines",
     "das_spark.spark.tabulate",
     "das_spark.spark.verify_tables",
-    "das_spark.spark.verify_medians",
     "das_spark.spark.evaluate",
     "das_spark.spark.evaluate_areas",
 )

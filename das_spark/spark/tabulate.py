@@ -25,7 +25,6 @@ from das_spark.spark.ingest import all_levels
 from das_spark.spark.lists import cut, flat_lists, list_total, slices
 from das_spark.spark.published_rows import TableFile
 from das_spark.spark.tables import with_level
-from das_spark.spark.verify_medians import PublishedMedians
 from das_spark.spark.verify_tables import PublishedTable
 from das_spark.store import part_files
 from das_spark.store.parquet import REPORT
@@ -122,7 +121,7 @@ def _arrays(values: NDArray[np.int64], tenths: NDArray[np.bool_]) -> list[pa.Arr
 
 
 def published_tables(
-    layout: TablesLayout[Path], tables: Sequence[Table], formats: Sequence[str], census: Spine
+    layout: TablesLayout[Path], tables: Sequence[Table | MedianTable], formats: Sequence[str], census: Spine
 ) -> tuple[PublishedTable, ...]:
     """The files of the tables of a run, for verification."""
     return tuple(
@@ -167,24 +166,6 @@ def tables_beside(
             tuple(levels),
         )
         for table, format, levels in written
-    )
-
-
-def published_medians(
-    layout: TablesLayout[Path], tables: Sequence[MedianTable], formats: Sequence[str], census: Spine
-) -> tuple[PublishedMedians, ...]:
-    """The files of the tables of medians of a run, for verification."""
-    return tuple(
-        PublishedMedians(
-            table,
-            format,
-            misnamed(layout, table, format, levels, (GEOCODE, *table.names)),
-            levels,
-            _files(layout, table, format, levels),
-        )
-        for table in tables
-        if (levels := table.levels(census))
-        for format in formats
     )
 
 

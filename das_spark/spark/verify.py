@@ -57,6 +57,7 @@ class RunTables:
     # Bounds on what has a total, for geounits above: level and family of what has it, geocode, and `COLUMNS` of flows.
     flows: DataFrame | None = None
     tables: DataFrame | None = None  # format, level, geocode, packed: what published tables say
+    medians: DataFrame | None = None  # the same of tables of medians
     # level -> geocodes of parents whose families are exempt from consistency
     relaxed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -141,6 +142,7 @@ def _by_family(needed: Collection[str], tables: RunTables, spine: Spine | None) 
         "published": tables.published,
         "below": tables.below,
         "tables": tables.tables,
+        "medians": tables.medians,
     }
     geocode = F.coalesce("geocode", F.lit(NOWHERE))
     parent = geocode if spine is None else F.coalesce(parent_of(spine), F.lit(NOWHERE))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,16 @@ from das_spark.spark.checks import Check, Rule
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.lists import list_total
-from das_spark.spark.published_rows import TableFile, published_rows, whole_of
+from das_spark.spark.published_rows import TableFile, published_rows, tenths_of, whole_of
 from das_spark.spark.verify import RunTables, judged_families, present
-from das_spark.verification import TablesEqual, packed_of
+from das_spark.tabulation import MedianTable
+from das_spark.verification import MediansEqual, TablesEqual, packed_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from das_spark.geography import Spine
-    from das_spark.spark.verify_medians import PublishedMedians
+    from das_spark.spark.published_rows import Numbers
     from das_spark.tabulation import Table
+    from das_spark.verification import ComparedTables, FamilyRule
 
 HEADERS = "headers of tables"
 _ROWS = "format string, level string, geocode string, packed binary"
@@ -35,7 +35,7 @@ _ROWS = "format string, level string, geocode string, packed binary"
 class PublishedTable:
     """One table of a run as it was read back, all levels in one."""
 
-    table: Table  # what it shall hold
+    table: Table | MedianTable  # what it shall hold
     format: str  # such as `csv`
     frame: DataFrame | None  # level, geocode and the published columns (long); None where the files are named
     # levels whose files call their columns otherwise; None for files whose columns are read by name
@@ -44,46 +44,67 @@ class PublishedTable:
     files: tuple[TableFile, ...] = ()  # where there is no frame
 
 
-def compared_tables(
-    published: Sequence[PublishedTable], levels: Sequence[str], spark: SparkSession
-) -> tuple[TablesEqual, DataFrame]:
-    """Return the rule on published tables, at least one, and their rows: format, level, geocode, packed.
+def compared_tables(published: Sequence[PublishedTable], tables: RunTables) -> tuple[list[FamilyRule], RunTables]:
+    """Return the rules on published tables, and the tables of a run with the rows that they look at.
 
     Args:
-        published: The tables.
-        levels: All there are, from the top.
-        spark: The session.
+        published: The tables, of sums and of medians.
+        tables: Of the run.
     """
-    tables = {each.table.name: each.table for each in published}
+    rules: list[FamilyRule] = []
+    sums = {each.table.name: each.table for each in published if not isinstance(each.table, MedianTable)}
+    if sums:
+        of_sums = TablesEqual(tables.levels, tuple(sums.values()), _formats(published, sums, tables.levels))
+        rules.append(of_sums)
+        tables = replace(tables, tables=_rows_of(published, of_sums, whole_of, tables))
+    medians = {each.table.name: each.table for each in published if isinstance(each.table, MedianTable)}
+    if medians:
+        of_medians = MediansEqual(tables.levels, tuple(medians.values()), _formats(published, medians, tables.levels))
+        rules.append(of_medians)
+        tables = replace(tables, medians=_rows_of(published, of_medians, tenths_of, tables))
+    return rules, tables
+
+
+def _formats(
+    published: Sequence[PublishedTable], names: Collection[str], levels: Sequence[str]
+) -> dict[str, dict[str, Sequence[str]]]:
+    """Format -> name of a table, of some -> its levels."""
     formats: dict[str, dict[str, Sequence[str]]] = {}
     for each in published:
-        formats.setdefault(each.format, {})[each.table.name] = each.levels or tuple(levels)
-    rule = TablesEqual(tuple(levels), tuple(tables.values()), formats)
+        if each.table.name in names:
+            formats.setdefault(each.format, {})[each.table.name] = each.levels or levels
+    return formats
+
+
+def _rows_of(
+    published: Sequence[PublishedTable], rule: ComparedTables[Any], numbers: Numbers, tables: RunTables
+) -> DataFrame:
+    """Format, level, geocode, and packed, of the tables that a rule compares."""
+    own = [each for each in published if each.table.name in rule.first]
     frames = [
         in_tasks(each.frame, _Packed(each.format, rule.first[each.table.name], each.table.names), _ROWS)
-        for each in published
+        for each in own
         if each.frame is not None
     ]
-    if files := [file for each in published for file in each.files]:
+    if files := [file for each in own for file in each.files]:
         columns = {table.name: (rule.first[table.name], table.names) for table in rule.tables}
-        frames.append(published_rows(spark, files, columns, packed=True))
-    return rule, reduce(DataFrame.unionByName, frames)
+        frames.append(published_rows(tables.geounits.sparkSession, files, columns, numbers))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[Rule]:
     """Judge published tables by a pass of their own, geounit by geounit; none where none are published.
 
     Args:
-        published: The tables.
+        published: The tables, of sums and of medians.
         tables: Geounits, and the estimates that tables must say, under the geocodes of tables.
     """
     if not published:
         return []
-    rule, rows = compared_tables(published, tables.levels, tables.geounits.sparkSession)
     keys = ("level", "geocode", F.lit("").alias("parent"))
     geounits = tables.geounits.select(*keys, F.lit(0).cast("bigint").alias("children"))
     estimates = tables.estimates.select(*keys, "cells", "counts")
-    return judged_families([rule], RunTables(tables.levels, geounits, estimates, tables=rows))
+    return judged_families(*compared_tables(published, RunTables(tables.levels, geounits, estimates)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +152,7 @@ def occupancy_rules(published: Sequence[PublishedTable], tables: RunTables, cens
     return [replace(rule, expected=()) for rule in table_rules(published, every)]
 
 
-def header_checks(published: Sequence[PublishedTable | PublishedMedians], levels: Sequence[str]) -> list[Check]:
+def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) -> list[Check]:
     """`headers of tables`: CSV files call their columns by the published names; none where there are no such files."""
     named = [each for each in published if each.misnamed is not None]
     return [

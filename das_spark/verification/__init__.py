@@ -48,9 +48,19 @@ from das_spark.verification.histograms import (
     HistogramsPossible,
 )
 from das_spark.verification.measurements import TOGETHER, MeasuredQuery, MeasurementColumns, together
+from das_spark.verification.medians import MEDIANS_EQUAL, MediansEqual
 from das_spark.verification.noise import POSSIBLE, WIDE, NoiseDiffers
 from das_spark.verification.published import PublishedKept, PublishedSums, PublishedWhole
-from das_spark.verification.tables import PACKED, TABLES_EQUAL, TOTALS_EQUAL, TablesEqual, ends_of, packed_of, unpacked
+from das_spark.verification.tables import (
+    PACKED,
+    TABLES_EQUAL,
+    TOTALS_EQUAL,
+    ComparedTables,
+    TablesEqual,
+    ends_of,
+    packed_of,
+    unpacked,
+)
 
 __all__ = [
     "ADDED",
@@ -58,6 +68,7 @@ __all__ = [
     "COLUMNS",
     "FLOW",
     "LOWER",
+    "MEDIANS_EQUAL",
     "NAMED",
     "NOWHERE",
     "PACKED",
@@ -76,6 +87,7 @@ __all__ = [
     "BoundsKept",
     "BoundsNotLooser",
     "ChildrenSum",
+    "ComparedTables",
     "DiagnosticColumns",
     "Families",
     "FamilyRule",
@@ -91,6 +103,7 @@ __all__ = [
     "Key",
     "MeasuredQuery",
     "MeasurementColumns",
+    "MediansEqual",
     "NoiseDiffers",
     "PublishedKept",
     "PublishedSums",

@@ -58,6 +58,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     },
     # Of published tables: pairs of an item and its value, as `das_spark.verification.tables` has them.
     "tables": {"format": pa.string(), "packed": pa.binary()},
+    "medians": {"format": pa.string(), "packed": pa.binary()},
     # Sums over what lies below a geounit, and bounds on a geounit, or a group, of some above it.
     "below": {"name": pa.string(), "values": pa.list_(pa.int64())},
     "flows": {"of": pa.string(), "above": pa.string(), **_columns(tables.BOUNDS, "parent", "member", "lower", "upper")},

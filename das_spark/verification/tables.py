@@ -1,18 +1,19 @@
 """Rules on published tables against the estimates, sharing no code with the tabulation.
 
-What each column counts is read off the declared levels anew: the counts of cells with these levels are added up, column
-by column. The sums are compared with every published value that is not zero (a column without any person on one side
-and no value on the other agree).
+What each column of a table of sums counts is read off the declared levels anew: the counts of cells with these levels
+are added up, column by column. The sums are compared with every published value that is not zero (a column without any
+person on one side and no value on the other agree).
 
 Several formats (Parquet, CSV) are compared at once: the side of the estimates is the same for all. A format need not
-have all tables.
+have all tables, nor all levels of one.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from das_spark.histogram import Schema
-    from das_spark.tabulation import Table, TableColumn
+    from das_spark.tabulation import Table, TableColumn, TableShell
     from das_spark.verification.families import Families
+
+_Table = TypeVar("_Table", bound="TableShell")
 
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
@@ -64,10 +67,8 @@ def unpacked(column: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.void
 
 
 @dataclass(frozen=True, slots=True)
-class TablesEqual(FamilyRule):
-    """Every geounit of a level that a table is published for has one row in it, of the sums of its cells.
-
-    `table totals equal estimates` says of the first column alone that it is the sum over the universe of the table.
+class ComparedTables(FamilyRule, Generic[_Table]):
+    """Every geounit of a level that a table is published for has one row in it, of what its estimate says.
 
     Attributes:
         levels: From the top.
@@ -75,10 +76,8 @@ class TablesEqual(FamilyRule):
         formats: Format -> name of a table -> levels that it is published for in that format.
     """
 
-    needs: ClassVar = ("geounits", "estimates", "tables")
-
     levels: Sequence[str]
-    tables: Sequence[Table]
+    tables: Sequence[_Table]
     formats: Mapping[str, Mapping[str, Sequence[str]]]
     # What is compared, numbered over all tables: a row, the total by itself, and the columns of each.
     first: dict[str, int] = field(init=False, default_factory=dict)  # of a table: the item of its row
@@ -96,14 +95,23 @@ class TablesEqual(FamilyRule):
         return self.tables[0].schema
 
     @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names of the rule on columns and, where there is one, of that on totals."""
+
+    @abstractmethod
+    def compared(self, families: Families) -> Compared[_Table]:
+        """Bring estimates and published tables of some families together."""
+
+    @property
     def expected(self) -> tuple[Key, ...]:
-        """Both rules at each level and in each format for which a table is published."""
+        """Every rule at each level and in each format for which a table is published."""
         there = {
             (format, level) for format, tables in self.formats.items() for levels in tables.values() for level in levels
         }
         return tuple(
             (rule, level, self._note(format))
-            for rule in (TABLES_EQUAL, TOTALS_EQUAL)
+            for rule in self.names
             for level in self.levels
             for format in self.formats
             if (format, level) in there
@@ -114,7 +122,7 @@ class TablesEqual(FamilyRule):
 
     def judged(self, families: Families) -> Iterator[Found]:
         """Judge some whole families, some geounits at a time."""
-        counted = _Counted(self, families)
+        counted = self.compared(families)
         checked = np.zeros((len(self.formats), 2), dtype=np.int64)
         failing: list[tuple[list[str], list[str]]] = [([], []) for _ in self.formats]
         for geounits in counted.slices():
@@ -128,21 +136,25 @@ class TablesEqual(FamilyRule):
                     code = families.geocodes[geounits.start + int(geounit)].as_py()
                     names.append(f"{code} {counted.names[item]}")
         for place, format in enumerate(self.formats):
-            for is_total, rule in enumerate((TABLES_EQUAL, TOTALS_EQUAL)):
+            for is_total, rule in enumerate(self.names):
                 if checked[place, is_total] or failing[place][is_total]:
                     yield Found(rule, int(checked[place, is_total]), failing[place][is_total], self._note(format))
 
 
-class _Counted:
+class Compared(ABC, Generic[_Table]):
     """What estimates and published tables say of the geounits of some families, item by item."""
 
-    def __init__(self, rule: TablesEqual, families: Families) -> None:
+    rows: ClassVar[str]  # of published tables, of `COLUMNS`
+
+    def __init__(self, rule: ComparedTables[_Table], families: Families) -> None:
+        """Number the items, and sort what is compared by geounit."""
         self._families = families
         self._schema = rule.schema
         self.names: list[str] = []
         owners: list[str] = []
         values: list[int] = []  # how many values an item stands for: a row for those of all columns
-        self._columns: list[tuple[int, TableColumn]] = []
+        #: Tables that are published for this level, by the item of their row.
+        self._tables: list[tuple[int, _Table]] = []
         here = [
             {name for name, levels in tables.items() if families.level in levels} for tables in rule.formats.values()
         ]
@@ -152,7 +164,7 @@ class _Counted:
             owners += [table.name] * (2 + len(table.names))
             values += [len(table.columns), 1, *[0] * len(table.columns)]
             if any(table.name in names for names in here):
-                self._columns += [(first + place, each) for place, each in enumerate((table.total, *table.columns), 1)]
+                self._tables.append((first, table))
         self._values = np.array(values, dtype=np.int64)
         self.is_total = np.zeros(len(owners), dtype=np.bool_)
         self.is_total[[first + 1 for first in rule.first.values()]] = True
@@ -168,7 +180,7 @@ class _Counted:
             each[order] for each in (geounit, cells.cell[inside], cells.count[inside])
         )
         self._estimated = np.bincount(estimates.geounit, minlength=len(families.geocodes)) > 0
-        tables = families.rows("tables")
+        tables = families.rows(self.rows)
         lengths, records = unpacked(tables.columns["packed"])
         row = np.repeat(np.arange(len(tables)), lengths)
         order = np.argsort(tables.geounit[row], kind="stable")
@@ -182,20 +194,9 @@ class _Counted:
         for begin in range(0, len(self._families.geocodes), step):
             yield slice(begin, min(begin + step, len(self._families.geocodes)))
 
+    @abstractmethod
     def expected(self, geounits: slice) -> NDArray[np.int64]:
         """What the estimates say: shape ``(geounits, items)``."""
-        sums = np.zeros((len(self.names), geounits.stop - geounits.start), dtype=np.int64)
-        sums[self._rows] = self._families.geounits[geounits]
-        begin, end = np.searchsorted(self._geounit, [geounits.start, geounits.stop])
-        for start in range(int(begin), int(end), _CELLS_AT_ONCE):
-            part = slice(start, min(start + _CELLS_AT_ONCE, int(end)))
-            known = _Cells(np.unravel_index(self._cell[part], self._schema.shape))
-            for item, column in self._columns:
-                times = known.times(column, self._schema)
-                counted = np.flatnonzero(times)
-                target = self._geounit[part][counted] - geounits.start
-                sums[item] += summed(target, self._count[part][counted] * times[counted], sums.shape[1])
-        return np.ascontiguousarray(sums.T)
 
     def found(self, geounits: slice) -> NDArray[np.int64]:
         """What the tables of each format say: shape ``(formats, geounits, items)``."""
@@ -212,6 +213,51 @@ class _Counted:
         there[:, self._totals] |= self._estimated[geounits][:, None]
         values = there.sum(axis=0) * self._values * self.held
         return np.stack([values[:, ~self.is_total].sum(axis=1), values[:, self.is_total].sum(axis=1)], axis=1)
+
+
+class _Counted(Compared["Table"]):
+    """Sums over the cells of estimates."""
+
+    rows: ClassVar = "tables"
+
+    def expected(self, geounits: slice) -> NDArray[np.int64]:
+        """What the estimates say: shape ``(geounits, items)``."""
+        sums = np.zeros((len(self.names), geounits.stop - geounits.start), dtype=np.int64)
+        sums[self._rows] = self._families.geounits[geounits]
+        columns = [
+            (first + place, column)
+            for first, table in self._tables
+            for place, column in enumerate((table.total, *table.columns), 1)
+        ]
+        begin, end = np.searchsorted(self._geounit, [geounits.start, geounits.stop])
+        for start in range(int(begin), int(end), _CELLS_AT_ONCE):
+            part = slice(start, min(start + _CELLS_AT_ONCE, int(end)))
+            known = _Cells(np.unravel_index(self._cell[part], self._schema.shape))
+            for item, column in columns:
+                times = known.times(column, self._schema)
+                counted = np.flatnonzero(times)
+                target = self._geounit[part][counted] - geounits.start
+                sums[item] += summed(target, self._count[part][counted] * times[counted], sums.shape[1])
+        return np.ascontiguousarray(sums.T)
+
+
+@dataclass(frozen=True, slots=True)
+class TablesEqual(ComparedTables["Table"]):
+    """Tables hold the sums of the cells of estimates.
+
+    `table totals equal estimates` says of the first column alone that it is the sum over the universe of the table.
+    """
+
+    needs: ClassVar = ("geounits", "estimates", "tables")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of both rules."""
+        return (TABLES_EQUAL, TOTALS_EQUAL)
+
+    def compared(self, families: Families) -> Compared[Table]:
+        """Bring estimates and published tables of some families together."""
+        return _Counted(self, families)
 
 
 class _Cells:

@@ -18,19 +18,19 @@ from das_spark.spark.checks import judge
 from das_spark.spark.published_rows import MISSING, tenths_of
 from das_spark.spark.tabulate import (
     arrow_schema,
-    published_medians,
     published_tables,
     table_schema,
     tabulated,
     write_tables,
 )
 from das_spark.spark.verify import RunTables
-from das_spark.spark.verify_medians import MEDIANS_EQUAL, _tenths, median_rules
 from das_spark.spark.verify_tables import header_checks, table_rules
 from das_spark.store import TablesLayout, part_files
 from das_spark.store.parquet import ParquetTables, TableFolder
 from das_spark.tabulation import Line, MedianTable, Table, median_tenths
 from das_spark.tabulation.table import TRACT
+from das_spark.verification import MEDIANS_EQUAL
+from das_spark.verification.medians import _tenths
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -104,7 +104,7 @@ def parquet_rows(layout: TablesLayout, name: str, level: str) -> dict[str, list]
 
 
 def checks_of(layout: TablesLayout, run: SmallRun, tables=(P13, PCT1)):
-    return judge(median_rules(published_medians(layout, tables, FORMATS, CENSUS), run.tables))
+    return judge(table_rules(published_tables(layout, tables, FORMATS, CENSUS), run.tables))
 
 
 def verified(layout: TablesLayout, run: SmallRun) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -150,8 +150,7 @@ def test_medians_that_are_those_of_the_estimates_pass_in_every_format_and_level(
         for format in FORMATS
     }
     assert [check for check in checks if not check.passed] == []
-    assert median_rules((), run.tables) == []
-    alone = judge(median_rules(published_medians(written, [PCT1], ["csv"], CENSUS), run.tables))
+    alone = judge(table_rules(published_tables(written, [PCT1], ["csv"], CENSUS), run.tables))
     assert {(c.geolevel, c.note): c.passed for c in alone} == {("County", ""): True, ("Tract", ""): True}
     assert all(c.passed for c in judge(table_rules(published_tables(written, [P1], FORMATS, CENSUS), run.tables)))
 
@@ -202,7 +201,7 @@ def test_an_estimate_that_the_medians_do_not_follow_is_found_in_all_formats(writ
 def test_columns_that_are_called_otherwise_are_named_by_their_table(copied):
     path = csv_of(copied, "P13", "Tract")
     path.write_text(path.read_text().replace("P0130002,P0130003", "P0130003,P0130002", 1))
-    checks = header_checks(published_medians(copied, (P13, PCT1), FORMATS, CENSUS), LEVELS)
+    checks = header_checks(published_tables(copied, (P13, PCT1), FORMATS, CENSUS), LEVELS)
     assert {c.geolevel: (c.checked, c.failing) for c in checks} == {
         "County": (2, ()),
         "Tract": (2, ("P13",)),

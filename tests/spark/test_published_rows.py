@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pyarrow import parquet
 
-from das_spark.spark.published_rows import MISSING, TableFile, pairs_of, published_rows
+from das_spark.spark.published_rows import MISSING, TableFile, published_rows
 from das_spark.verification import PACKED, packed_of, unpacked
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -24,7 +24,7 @@ def rows(spark, *files: TableFile) -> dict[tuple[str, str, str | None], dict[int
     """Format, level and geocode -> values by number of all rows of that geocode together."""
     found: dict[tuple[str, str, str | None], dict[int, int]] = {}
     for row in published_rows(spark, files, COLUMNS).collect():
-        pairs = {pair["item"]: pair["value"] for pair in row["pairs"]}
+        pairs = dict(np.frombuffer(row["packed"], PACKED).tolist())
         found.setdefault((row["format"], row["level"], row["geocode"]), {}).update(pairs)
     return found
 
@@ -78,31 +78,21 @@ def test_a_row_that_is_none_is_not_there(spark, tmp_path, text):
     assert rows(spark, csv_file(tmp_path, text)) == {}
 
 
-def test_pairs_are_the_values_that_are_not_zero():
-    pairs = pairs_of(np.array([[0, 2, 0], [0, 0, 0], [-1, 0, 3]]), np.array([4, 5, 9], dtype=np.int32))
-    assert pairs.to_pylist() == [
-        [{"item": 5, "value": 2}],
-        [],
-        [{"item": 4, "value": -1}, {"item": 9, "value": 3}],
-    ]
-
-
 @given(
     arrays(np.int64, array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=5), elements=st.integers(-3, 2**62)),
     st.data(),
 )
-def test_packed_pairs_are_those_of_lists(values, data):
+def test_pairs_are_the_values_that_are_not_zero(values, data):
     items = np.arange(7, 7 + values.shape[1], dtype=np.int32) * 3
     packed = packed_of(values, items)
     packed.validate(full=True)
     begin = data.draw(st.integers(0, len(values)))
     length = data.draw(st.integers(0, len(values) - begin))
     lengths, records = unpacked(packed.slice(begin, length))
-    expected = pairs_of(values, items).slice(begin, length).to_pylist()
+    rows = values[begin : begin + length].tolist()
+    expected = [[(3 * place + 21, value) for place, value in enumerate(row) if value] for row in rows]
     assert lengths.tolist() == [len(pairs) for pairs in expected]
-    assert [(int(item), int(value)) for item, value in records] == [
-        (pair["item"], pair["value"]) for pairs in expected for pair in pairs
-    ]
+    assert records.tolist() == [pair for pairs in expected for pair in pairs]
 
 
 def test_rows_without_pairs_are_empty_when_they_are_packed():
@@ -110,12 +100,3 @@ def test_rows_without_pairs_are_empty_when_they_are_packed():
     assert (lengths.tolist(), len(records)) == ([0, 0], 0)
     lengths, records = unpacked(pa.nulls(2, pa.binary()))
     assert (lengths.tolist(), len(records)) == ([0, 0], 0)
-
-
-def test_tasks_give_the_same_pairs_packed(spark, tmp_path):
-    files = [csv_file(tmp_path, "geocode,a,b,c\n01001,1,0,3\n01003,0,0,0\n")]
-    found = {row["geocode"]: row["packed"] for row in published_rows(spark, files, COLUMNS, packed=True).collect()}
-    read = {geocode: np.frombuffer(packed, PACKED).tolist() for geocode, packed in found.items()}
-    lists = {row["geocode"]: row["pairs"] for row in published_rows(spark, files, COLUMNS).collect()}
-    assert read == {geocode: [tuple(pair) for pair in pairs] for geocode, pairs in lists.items()}
-    assert len(read["01001"]) > len(read["01003"]) > 0

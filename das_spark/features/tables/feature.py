@@ -69,12 +69,12 @@ class Tables(Publication):
         return facts_of_run(run_id, self.plan.product.name, created, notices)
 
     def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
-        """Hold tables of medians, and of units, to the estimates."""
+        """Hold tables of occupied and vacant units to estimates and invariants."""
         del by_spine
         return rules_of(run, by_census)
 
     def compared(self, run: Verified) -> Sequence[PublishedTable]:
-        """Return the tables of sums."""
+        """Return the tables of sums and of medians."""
         return compared_tables(run)
 
     def described(self) -> tuple[dict[str, Any], ...]:

@@ -1,12 +1,11 @@
-"""Whether published tables hold the counts of the estimates, of occupied and vacant units, and their medians."""
+"""Whether published tables hold what the estimates say."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from das_spark.pipeline.features import Judged
-from das_spark.spark.tabulate import published_medians, published_tables
-from das_spark.spark.verify_medians import median_rules
+from das_spark.spark.tabulate import published_tables
 from das_spark.spark.verify_tables import occupancy_rules
 
 if TYPE_CHECKING:
@@ -16,21 +15,19 @@ if TYPE_CHECKING:
 
 
 def rules_of(run: Verified, by_census: RunTables) -> Judged:
-    """Judge the tables of a run that are no sums of its estimates.
+    """Judge the tables of a run that count vacant housing units, too.
 
     Args:
         run: The run that is verified.
         by_census: Its estimates as they are published.
     """
-    layout, census, product, formats = run.layout.tables, run.census, run.plan.product, run.plan.output.tables
+    census, product = run.census, run.plan.product
     known = product.occupancy if run.plan.invariants.units else ()
-    occupancy = published_tables(layout, known, formats, census)
-    medians = published_medians(layout, product.medians, formats, census)
-    rules = [*occupancy_rules(occupancy, by_census, census, product.vacant_cell), *median_rules(medians, by_census)]
-    return Judged(rules, headed=(*occupancy, *medians))
+    occupancy = published_tables(run.layout.tables, known, run.plan.output.tables, census)
+    return Judged(occupancy_rules(occupancy, by_census, census, product.vacant_cell), headed=occupancy)
 
 
 def compared_tables(run: Verified) -> tuple[PublishedTable, ...]:
-    """Return the tables of sums."""
-    plan = run.plan
-    return published_tables(run.layout.tables, plan.product.tables, plan.output.tables, run.census)
+    """Return the tables of sums and of medians."""
+    product = run.plan.product
+    return published_tables(run.layout.tables, (*product.tables, *product.medians), run.plan.output.tables, run.census)
