@@ -40,6 +40,16 @@ class FeatureSettings(Section):
         """The probability of the intervals by the measurements alone that it publishes; None where it has none."""
         return None
 
+    @property
+    def named_tables(self) -> tuple[str, ...]:
+        """Names of the tables that it goes with (its key `tables`), once they are resolved."""
+        return getattr(self, "tables", None) or ()
+
+    @property
+    def named_geolevels(self) -> tuple[str, ...]:
+        """Names of the geolevels that it is made for (its key `geolevels`), once they are resolved."""
+        return getattr(self, "geolevels", None) or ()
+
     def resolved(self, plan: RunPlan, problems: Problems) -> Self:
         """Look up what is named, and fill in what is not.
 

@@ -42,16 +42,6 @@ class IntervalSettings(FeatureSettings):
         """The probability of its intervals."""
         return self.level
 
-    @property
-    def named_tables(self) -> tuple[str, ...]:
-        """Names of the tables, once they are resolved."""
-        return self.tables or ()
-
-    @property
-    def named_geolevels(self) -> tuple[str, ...]:
-        """Names of the geolevels, once they are resolved."""
-        return self.geolevels or ()
-
     def resolved(self, plan: RunPlan, problems: Problems) -> Self:
         """Name all tables and geolevels where none are named; refuse levels that are not measured on all rows."""
         key = f"output.{self.name}"

@@ -30,16 +30,6 @@ class PlaceNameSettings(FeatureSettings):
     tables: Names | None = None
     geolevels: Names | None = None
 
-    @property
-    def named_tables(self) -> tuple[str, ...]:
-        """Names of the tables, once they are resolved."""
-        return self.tables or ()
-
-    @property
-    def named_geolevels(self) -> tuple[str, ...]:
-        """Names of the geolevels, once they are resolved."""
-        return self.geolevels or ()
-
     def resolved(self, plan: RunPlan, problems: Problems) -> Self:
         """Name all tables and geolevels where none are named."""
         key, census = f"output.{self.name}", plan.product.census(plan.spine).names

@@ -30,11 +30,6 @@ class ReplicateSettings(FeatureSettings):
     level: Level
     tables: Names | None = None
 
-    @property
-    def named_tables(self) -> tuple[str, ...]:
-        """Names of the tables, once they are resolved."""
-        return self.tables or ()
-
     def resolved(self, plan: RunPlan, problems: Problems) -> Self:
         """Name all tables where none are named."""
         tables = chosen_tables(f"output.{self.name}", self.tables, plan, None, problems)
