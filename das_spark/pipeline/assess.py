@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from das_spark.config import plan_from_config
 from das_spark.errors import OutputError
 from das_spark.io.table_files import PARQUET
-from das_spark.pipeline.features import outputs_of, publications_of
+from das_spark.pipeline.features import orders_of, outputs_of, publications_of
 from das_spark.pipeline.publish import counted_tables
 from das_spark.pipeline.sources import imported_tables
 from das_spark.pipeline.spines import spine_of_run
@@ -178,8 +178,7 @@ def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> Veri
     if complete.passed:  # what is not whole is not read
         run = Verified(spark, layout, manifest, plan, spine, staging.folder)
         small = sum(each.size for each in manifest.files) <= _SMALL_RUN
-        orders = {each.path.split("/")[0]: each.order for each in outputs_of(plan) if each.order}
-        of_files = file_checks(layout, manifest, plan.product.census(spine), orders)
+        of_files = file_checks(layout, manifest, plan.product.census(spine), orders_of(plan))
         checks += of_files
         if is_readable(of_files):
             with fitted(spark, entries=plan.product.schema.size, small=small):

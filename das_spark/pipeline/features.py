@@ -278,3 +278,8 @@ def uncertainties_of(plan: RunPlan) -> tuple[PublishedUncertainty, ...]:
 def outputs_of(plan: RunPlan) -> tuple[OutputTable, ...]:
     """Return everything that a run publishes of its estimates."""
     return tuple(output for each in publications_of(plan) for output in each.outputs())
+
+
+def orders_of(plan: RunPlan) -> dict[str, tuple[str, ...]]:
+    """Return the columns by which rows ascend, by the first part of the path of what a run publishes of estimates."""
+    return {each.path.split("/")[0]: each.order for each in outputs_of(plan) if each.order}

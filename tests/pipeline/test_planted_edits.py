@@ -27,6 +27,7 @@ from das_spark.config import plan_from_config
 from das_spark.errors import DasError
 from das_spark.pipeline import statement, verify_run
 from das_spark.pipeline.assess import text_checks
+from das_spark.pipeline.features import orders_of
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.verified_files import (
     COPIED,
@@ -97,7 +98,8 @@ def found_by_files(folder: Path, whole: RunLayout) -> dict[str, Check]:
     checks = tuple(Check(**{**each, "failing": tuple(each["failing"])}) for each in made["checks"])
     report = VerificationReport(checks, tuple(made["relaxed"]), made["run_id"], made["manifest"])
     known = KnownManifests(entered=record_of(whole.public.manifest).sha256)
-    judged = [unchanged_check(public, manifest), *file_checks(public, manifest, plan.product.census(plan.spine), {})]
+    of_files = file_checks(public, manifest, plan.product.census(plan.spine), orders_of(plan))
+    judged = [unchanged_check(public, manifest), *of_files]
     judged += text_checks(run) if is_readable(judged) else []
     judged += copy_checks(public, manifest, report, known, folder / "no folder of ours")
     return {check.name: check for check in judged}

@@ -256,7 +256,7 @@ def test_changed_values_headers_and_rows_of_csv_files_fail_the_verification(copi
 def test_a_table_that_is_not_whole_is_not_read(copied):
     (copied.tables.level("P1", "parquet", "Tract") / "_SUCCESS").unlink()
     report = verify_run(copied.path, spark=_no_session())
-    assert report.checks[0].failing == ("tables/P1.parquet/Tract",)
+    assert report.checks[0].failing == ("tables/P1.parquet/level=Tract",)
 
 
 def _no_session() -> Any:
