@@ -16,6 +16,7 @@ from das_spark.products import CODE_SEPARATOR, ColumnRule
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from das_spark.constraints import StructuralZero
     from das_spark.geography import Geolevel, Spine
     from das_spark.histogram import Query, Schema
     from das_spark.products import MicrodataCodes
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
 
 
 #: Paths of the entries that say what tables and rows refer to by a name.
-_NAMED: Final = ("(geolevels)", "(queries)", "(bounds)")
+_NAMED: Final = ("(geolevels)", "(queries)", "(bounds)", "(structural_zeros)")
 #: Keys of files of microdata.
 _OF_FILES: Final = ("delimiter", "header")
 
 
 def definitions(
-    census: Spine, schema: Schema, measured: Mapping[str, Query], bounded: Mapping[str, Query]
+    census: Spine,
+    schema: Schema,
+    measured: Mapping[str, Query],
+    bounded: Mapping[str, Query],
+    zeros: Iterable[StructuralZero],
 ) -> tuple[dict[str, Any], ...]:
     """Describe what tables and rows refer to by a name.
 
@@ -38,14 +43,16 @@ def definitions(
         schema: Of the histograms.
         measured: Queries of the measurements, by name.
         bounded: Queries whose answers have bounds, by the name of the bound.
+        zeros: Cells that are zero in every geounit.
     """
     levels = [_geolevel(level, census.own_codes.get(level.name)) for level in census.levels]
-    levels_path, *paths = _NAMED
+    levels_path, *paths, zeros_path = _NAMED
     kinds = dict(zip(paths, (measured, bounded), strict=True))
     row = "what an answer counts: row-major over groups of levels of these attributes, all levels of the others"
     return (
         _entry(levels_path, "the levels of published tables, root first", levels),
         *(_entry(path, row, [_query(name, each, schema) for name, each in kinds[path].items()]) for path in paths),
+        _entry(zeros_path, "cells that are zero in every geounit", [_zero(zero) for zero in zeros]),
     )
 
 
@@ -58,6 +65,11 @@ def in_words(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for each in entries
         if each["path"] not in _NAMED
     ]
+
+
+def without_zeros(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the entries without the structural zeros, which earlier versions did not describe."""
+    return [entry for entry in entries if entry["path"] != _NAMED[-1]]
 
 
 def _entry(path: str, row: str, columns: list[dict[str, Any]]) -> dict[str, Any]:
@@ -78,6 +90,12 @@ def _query(name: str, query: Query, schema: Schema) -> dict[str, Any]:
     pairs = zip(schema.attributes, query.factors, strict=True)
     groups = {attribute.name: _groups(factor) for attribute, factor in pairs if factor.any()}
     return {"name": name, "type": f"{query.rows} answers", "meaning": query.name, "groups": groups}
+
+
+def _zero(zero: StructuralZero) -> dict[str, Any]:
+    """Describe a structural zero: `counts` selects its cells, as that of a column of a table does."""
+    counts = [{name: ranges(levels) for name, levels in zero.selection}]
+    return {"name": zero.name, "type": "0 records", "meaning": zero.meaning, "counts": counts}
 
 
 def counted_cells(column: TableColumn) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def dictionary_of(plan: RunPlan) -> tuple[Mapping[str, Any], ...]:
         described=[entry for each in publications for entry in each.described()],
     )
     census, schema = plan.product.census(plan.spine), plan.product.schema
-    return (*described, *definitions(census, schema, plan.queries, plan.bound_queries))
+    return (*described, *definitions(census, schema, plan.queries, plan.bound_queries, plan.product.structural_zeros))
 
 
 def software_versions() -> dict[str, str]:

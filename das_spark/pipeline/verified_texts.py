@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import GEOUNITS_OF_UNITS, as_begun, config_hash, levels_together
-from das_spark.io.definitions import in_words
+from das_spark.io.definitions import in_words, without_zeros
 from das_spark.pipeline.features import publications_of
 from das_spark.pipeline.publish import counted_tables, stage_records
 from das_spark.pipeline.statement import (
@@ -78,7 +78,7 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "files": len({each.name for each in manifest.files}) == len(manifest.files),
         **{name: getattr(manifest, name) == value for name, value in facts.items()},
         "data_dictionary": json.dumps(list(manifest.data_dictionary))
-        in (json.dumps(list(described)), json.dumps(in_words(described))),
+        in (json.dumps(each) for each in (list(described), without_zeros(described), in_words(described))),
     }
 
 

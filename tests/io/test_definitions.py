@@ -89,7 +89,7 @@ def test_an_answer_of_a_query_counts_the_cells_that_the_dictionary_names(product
     budgets = [strategy.budget for strategy in product.strategies.values()]
     names = {each.query for budget in budgets for level in budget.levels for each in level.queries}
     queries = {name: schema.query(name) for name in sorted(names)}
-    entries = {entry["path"]: entry for entry in definitions(product.spine(), schema, queries, {})}
+    entries = {entry["path"]: entry for entry in definitions(product.spine(), schema, queries, {}, ())}
     assert [column["name"] for column in entries["(queries)"]["columns"]] == list(queries)
     for column in entries["(queries)"]["columns"]:
         answer, outside = np.zeros(len(cells), dtype=np.int64), np.zeros(len(cells), dtype=bool)
@@ -139,3 +139,16 @@ def test_without_keys_for_programs_words_stay_in_their_order():
         for full, bare in zip(before["columns"], after["columns"], strict=True):
             assert list(bare) == ["name", "type", "meaning"]
             assert all(full[key] == bare[key] for key in bare)
+
+
+@EVERY
+def test_structural_zeros_are_the_cells_that_the_dictionary_names(product):
+    schema, zeros = product.schema, product.structural_zeros
+    *_, entry = definitions(product.spine(), schema, {}, {}, zeros)
+    cells = some_cells(schema, 300)
+    levels = levels_in(schema, cells)
+    assert [column["name"] for column in entry["columns"]] == [zero.name for zero in zeros]
+    for zero, column in zip(zeros, entry["columns"], strict=True):
+        (selection,) = column["counts"]
+        met = [np.isin(levels[name], sorted(levels_of(text))) for name, text in selection.items()]
+        assert (np.logical_and.reduce(met) == zero.mask(schema)[cells]).all()
