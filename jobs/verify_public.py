@@ -1,12 +1,10 @@
-"""Verify what a run has published, from its public folder alone, in SQL: for whoever does not trust das_spark.
+"""Verify the public folder of a run in SQL, without das_spark: for readers who do not trust das_spark.
 
     python jobs/verify_public.py RUN         the folder of a run, or its public folder; needs duckdb, nothing else
 
-Nothing of das_spark is imported, and no Spark started. What files and columns hold is read in the manifest: in its
-files, rows, configuration, ledger and data dictionary (its keys for programs: das_spark/io/README.md). A line for each
-rule says how much was compared, what fails (then the exit code is 1), or why nothing is looked at. How noise was drawn
-cannot be verified from outside; intervals, medians and what follows from the published counts of another run are left
-to `das-spark verify`.
+The rules come from manifest.json: files, rows, configuration, ledger and data dictionary (das_spark/io/README.md).
+Every rule prints a line: "ok", "FAIL" (the exit code is 1), or "-" and why it was not judged. Nobody can verify from
+outside how noise was drawn. Medians, intervals and counts of other runs are left to `das-spark verify`.
 """
 
 import hashlib
@@ -15,212 +13,148 @@ import sys
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import Any
 
-try:
-    import duckdb
-except ImportError:
-    sys.exit("this needs DuckDB: python -m pip install duckdb")
+import duckdb
 
-RUN = Path(*sys.argv[1:])
-ROOT = RUN / "public" if (RUN / "public").is_dir() else RUN
-if not sys.argv[1:]:
-    sys.exit(__doc__)
+ROOT = Path(*sys.argv[1:2]).resolve()
+ROOT = ROOT / "public" if (ROOT / "public").is_dir() else ROOT
 if not (ROOT / "manifest.json").is_file():
     sys.exit(f"{ROOT}: no manifest.json. Name the folder of one finished run; of a joint run, that of one of its parts")
-MANIFEST = json.loads((ROOT / "manifest.json").read_text(encoding="utf-8"))
+WORDS = {"row", "title", "meaning"}  # of the data dictionary, for people; all its other texts may stand in a query
+MANIFEST = json.loads((ROOT / "manifest.json").read_bytes(), object_hook=lambda d: d | dict.fromkeys(WORDS & {*d}))
 BUDGET, OUTPUT, LEDGER = MANIFEST["config"]["budget"], MANIFEST["config"]["output"], MANIFEST["ledger"]
 DESCRIBED = {entry["path"].replace("<census geolevel>", "<geolevel>"): entry for entry in MANIFEST["data_dictionary"]}
+FILES = {file["name"]: file for file in MANIFEST["files"]}
 if "(bounds)" not in DESCRIBED:
     sys.exit("the run is of a version whose data dictionary has no keys for programs")
+if set("'\\;") & set(json.dumps([DESCRIBED, BUDGET, OUTPUT, FILES, MANIFEST["relaxed"]], ensure_ascii=False)):
+    sys.exit("manifest.json has a name that cannot stand in a query")
 SHAPE = {column["name"]: int(column["type"].split()[0]) for column in DESCRIBED["(schema)"]["columns"]}
 BOUNDS = {column["name"]: column for column in DESCRIBED["(bounds)"]["columns"]}
-LEVELS = [level["geolevel"] for level in BUDGET["levels"]]  # of the spine, root first
-CENSUS = {column["name"]: column for column in DESCRIBED["(geolevels)"]["columns"]}  # of what is published
-#: On a spine of areas, what is published stands once more by geounits of the census.
-PUBLISHED = "census_estimates" if "spine/blocks" in DESCRIBED else "estimates"
-LEAF, CENSUS_LEAF = f"depth = {len(LEVELS) - 1}", f"depth = {len(CENSUS) - 1}"
-TEXTS = [*LEVELS, *MANIFEST["relaxed"], *(query for level in BUDGET["levels"] for query in level["queries"])]
-TEXTS += [each["name"] for each in MANIFEST["files"]] + [*DESCRIBED, *OUTPUT["microdata"], *OUTPUT["tables"]]
-for entry in DESCRIBED.values():
-    TEXTS.append(entry.get("delimiter", ""))
-    for column in entry["columns"]:
-        TEXTS += [column["name"], column.get("constant", ""), *column.get("texts", ())]
-if odd := [text for text in TEXTS if set(text) & set("'\"\\;\n")]:
-    sys.exit(f"manifest.json: {odd[0]!r} cannot stand in a query")
+CENSUS = {column["name"]: column for column in DESCRIBED["(geolevels)"]["columns"]}  # the levels of published tables
+LEVELS = [level["geolevel"] for level in BUDGET["levels"]]  # the levels of the spine, root first
+LEAF, CENSUS_LEAF = len(LEVELS) - 1, len(CENSUS) - 1  # depths
+EXACT = LEVELS.index(at) if (at := LEDGER["invariants"]["total_at"]) in LEVELS else -1  # depth of the lowest totals
+PUBLISHED = "census_estimates" if "spine/blocks" in DESCRIBED else "estimates"  # by geounits of published tables
+#: SQL for the level of a cell: cells are numbered row-major over the attributes.
+LEVEL = {name: f"(cell // {prod([*SHAPE.values()][i:])} % {SHAPE[name]})" for i, name in enumerate(SHAPE, start=1)}
+PART, JOIN = "rtrim(substr(geocode, {0}, {1} - {0} + 1), '.')", " || '|' || "  # dots only fill up a part of a geocode
 SQL = duckdb.connect()
 failed: list[str] = []
+rows: dict[str, int] = {}  # how many rows tables and files have, by the names of the manifest
 
 
-def say(rule: str, text: str, verdict: str = "FAIL") -> None:
-    """Print what became of a rule."""
-    print(f"{verdict:5} {rule}: {text}", flush=True)
+def report(rule: str, number: int, wrong: list[str]) -> None:
+    """Print how many values a rule compared, and what breaks it. A rule that compares nothing fails."""
+    verdict = "FAIL" if wrong or not number else "ok"
+    print(f"{verdict:5} {rule}: {number:,} compared" + "".join(f"; {text}" for text in wrong[:3]), flush=True)
     failed.extend([rule] * (verdict == "FAIL"))
 
 
-def said(rule: str, number: int, bad: list[str]) -> None:
-    """Say of something that was compared without SQL what is wrong with it."""
-    say(rule, f"{number:,} compared" + "".join(f"; {name}" for name in bad[:3]), "FAIL" if bad else "ok")
+def judge(rule: str, compared: str, failing: str) -> int:
+    """Report a rule that the rows of a query break, and return how many rows another query compares."""
+    number, wrong = 0, []
+    try:
+        number = SQL.sql(f"SELECT count(*) FROM ({compared})").fetchall()[0][0]
+        wrong = SQL.sql(f"SELECT count(*) OVER () || ' wrong:', * FROM ({failing}) ORDER BY ALL LIMIT 3").fetchall()
+    except duckdb.Error as error:
+        wrong = [str(error).splitlines()[:1]]
+    report(rule, number, [" ".join(map(str, row)) for row in wrong])
+    return number
 
 
-def judge(rule: str, compared: str, failing: str) -> None:
-    """Say that a rule holds if a query finds no row; another one has the rows or values that the rule looks at."""
-    number, bad = (SQL.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0] for sql in (compared, failing))
-    some = SQL.execute(f"SELECT * FROM ({failing}) ORDER BY ALL LIMIT 3").fetchall() if bad else []
-    named = f"{number:,} compared, {bad:,} wrong" + "".join("; " + " ".join(map(str, row)) for row in some)
-    say(rule, named if number else "nothing to compare", "FAIL" if bad or not number else "ok")
-
-
-def files(folder: str) -> list[str]:
-    """The files in a folder that hold rows or records."""
-    names = [each["name"] for each in MANIFEST["files"] if each["name"].startswith(f"{folder}/")]
-    return [str(ROOT / name) for name in names if not name.endswith("/_SUCCESS")]
-
-
-def parquet(folder: str) -> str:
-    """SQL for the rows in a folder."""
-    return f"read_parquet({files(folder)}, hive_partitioning = false)"
+def rows_of(folder: str, names: list[str], delimiter: str = ",") -> str:
+    """Write the rows of a folder as SQL. Lines of text that are comments, or name the columns, are no rows."""
+    listed = [str(ROOT / name) for name in FILES if name.startswith(f"{folder}/") and "/_" not in name]
+    options = f"hive_partitioning = {'/level=' in str(listed)}, hive_types_autocast = false"
+    if not listed or listed[0].endswith(".parquet"):
+        return f"read_parquet({listed}, {options})" if listed else ""
+    options += f", columns = {dict.fromkeys(names, 'VARCHAR')}, delim = '{delimiter}', comment = '#', header = false"
+    return f"""(FROM read_csv({listed}, {options}, quote = '', escape = '', auto_detect = false)
+        WHERE [{", ".join(f'"{name}"' for name in names)}] <> {names})"""
 
 
 def levels_of(ranges: str) -> list[int]:
-    """The levels that ranges such as 0-4,7 name."""
+    """List the levels that ranges such as 0-4,7 name."""
     ends = [[int(end) for end in part.split("-")] for part in ranges.split(",")]
     return [level for run in ends for level in range(run[0], run[-1] + 1)]
 
 
-def level_of(*attributes: str) -> str:
-    """SQL for the level of a cell: cells are numbered row-major over the attributes, and so are levels of several."""
-    names, level = list(SHAPE), "0"
-    for name in attributes:
-        below = prod(SHAPE[each] for each in names[names.index(name) + 1 :])
-        level = f"({level} * {SHAPE[name]} + cell // {below} % {SHAPE[name]})"
-    return level
-
-
-def selected(selection: dict[str, str]) -> str:
-    """SQL for whether a cell has one of the levels that are named of each attribute."""
-    each = [f"{level_of(name)} IN ({', '.join(map(str, levels_of(text)))})" for name, text in selection.items()]
-    return f"({' AND '.join(each) or 'true'})"
-
-
-def answer_of(query: dict[str, Any]) -> str:
-    """SQL for the answer of a query that counts a cell; null where none does."""
+def answer_of(groups: dict[str, list[str]]) -> str:
+    """Write as SQL the number of the answer that counts a cell; null where none does."""
     answer = "0"
-    for name, groups in query["groups"].items():
-        known = {level: number for number, text in enumerate(groups) for level in levels_of(text)}
-        listed = ", ".join(str(known.get(level, "NULL")) for level in range(SHAPE[name]))
-        answer = f"({answer} * {len(groups)} + [{listed}][{level_of(name)} + 1])"
+    for name, texts in groups.items():
+        numbers = {level: number for number, text in enumerate(texts) for level in levels_of(text)}
+        listed = ", ".join(str(numbers.get(level, "NULL")) for level in range(SHAPE[name]))
+        answer = f"({answer} * {len(texts)} + [{listed}][{LEVEL[name]} + 1])"
     return answer
 
 
-def part_of_geocode(digits: list[int]) -> str:
-    """SQL for some characters of a geocode; dots fill up what is a code of its own."""
-    return f"rtrim(substr(geocode, {digits[0]}, {digits[1] - digits[0] + 1}), '.')"
+def times_of(column: dict) -> str:
+    """Write as SQL how often a column counts a cell: once if any of its selections has the cell, or once for each."""
+    cells = [[f"{LEVEL[name]} IN {(*levels_of(text), -1)}" for name, text in item.items()] for item in column["counts"]]
+    tests = [f"({' AND '.join(selection) or 'true'})::BIGINT" for selection in cells]
+    return f"({' + '.join(tests)})" if "tallied" in column else f"greatest({', '.join(tests)}, 0)"
 
 
-class Records:
-    """The records of a file of microdata, and SQL that puts them together with cells and geocodes."""
-
-    def __init__(self, kind: str, form: str) -> None:
-        """Read in the dictionary what the columns hold."""
-        self.name, path = f"{kind}.{form}", f"microdata/{kind}.{form}"
-        self.columns = [{**column, "sql": f'"{column["name"]}"'} for column in DESCRIBED[path]["columns"]]
-        first, names = self.columns[0], [column["name"] for column in self.columns]
-        if form == "parquet":
-            texts = ", ".join(f"{column['sql']}::VARCHAR AS {column['sql']}" for column in self.columns)
-            self.rows = f"(SELECT {texts} FROM {parquet(path)})"
-        else:  # comments, and lines of the names of columns, are no records
-            options = f"columns = {dict.fromkeys(names, 'VARCHAR')}, delim = '{DESCRIBED[path]['delimiter']}'"
-            options += ", comment = '#', quote = '', escape = '', header = false, auto_detect = false"
-            self.rows = f"(FROM read_csv({files(path)}, {options}) WHERE {first['sql']} <> '{first['name']}')"
-        self.number = {column["number"]: column["sql"] for column in self.columns if "number" in column}
-        self.coded = [column for column in self.columns if "texts" in column]
-        self.codes = " || '|' || ".join(column["sql"] for column in self.coded) or "''"
-        places = sorted((column for column in self.columns if "digits" in column), key=lambda column: column["digits"])
-        self.place = " || ".join(column["sql"] for column in places)
-        self.place_of_geocode = " || ".join(part_of_geocode(column["digits"]) for column in places)
-
-    def codes_of_cell(self) -> str:
-        """SQL for the codes of a cell, or, where that is null, of a kind of units that are listed without a cell."""
-        texts = []
-        for column in self.coded:
-            level = f"coalesce({level_of(*column['by'])}, {len(column['texts']) - 1})" if "by" in column else "kind"
-            texts.append(f"{column['texts']}[{level} + 1]")
-        return " || '|' || ".join(texts) or "''"
-
-    def check(self, running: str) -> None:
-        """Constants are constant, and running numbers are 0, 1, ... without gap and repetition."""
-        constant = [column for column in self.columns if "constant" in column]
-        wrong = " OR ".join(f"{each['sql']} IS DISTINCT FROM '{each['constant']}'" for each in constant) or "false"
-        judge(f"constants of {self.name}", f"FROM {self.rows}", f"FROM {self.rows} WHERE {wrong}")
-        if number := self.number.get(running):
-            facts = (
-                f"min({number}::BIGINT) AS least, max({number}::BIGINT) AS most, count(DISTINCT {number}) AS different"
-            )
-            facts = f"SELECT count(*) AS n, {facts} FROM {self.rows}"
-            wrong = f"FROM ({facts}) WHERE n > 0 AND (least, most, different) <> (0, n - 1, n)"
-            judge(f"{running} of {self.name}", f"FROM {self.rows}", wrong)
+def records_of(view: str, path: str, running: str) -> tuple[str, list[dict]]:
+    """Create a view of records and judge its constants and numbers; return SQL for blocks, and columns with codes."""
+    columns = [{**column, "sql": f'"{column["name"]}"::VARCHAR'} for column in DESCRIBED[path]["columns"]]
+    coded = [column for column in columns if "texts" in column]
+    parts = sorted((column for column in columns if "digits" in column), key=lambda column: column["digits"])
+    block, codes = (JOIN.join(column["sql"] for column in listed) or "''" for listed in (parts, coded))
+    constant = " AND ".join(f"{column['sql']} = '{column['constant']}'" for column in columns if "constant" in column)
+    numbers = [f"{column['sql']}::BIGINT AS {column['number']}, " for column in columns if "number" in column]
+    lines = rows_of(path, [column["name"] for column in columns], DESCRIBED[path]["delimiter"])
+    SQL.execute(f"""CREATE OR REPLACE TEMP VIEW {view} AS SELECT {"".join(numbers)}
+        {block} AS block, {codes} AS codes, {constant or "true"} AS constant FROM {lines}""")
+    wrong = f"SELECT block, codes FROM {view} WHERE constant IS NOT TRUE"
+    if f"AS {running}, " in "".join(numbers):  # from 0 without gap or repetition
+        wrong += f""" UNION ALL SELECT 'least, most', concat(min({running}), ', ', max({running})) FROM {view}
+            HAVING (min({running}), max({running}), count(DISTINCT {running})) <> (0, count(*) - 1, count(*))"""
+    rows[path] = judge(f"constants and numbers of {path}", f"FROM {view}", wrong)
+    return JOIN.join(PART.format(*column["digits"]) for column in parts), coded
 
 
-# 1. Files: those of the manifest, byte by byte, and no others. What the ledger counted is what is spent.
-bad = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_symlink() or not path.is_dir()}
-bad -= {"manifest.json", "run.json", "verification.json", *(each["name"] for each in MANIFEST["files"])}
-for each in MANIFEST["files"]:
-    path = ROOT / each["name"]
-    if path.is_symlink() or not path.is_file() or path.stat().st_size != each["size"]:
-        bad.add(each["name"])
-        continue
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != each["sha256"]:
-            bad.add(each["name"])
-said("files and their digests", len(MANIFEST["files"]), sorted(bad))
+# 1. Files: those of the manifest, byte by byte, and no others. The budget is what the ledger counted.
+odd = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_symlink() or not path.is_dir()}
+odd -= {"manifest.json", "run.json", "verification.json", *FILES}
+for name, file in FILES.items():
+    path = ROOT / name
+    good = path.resolve() == path and ROOT in path.parents and path.is_file() and path.stat().st_size == file["size"]
+    if not good or hashlib.file_digest(path.open("rb"), "sha256").hexdigest() != file["sha256"]:
+        odd.add(name)
+report("files and their digests", len(MANIFEST["files"]), sorted(odd))
 if failed:
-    sys.exit("files are not those of the manifest: nothing else is looked at")
-shares = [[Fraction(level["share"]) for level in source["levels"]] for source in (BUDGET, LEDGER)]
-spent = [{name: Fraction(share) for name, share in level["queries"].items()} for level in BUDGET["levels"]]
-charged = [{each["query"]: Fraction(each["share"]) for each in level["queries"]} for level in LEDGER["levels"]]
-differing = {
-    "framework or total": any(str(BUDGET[name]) != str(LEDGER[name]) for name in ("framework", "total")),
-    "shares of levels": shares[0] != shares[1] or sum(shares[0]) > 1,
-    "shares of queries": spent != charged or any(sum(each.values()) > 1 for each in charged),
-}
-said("budget is what the ledger counted", len(LEVELS), [name for name, differs in differing.items() if differs])
+    sys.exit("files are not those of the manifest: nothing else is verified")
+spent = [{row["geolevel"]: row["share"] for row in BUDGET["levels"]}, *(row["queries"] for row in BUDGET["levels"])]
+charged = [{level["geolevel"]: level["share"] for level in LEDGER["levels"]}]
+charged += [{query["query"]: query["share"] for query in level["queries"]} for level in LEDGER["levels"]]
+wrong = [name for name in ("framework", "total") if str(BUDGET[name]) != str(LEDGER[name])]
+wrong += ["shares"] * (spent != charged or any(sum(map(Fraction, shares.values())) > 1 for shares in spent))
+report("budget is what the ledger counted", len(LEVELS), wrong)
 
-# 2. The spine, and one histogram for each of its geounits; the histograms of children sum to that of their parent.
-KINDS = {
-    "string": "VARCHAR",
-    "long": "BIGINT",
-    "array<long>": "BIGINT[]",
-    "array<int>": "INTEGER[]",
-    "double": "DOUBLE",
-}
-TABLES = dict.fromkeys(("geounits", "invariants", "bounds", "measurements", "estimates"), LEVELS)
-for table, levels in (TABLES | {PUBLISHED: list(CENSUS)}).items():
-    typed = {column["name"]: KINDS[column["type"]] for column in DESCRIBED[f"{table}/level=<geolevel>"]["columns"]}
-    nothing = ", ".join(f"NULL::{kind} AS {name}" for name, kind in typed.items())
-    selects = [f"SELECT '' AS level, 0 AS depth, {nothing} WHERE false"]
-    for depth, folder in enumerate(f"{table}/level={level}" for level in levels):
-        if files(folder):
-            selects.append(f"SELECT '{levels[depth]}', {depth}, {', '.join(typed)} FROM {parquet(folder)}")
-    SQL.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(selects)}")
-    rows = dict(SQL.execute(f"SELECT level, count(*) FROM {table} GROUP BY ALL").fetchall())
-    due = {level: MANIFEST["rows"].get(f"{table}/{level}", rows.get(level, 0)) for level in levels}
-    said(f"rows of {table}", sum(due.values()), [level for level in levels if rows.get(level, 0) != due[level]])
-wrong = f"""SELECT level, geocode FROM geounits GROUP BY ALL HAVING count(*) > 1
-    UNION ALL SELECT level, geocode FROM geounits g
-        ANTI JOIN geounits p ON (p.depth + 1, p.geocode) = (g.depth, g.parent) WHERE depth > 0
-    UNION ALL SELECT level, geocode FROM geounits LEFT JOIN (SELECT depth - 1 AS depth, parent AS geocode, count(*) AS n
-        FROM geounits GROUP BY ALL) USING (depth, geocode)
-        WHERE children <> coalesce(n, 0) OR (n IS NULL) <> ({LEAF})"""
-judge("geounits of the spine", "FROM geounits", wrong)
-wrong = """SELECT level, geocode FROM (SELECT level, geocode, parent, 1 AS due, 0 AS n FROM geounits UNION ALL
-    SELECT level, geocode, parent, 0, 1 FROM estimates)
-    GROUP BY level, geocode, parent HAVING (sum(due), sum(n)) <> (1, 1)"""
-judge("an estimate for each geounit", "FROM estimates", wrong)
+# 2. The spine, and a histogram for every geounit; the histograms of children sum to that of their parent.
+nulls = {}
+for table in ("geounits", "invariants", "bounds", "measurements", "estimates", PUBLISHED):
+    levels = [*CENSUS] if table == PUBLISHED else LEVELS
+    columns = [(column["name"], column["type"]) for column in DESCRIBED[f"{table}/level=<geolevel>"]["columns"]]
+    typed = [f"NULL::{kind.removeprefix('array<').replace('>', '[]')} AS {name}" for name, kind in columns]
+    lines = rows_of(table, []) or f"(SELECT '' AS level, {', '.join(typed)} WHERE false)"
+    SQL.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT *, list_position({levels}, level) - 1 AS depth FROM {lines}")
+    rows |= dict.fromkeys((f"{table}/{level}" for level in levels), 0)
+    rows |= dict(SQL.sql(f"SELECT '{table}/' || level, count(*) FROM {table} GROUP BY ALL").fetchall())
+    tests = " OR ".join(f"{name} IS NULL" for name, _ in columns if name != "rows")  # null rows: all answers of a query
+    nulls[f"SELECT geocode FROM {table}"] = f"SELECT '{table}', level, geocode FROM {table} WHERE {tests}"
+judge("no nulls", " UNION ALL ".join(nulls), " UNION ALL ".join(nulls.values()))
+wrong = f"""SELECT depth, geocode FROM geounits FULL JOIN estimates USING (depth, geocode, parent) FULL JOIN (
+        SELECT depth - 1 AS depth, parent AS geocode, count(*) AS n FROM geounits WHERE depth > 0 GROUP BY ALL)
+    USING (depth, geocode) GROUP BY ALL HAVING count(*) <> 1 OR any_value(cells) IS NULL
+    OR any_value(children) IS DISTINCT FROM coalesce(any_value(n), 0) OR (any_value(n) IS NULL) <> (depth = {LEAF})"""
+judge("geounits and their estimates", "FROM geounits", wrong)
 for table, levels in {"estimates": LEVELS, PUBLISHED: list(CENSUS)}.items():
-    wrong = f"""SELECT level, geocode FROM {table} WHERE len(cells) IS DISTINCT FROM len(counts)
-        OR list_min(counts) < 1 OR list_min(cells) < 0 OR list_max(cells) >= {prod(SHAPE.values())}
-        OR cells <> list_sort(list_distinct(cells))"""
+    wrong = f"""SELECT level, geocode FROM {table} WHERE len(cells) <> list_count(counts) OR list_min(counts) < 1 OR
+        list_min(cells) < 0 OR list_max(cells) >= {prod(SHAPE.values())} OR cells <> list_sort(list_distinct(cells))"""
     judge(f"histograms of {table}", f"FROM {table}", wrong)
     cells = "depth, geocode, parent, unnest(cells) AS cell, unnest(counts) AS n"
     SQL.execute(f"CREATE TEMP TABLE cells_of_{table} AS SELECT {cells} FROM {table}")
@@ -230,135 +164,133 @@ for table, levels in {"estimates": LEVELS, PUBLISHED: list(CENSUS)}.items():
         WHERE level || '/' || geocode NOT IN (SELECT unnest({MANIFEST["relaxed"]}::VARCHAR[]))
         GROUP BY ALL HAVING sum(n) <> 0"""
     judge(f"children sum to parents in {table}", f"FROM cells_of_{table}", wrong)
-SQL.execute(f"CREATE VIEW exact AS SELECT geocode, name, values FROM invariants WHERE {LEAF}")
-if PUBLISHED != "estimates":
-    blocks = parquet("spine/blocks")
-    wrong = f"""SELECT block FROM {blocks} b FULL JOIN (FROM estimates WHERE {LEAF}) e ON e.geocode = b.path[-1]
-        FULL JOIN (FROM {PUBLISHED} WHERE {CENSUS_LEAF}) c ON c.geocode = b.block
-        WHERE e.cells IS NULL OR (e.cells, e.counts) IS DISTINCT FROM (c.cells, c.counts)"""
-    judge("blocks of the spine and of the census", f"FROM {blocks}", wrong)
-    SQL.execute(f"""CREATE OR REPLACE VIEW exact AS SELECT block AS geocode, name, values FROM invariants
-        JOIN {blocks} ON geocode = path[-1] WHERE {LEAF}""")
+blocks = rows_of("spine/blocks", []) or "(SELECT geocode AS block, [geocode] AS path FROM geounits WHERE NOT children)"
+wrong = f"""SELECT block FROM {blocks} b FULL JOIN (FROM estimates WHERE depth = {LEAF}) e ON e.geocode = path[-1]
+    FULL JOIN (FROM {PUBLISHED} WHERE depth = {CENSUS_LEAF}) p ON p.geocode = block
+    WHERE e.cells IS NULL OR (e.cells, e.counts) IS DISTINCT FROM (p.cells, p.counts)"""
+judge("blocks are leaves of the spine", f"FROM {blocks}", wrong)
+if zeros := DESCRIBED.get("(structural_zeros)", {"columns": []})["columns"]:
+    wrong = f"SELECT depth, geocode, cell FROM cells_of_estimates WHERE {' + '.join(map(times_of, zeros))} > 0"
+    judge("structural zeros", "FROM cells_of_estimates", wrong)
 
-# 3. What is exact is so in the estimates, their answers lie within bounds, and geounits were asked what was declared.
-exact_at = LEDGER["invariants"]["total_at"]
-if exact_at in LEVELS:
-    wrong = f"""SELECT level, geocode FROM (
-            SELECT level, geocode, 1 AS due FROM geounits WHERE depth <= {LEVELS.index(exact_at)} UNION ALL
-            SELECT level, geocode, -1 FROM invariants WHERE name IN ('total', 'group_total'))
-            GROUP BY ALL HAVING sum(due) <> 0
-        UNION ALL SELECT level, geocode FROM invariants JOIN estimates USING (level, geocode)
-            WHERE name = 'total' AND values <> [coalesce(list_sum(counts), 0)]"""
-    judge("exact totals", "FROM invariants WHERE name IN ('total', 'group_total')", wrong)
-bounded = {name for (name,) in SQL.execute("SELECT DISTINCT name FROM bounds").fetchall()}
-for name, query in ((name, query) for name, query in BOUNDS.items() if name in bounded):
-    answers = f"unnest(range({int(query['type'].split()[0])})) AS answer, unnest(lower) AS low, unnest(upper) AS high"
-    limits = f"SELECT depth, geocode, {answers} FROM bounds WHERE name = '{name}'"
-    wrong = f"""SELECT depth, geocode, answer FROM ({limits}) LEFT JOIN (
-            SELECT depth, geocode, {answer_of(query)} AS answer, sum(n) AS n FROM cells_of_estimates GROUP BY ALL)
-        USING (depth, geocode, answer)
-        WHERE (coalesce(n, 0) BETWEEN low AND high) IS NOT TRUE"""
+# 3. What is exact is so in the estimates, answers lie within bounds, and geounits were asked what was declared.
+totals = "name IN ('total', 'group_total')"
+if EXACT >= 0:  # a group total is that of all geounits whose bound names the same area
+    wrong = f"""SELECT level, geocode FROM (FROM geounits WHERE depth <= {EXACT})
+        FULL JOIN (FROM invariants WHERE {totals}) USING (level, geocode) FULL JOIN (FROM bounds WHERE {totals})
+        USING (level, geocode, name) WHERE children IS NULL OR values IS NULL OR [lower, upper] <> [values, values]
+        UNION ALL SELECT level, member FROM bounds JOIN estimates USING (level, geocode) WHERE {totals}
+            GROUP BY level, name, member, lower HAVING lower <> [sum(coalesce(list_sum(counts), 0))]"""
+    judge("exact totals", f"FROM invariants WHERE {totals}", wrong)
+SQL.execute("""CREATE VIEW limits AS SELECT depth, geocode, parent, name, member, unnest(lower) AS low,
+    unnest(upper) AS high, unnest(range(greatest(len(lower), len(upper)))) AS answer FROM bounds""")
+queries = BOUNDS | ({"flow": BOUNDS["class"]} if "class" in BOUNDS else {})
+for (name,) in SQL.sql(f"SELECT DISTINCT name FROM bounds WHERE name IN {*queries, 'total'} ORDER BY name").fetchall():
+    size, limits = int(queries[name]["type"].split()[0]) + (name == "flow"), f"FROM limits WHERE name = '{name}'"
+    keys = "member, answer" if name == "flow" else "depth, geocode, answer"
+    answers = f"SELECT *, {answer_of(queries[name]['groups'])} AS answer FROM cells_of_estimates"
+    if name == "flow":  # classes, then total, of the geounits whose exact total the member has
+        answers = f"""SELECT right(geocode, (SELECT max(len(member)) {limits})) AS member,
+            unnest([answer, {size - 1}]) AS answer, n FROM ({answers}) WHERE depth = {EXACT}"""
+    wrong = f"""SELECT depth, geocode, answer FROM ({limits})
+            LEFT JOIN (SELECT {keys}, sum(n) AS n FROM ({answers}) GROUP BY ALL) USING ({keys})
+        WHERE (coalesce(n, 0) BETWEEN low AND high) IS NOT TRUE OR (member <> geocode AND name <> 'flow')
+        UNION ALL SELECT depth, geocode, count(*) {limits} GROUP BY depth, geocode, member HAVING count(*) <> {size}"""
     judge(f"bounds of {name}", limits, wrong)
+below = f"FROM limits WHERE name = 'class' AND depth > {max(EXACT, 0)}"
+if SQL.sql(f"{below} AND EXISTS (FROM invariants WHERE name = 'units') LIMIT 1").fetchall():
+    wrong = f"""SELECT depth, geocode, answer FROM (
+            SELECT depth, geocode, answer, low, high FROM limits WHERE name = 'class' AND depth < {LEAF}
+            UNION ALL SELECT depth - 1, parent, answer, -low, -high {below}) WHERE depth >= {EXACT}
+        GROUP BY ALL HAVING sum(low) < 0 OR sum(high) > 0 OR (depth > {EXACT} AND sum(high - low) <> 0)"""
+    judge("bounds of class sum to parents", below, wrong)
 sizes = {column["name"]: int(column["type"].split()[0]) for column in DESCRIBED["(queries)"]["columns"]}
-asked = [
-    f"('{level['geolevel']}', '{query}', {sizes[query]})" for level in BUDGET["levels"] for query in level["queries"]
-]
+asked = [(level["geolevel"], query, sizes[query]) for level in BUDGET["levels"] for query in level["queries"]]
 wrong = f"""SELECT m.level, geocode, m.query FROM measurements m
-        LEFT JOIN (VALUES {", ".join(asked)}) a(level, query, size) ON (a.level, a.query) = (m.level, m.query)
-    WHERE size IS NULL OR len(values) <> coalesce(len(rows), size)
-        OR NOT variance > 0 OR list_max(rows) >= size OR rows <> list_sort(list_distinct(rows))
+        LEFT JOIN (VALUES {str(asked)[1:-1]}) a(level, query, size) ON (a.level, a.query) = (m.level, m.query)
+    WHERE size IS NULL OR list_count(values) <> coalesce(len(rows), size) OR NOT variance > 0
+        OR list_min(rows) < 0 OR list_max(rows) >= size OR rows <> list_sort(list_distinct(rows))
     UNION ALL SELECT level, geocode, query FROM measurements GROUP BY ALL HAVING count(*) > 1
     UNION ALL SELECT level, geocode, query FROM measurements ANTI JOIN geounits USING (depth, geocode, parent)"""
 judge("measurements", "FROM measurements", wrong)
-
-# What children answered differs from what their parent did by noise alone, 50 standard deviations and people at most.
-answers = "variance, unnest(values) AS value, unnest(coalesce(rows, range(len(values)))) AS answer"
-children = f"SELECT depth - 1 AS depth, parent AS geocode, query, {answers} FROM measurements"
-added = "depth, geocode, query, answer, sum(value) AS below, sum(variance) AS variance_below, count(*) AS children"
-SQL.execute(f"""CREATE TEMP TABLE differences AS SELECT depth, geocode, query, answer, below - value AS difference,
-    variance_below + variance AS variance FROM (SELECT depth, geocode, query, {answers} FROM measurements)
-    JOIN (SELECT {added} FROM ({children}) GROUP BY ALL) USING (depth, geocode, query, answer)
-    JOIN geounits USING (depth, geocode, children)""")
-if SQL.execute("SELECT count(*) FROM differences").fetchall()[0][0]:
-    wrong = "FROM differences WHERE abs(difference) > 50 * (sqrt(variance) + 1)"
-    judge("differences of noise", "FROM differences", wrong)
+SQL.execute("""CREATE VIEW answers AS SELECT depth, geocode, parent, query, variance, unnest(values) AS value,
+    unnest(coalesce(rows, range(len(values)))) AS answer FROM measurements""")
+pairs = """FROM answers JOIN (SELECT depth - 1 AS depth, parent AS geocode, query, answer, sum(value) AS below,
+        sum(variance) AS more, count(*) AS children FROM answers GROUP BY ALL)
+    USING (depth, geocode, query, answer) JOIN geounits USING (depth, geocode, children)"""
+if SQL.sql(f"{pairs} LIMIT 1").fetchall():  # children and parents differ by noise: by 50 standard deviations at most
+    judge("differences of noise", pairs, f"{pairs} WHERE abs(below - value) > 50 * (sqrt(variance + more) + 1)")
 
 # 4. Microdata: as many records of each combination of codes as the estimates of leaves say, in units that are exact.
 kinds = {path.removeprefix("microdata/").split(".")[0] for path in DESCRIBED if path.startswith("microdata/")}
 counted = next(iter(kinds - {"unit"}), "unit")  # units that people are assigned to have a file of their own
-of_units, exact = counted in ("unit", "household"), "FROM exact WHERE name ="
-classes = SQL.execute(f"SELECT coalesce(max(len(values)), 0) {exact} 'units'").fetchall()[0][0]
+of_units, leaves = counted in ("unit", "household"), f"{PUBLISHED} WHERE depth = {CENSUS_LEAF}"
+exact = f"FROM (SELECT block AS geocode, name, values FROM invariants JOIN {blocks} ON geocode = path[-1]) WHERE name ="
+classes = SQL.sql(f"SELECT coalesce(max(len(values)), 0) {exact} 'units'").fetchall()[0][0]
+class_of_cell = "0" if of_units or "class" not in BOUNDS else answer_of(BOUNDS["class"]["groups"])
+expected = f"SELECT geocode, cell, {class_of_cell} AS kind, n FROM cells_of_{leaves}"
+if of_units:  # units of other classes, and vacant ones, are listed without being counted
+    expected += f" UNION ALL SELECT geocode, NULL, unnest(range(1, len(values))), unnest(values[2:]) {exact} 'units'"
+if counted == "household":
+    expected += f""" UNION ALL SELECT geocode, NULL, {classes}, sum(n) FROM (
+        SELECT geocode, values[1] AS n {exact} 'units' UNION ALL SELECT geocode, values[1] {exact} 'vacant'
+        UNION ALL SELECT geocode, -list_sum(counts) FROM {leaves} AND {classes} > 0) GROUP BY ALL"""
 for form in OUTPUT["microdata"]:
-    people, kind, number = Records(counted, form), "NULL", "NULL"
-    people.check("record_number")
-    records, class_of_cell = people.rows, "0" if of_units or "class" not in BOUNDS else answer_of(BOUNDS["class"])
-    expected = [f"SELECT geocode, cell, {class_of_cell} AS kind, n FROM cells_of_{PUBLISHED} WHERE {CENSUS_LEAF}"]
-    if of_units:  # units of other classes, and vacant ones, are listed without being counted
-        expected.append(f"SELECT geocode, NULL, unnest(range(1, len(values))), unnest(values[2:]) {exact} 'units'")
-        vacant = f"""SELECT geocode, values[1] AS n {exact} 'units' UNION ALL SELECT geocode, values[1] {exact} 'vacant'
-            UNION ALL SELECT geocode, -list_sum(counts) FROM {PUBLISHED} WHERE {CENSUS_LEAF} AND {classes} > 0"""
-        expected += [f"SELECT geocode, NULL, {classes}, sum(n) FROM ({vacant}) GROUP BY ALL"] * (counted == "household")
-    elif "unit" in kinds:
-        units, number = Records("unit", form), f"{people.number['person_number']}::BIGINT"
-        units.check("unit_number")
-        codes = ["|".join(texts) for texts in zip(*(column["texts"] for column in units.coded), strict=True)]
-        SQL.execute(f"""CREATE OR REPLACE TEMP TABLE units AS SELECT {units.place} AS unit_place,
-            {units.number["unit_number"]} AS unit, {units.number["population"]}::BIGINT AS population,
-            list_position({codes}, {units.codes}) - 1 AS unit_kind FROM {units.rows}""")
-        wrong = f"""SELECT place, kind, sum(n) AS difference FROM (
-                SELECT unit_place AS place, unit_kind AS kind, -1 AS n FROM units
-                UNION ALL SELECT {units.place_of_geocode}, unnest(range(len(values))), unnest(values) {exact} 'units'
-                UNION ALL SELECT {units.place_of_geocode}, {len(codes) - 1}, values[1] {exact} 'vacant')
+    block, coded = records_of("people", f"microdata/{counted}.{form}", "record_number")
+    name, kind, records = f"{counted}.{form}", "NULL", "people"
+    if len(kinds) > 1:
+        unit_block, listed = records_of("units", f"microdata/unit.{form}", "unit_number")
+        texts = ["|".join(texts) for texts in zip(*(column["texts"] for column in listed), strict=True)]
+        wrong = f"""SELECT block, kind, sum(n) AS difference FROM (
+                SELECT block, list_position({texts}, codes) - 1 AS kind, -1 AS n FROM units
+                UNION ALL SELECT {unit_block}, unnest(range(len(values))), unnest(values) {exact} 'units'
+                UNION ALL SELECT {unit_block}, {len(texts) - 1}, values[1] {exact} 'vacant')
             GROUP BY ALL HAVING sum(n) <> 0"""
-        judge(f"units of {units.name}", "FROM units", wrong)
-        wrong = f"""FROM units FULL JOIN (SELECT {people.place} AS unit_place, {people.number["unit_number"]} AS unit,
-                count(*) AS n, count(DISTINCT {number}) AS different, min({number}) AS least, max({number}) AS most
-                FROM {people.rows} GROUP BY ALL) USING (unit_place, unit)
-            WHERE population IS DISTINCT FROM coalesce(n, 0) OR (n > 0 AND (least, most, different) <> (1, n, n))"""
-        judge(f"people in units of {units.name}", "FROM units", wrong)
-        kind, records = "unit_kind", f"({records} p LEFT JOIN units ON unit = p.{people.number['unit_number']})"
-    by_class = [column for column in people.coded if "by" not in column]
-    if any("divided" in column for column in people.coded) or (
-        counted == "household" and any(len(column["texts"]) > classes + 1 for column in by_class)
-    ):
-        say(f"records of {people.name}", "not looked at: counts that another run has published tell some apart", "-")
+        judge(f"units of unit.{form}", "FROM units", wrong)
+        wrong = """SELECT block, unit_number FROM units FULL JOIN (SELECT block, unit_number, count(*) AS n,
+                [min(person_number), max(person_number), count(DISTINCT person_number)] AS numbers
+                FROM people GROUP BY ALL) USING (block, unit_number)
+            WHERE population IS DISTINCT FROM coalesce(n, 0) OR numbers <> [1, n, n]"""
+        judge(f"people in units of unit.{form}", "FROM units", wrong)
+        kind, units = "kind", f"SELECT unit_number, list_position({texts}, codes) - 1 AS kind FROM units"
+        records = f"(SELECT * FROM people LEFT JOIN ({units}) USING (unit_number))"
+    most = max([len(column["texts"]) for column in coded if "by" not in column], default=0)
+    if any("divided" in column for column in coded) or (counted == "household" and most > classes + 1):
+        print(f"-     records of {name}: not judged: counts that another run has published tell some apart")
         continue
-    wrong = f"""SELECT place, codes, kind, sum(n) AS difference FROM (
-            SELECT {people.place_of_geocode} AS place, {people.codes_of_cell()} AS codes,
-                {kind.removeprefix("unit_")} AS kind, n FROM ({" UNION ALL ".join(expected)}) WHERE n <> 0
-            UNION ALL SELECT {people.place}, {people.codes}, {kind}, -1 FROM {records})
-        GROUP BY ALL HAVING sum(n) <> 0"""
-    judge(f"records of {people.name}", f"FROM {people.rows}", wrong)
+    texts = []
+    for column in coded:
+        groups = {attribute: [str(level) for level in range(SHAPE[attribute])] for attribute in column.get("by", ())}
+        level = f"coalesce({answer_of(groups)}, {len(column['texts']) - 1})" if groups else "kind"
+        texts.append(f"{column['texts']}[{level} + 1]")
+    wrong = f"""SELECT block, codes, kind, sum(n) AS difference FROM (
+            SELECT {block} AS block, {JOIN.join(texts) or "''"} AS codes, {kind} AS kind, n FROM ({expected})
+            UNION ALL SELECT block, codes, {kind}, -1 FROM {records}) GROUP BY ALL HAVING sum(n) <> 0"""
+    judge(f"records of {name}", "FROM people", wrong)
 
 # 5. Published tables: what the estimates of every geounit add up to.
+codes = [f"WHEN '{level}' THEN {PART.format(*item['digits'])}" for level, item in CENSUS.items() if "digits" in item]
 for path in (path for path in DESCRIBED if path.startswith("tables/")):
-    name, columns = path.removeprefix("tables/").split(".<")[0], DESCRIBED[path]["columns"][1:]
+    table, columns = path.split(".<")[0], DESCRIBED[path]["columns"][1:]
     if any("counts" not in column for column in columns):
-        say(f"table {name}", "not looked at: it holds other things than sums of estimates", "-")
+        print(f"-     {table}: not judged: it contains other things than sums of estimates")
         continue
-    sums = []
-    for column in columns:
-        each = [f"{selected(selection)}::BIGINT" for selection in column["counts"]]
-        times = " + ".join(each) if "tallied" in column else f"greatest({', '.join(each)}, 0)"
-        sums.append(f'coalesce(sum(n * ({times})), 0)::BIGINT AS "{column["name"]}"')
-    types = {"geocode": "VARCHAR"} | {column["name"]: "BIGINT" for column in columns}
-    quoted = ", ".join(f'"{column}"' for column in types)
+    sums = [f'coalesce(sum(n * {times_of(column)}), 0)::BIGINT AS "{column["name"]}"' for column in columns]
+    SQL.execute(f"""CREATE OR REPLACE TEMP TABLE due AS
+        SELECT level, CASE level WHEN '' THEN '' {" ".join(codes)} ELSE geocode END AS code, {", ".join(sums)}
+        FROM {PUBLISHED} LEFT JOIN cells_of_{PUBLISHED} USING (depth, geocode) GROUP BY ALL""")
     for form in OUTPUT["tables"]:
-        found, known = [], []
-        for depth, (level, described) in enumerate(CENSUS.items()):
-            folder = f"tables/{name}.{form}/level={level}"
-            if files(folder):
-                options = f"columns = {types}, header = true, delim = ',', auto_detect = false"
-                read = f"read_csv({files(folder)}, {options})" if form == "csv" else parquet(folder)
-                found.append(f"SELECT {depth} AS depth, {quoted} FROM {read}")
-                code = part_of_geocode(described["digits"]) if "digits" in described else "geocode"
-                known.append(f"SELECT depth, geocode, {code} AS code FROM {PUBLISHED} WHERE depth = {depth}")
-        SQL.execute(f"CREATE OR REPLACE TEMP TABLE found AS {' UNION ALL '.join(found)}")
-        SQL.execute(f"""CREATE OR REPLACE TEMP TABLE due AS SELECT depth, code, {", ".join(sums)} FROM
-            ({" UNION ALL ".join(known)}) LEFT JOIN cells_of_{PUBLISHED} USING (depth, geocode) GROUP BY depth, code""")
-        number = f"(SELECT count(*) FROM found) <> {MANIFEST['rows'][f'tables/{name}.{form}']}"
-        wrong = f"""SELECT depth, code FROM (
-            (FROM due EXCEPT ALL FROM found) UNION ALL (FROM found EXCEPT ALL FROM due))
-            UNION ALL SELECT NULL, 'another number of rows than in the manifest' WHERE {number}"""
-        judge(f"table {name}.{form}", "FROM found", wrong)
+        lines = rows_of(f"{table}.{form}", ["geocode", *(column["name"] for column in columns)])
+        lines = f"SELECT level, geocode, COLUMNS(* EXCLUDE (level, geocode))::BIGINT FROM {lines}"
+        wrong = f"""SELECT level, code FROM (SELECT * EXCLUDE (n), sum(n) AS difference FROM (
+            SELECT *, 1 AS n FROM due SEMI JOIN ({lines}) USING (level) UNION ALL SELECT *, -1 FROM ({lines}))
+            GROUP BY ALL HAVING difference <> 0)"""
+        rows[f"{table}.{form}"] = judge(f"{table}.{form}", lines, wrong)
+report("numbers of rows", len(rows), [name for name, n in rows.items() if MANIFEST["rows"].get(name, n) != n])
+known = ("total", "group_total", *(("units", "vacant") if of_units or len(kinds) > 1 else ()))
+unknown = f"""SELECT DISTINCT 'invariants of ' || name FROM invariants WHERE name NOT IN {known}
+    UNION SELECT DISTINCT 'bounds of ' || name FROM bounds WHERE name NOT IN {(*queries, "group_total")}
+    UNION SELECT 'structural zeros' WHERE {"(structural_zeros)" not in DESCRIBED}"""
+for (rule,) in SQL.sql(f"{unknown} ORDER BY ALL").fetchall():
+    print(f"-     {rule}: not judged: the run publishes nothing that it could be compared with")
 sys.exit(1 if failed else 0)
