@@ -305,6 +305,10 @@ def test_values_and_texts_that_were_changed_fail_the_verification(copied, spark)
     for path in (errors, ends):
         rows = pq.ParquetFile(path).read()
         pq.write_table(rows.append_column("truth", pa.array([0] * rows.num_rows)), path)
+    turned = [file for folder in (errors_folder(copied, 1), offsets_folder(copied)) for file in part_files(folder)]
+    for path in turned:
+        rows = pq.ParquetFile(path).read()
+        pq.write_table(rows.take(list(reversed(range(rows.num_rows)))), path)
     (text,) = part_files(intervals_layout(copied).level("P1", "csv", "County"))
     text.write_text(text.read_text().replace(f"{P1.names[2]}_low", f"{P1.names[3]}_low", 1))
     about = intervals_layout(copied).table("P5", "csv") / ABOUT
@@ -316,6 +320,9 @@ def test_values_and_texts_that_were_changed_fail_the_verification(copied, spark)
     assert failing["texts follow from the manifest", ""].failing == (str(about.relative_to(copied.path)),)
     more = tuple(sorted(f"{path.relative_to(copied.path)}: truth" for path in (errors, ends)))
     assert failing["columns of Parquet files", ""].failing == more
+    assert set(failing["rows are in order", ""].failing) == {
+        path.parent.relative_to(copied.path).as_posix() for path in turned
+    }
     assert failing["headers of tables", "County"].failing == ("P1",)
 
 

@@ -10,7 +10,15 @@ from das_spark.evaluation import REPLICATES_OF_RUN
 from das_spark.features.replicates.files import read_intervals
 from das_spark.features.replicates.rules import compared_counts, rules_of
 from das_spark.features.replicates.settings import ReplicateSettings
-from das_spark.features.replicates.tables import ERRORS, INTERVALS, OFFSETS, interval_columns, part_of
+from das_spark.features.replicates.tables import (
+    ERRORS,
+    ERRORS_ORDER,
+    INTERVALS,
+    OFFSETS,
+    OFFSETS_ORDER,
+    interval_columns,
+    part_of,
+)
 from das_spark.features.replicates.trials import rehearse_replicates
 from das_spark.features.replicates.work import publish_replicates
 from das_spark.io.dictionary import HIGHEST, LOWEST, described_ends
@@ -67,8 +75,8 @@ class Replicates(Feature[ReplicateSettings]):
         census = self.plan.product.census(self.plan.spine)
         parts = tuple(part_of(number + 1) for number in range(self.settings.runs))
         return (
-            OutputTable(ERRORS.name, ERRORS.schema, parts),
-            OutputTable(OFFSETS.name, OFFSETS.schema),
+            OutputTable(ERRORS.name, ERRORS.schema, parts, order=ERRORS_ORDER),
+            OutputTable(OFFSETS.name, OFFSETS.schema, order=OFFSETS_ORDER),
             *tables_by_level(INTERVALS, self._written(), interval_columns, lambda table: table.levels(census)),
         )
 
