@@ -14,7 +14,7 @@ from typing import Final
 import typer
 from typer.cli import get_docs_for_click
 
-from das_spark import errors
+from das_spark import errors, features
 from das_spark.cli.main import app
 
 ROOT: Final = Path(__file__).parents[2]
@@ -33,6 +33,11 @@ MODULES: Final = {
     "estimation": "estimation: families",
     "evaluation": "evaluation: errors of estimates",
     "errors": "errors: the exceptions",
+    **{
+        f"features.{folder}": f"features.{folder}"
+        for folder in (*features.STANDING.values(), *features.FEATURES)
+        if hasattr(importlib.import_module(f"das_spark.features.{folder}"), "__all__")
+    },
 }
 
 

@@ -23,6 +23,7 @@ from documents.pages import documents
 
 import das_spark
 from das_spark.cli.main import app
+from das_spark.features import intervals
 
 ROOT = Path(__file__).parents[2]
 make_site = pytest.importorskip("make_site", reason="the extra docs is not installed")
@@ -165,8 +166,10 @@ def test_the_reference_names_every_command_every_error_and_the_whole_interface(b
     places = Page(html_of(built, "reference/python/das_spark.md").read_text(encoding="utf-8")).places
     assert {f"das_spark.{name}" for name in das_spark.__all__} <= places
     opened_run = Page(html_of(built, "reference/python/results.md").read_text(encoding="utf-8")).places
-    methods = ("estimates", "measurements", "table", "intervals", "accuracy", "microdata")
+    methods = ("estimates", "measurements", "table", "beside", "accuracy", "microdata")
     assert {f"das_spark.results.OpenedRun.{method}" for method in methods} <= opened_run
+    of_intervals = Page(html_of(built, "reference/python/features.intervals.md").read_text(encoding="utf-8")).places
+    assert {f"das_spark.features.intervals.{name}" for name in intervals.__all__} <= of_intervals
 
 
 def named_commands(command, name: str) -> Iterator[str]:
