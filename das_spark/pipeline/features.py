@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from das_spark.config import stages_of
 from das_spark.features import STANDING
 from das_spark.io.table_files import ABOUT, GEOCODE, PARQUET, about_text, rows_of
+from das_spark.pipeline.table_writing import named, named_in_formats
 from das_spark.store import level_folder
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.config.features import FeatureSettings
+    from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.preflight import Ahead, Trial
     from das_spark.pipeline.space import KnownSizes
@@ -172,6 +174,11 @@ class Publication(ABC):
     def name(self) -> str:
         """Of the stage."""
 
+    @property
+    def census(self) -> Spine:
+        """The levels of the census, in which tables are published."""
+        return self.plan.product.census(self.plan.spine)
+
     @abstractmethod
     def trials(self, ahead: Ahead) -> Iterable[Trial]:
         """Say what its stage will need, to be tried before anything is charged."""
@@ -222,6 +229,10 @@ class Publication(ABC):
         del run_id, created, notices
         return ()
 
+    def facts_of(self, context: RunContext) -> tuple[str, ...]:
+        """Say the same of a run that is carried out."""
+        return self.facts(context.layout.run_id, context.created, context.notices)
+
     def declared(self) -> tuple[TableDeclaration, ...]:
         """Declare what it keeps for itself, for the data dictionary."""
         return ()
@@ -256,6 +267,20 @@ class Feature(Publication, Generic[_Settings]):
     def name(self) -> str:
         """Its table of a run file, and its stage."""
         return self.settings.name
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that it goes with."""
+        return named(self.plan, self.settings.named_tables)
+
+    @property
+    def written(self) -> list[tuple[Table, str]]:
+        """These tables, each with each format that intervals are written in."""
+        return named_in_formats(self.plan, self.settings.named_tables)
+
+    def levels(self, table: Table) -> tuple[str, ...]:
+        """Return the geolevels of the census that it has of a table."""
+        return table.levels(self.census, self.settings.named_geolevels or None)
 
 
 def publications_of(plan: RunPlan) -> tuple[Publication, ...]:

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from das_spark.io.table_files import CSV, PARQUET, rows_of, write_about, write_csv
+from das_spark.io.table_files import CSV, GEOCODE, PARQUET, rows_of, write_about, write_csv
+from das_spark.spark.arranged import write_levels
+from das_spark.spark.tables import read_table
 from das_spark.spark.tabulate import arrow_schema
 from das_spark.store import (
     Staging,
     TablesLayout,
+    discard,
+    disk_errors,
     finished,
+    guarded_staging,
     inside,
     level_folder,
     part_files,
     replace_folder,
 )
-from das_spark.store.parquet import ParquetTables, TableFolder, below
+from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from das_spark.config import RunPlan
     from das_spark.geography import Spine
+    from das_spark.pipeline.context import RunContext
     from das_spark.store import FileRecord
     from das_spark.tabulation import Table, TableShell
 
@@ -61,6 +68,23 @@ class TablesWriting:
     facts: tuple[str, ...]  # what the folder of each table must say of the run
     chosen: tuple[str, ...] | None = None  # names of the geolevels that are wanted, root first; all where None
     schema: Callable[[TableShell], pa.Schema] = arrow_schema  # columns that the files of a table have
+
+    @classmethod
+    def of_run(
+        cls,
+        context: RunContext,
+        output: str,
+        formats: tuple[str, ...],
+        facts: tuple[str, ...],
+        chosen: tuple[str, ...] | None = None,
+        schema: Callable[[TableShell], pa.Schema] = arrow_schema,
+    ) -> TablesWriting:
+        """Begin to write tables of a run into a folder below its public root; what was left half removed is removed."""
+        target = TablesLayout(context.layout.public.table(output))
+        for folder in target.abandoned:
+            discard(folder)
+        staging = guarded_staging(context.layout, context.layout.public, output)
+        return cls(target, staging, context.census, formats, facts, chosen, schema)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -137,3 +161,26 @@ def table_rows(
         )
         for table, format in written
     }
+
+
+def publish_beside(
+    context: RunContext, tables: Iterable[Table], writing: TablesWriting, rows: Callable[[Table], DataFrame]
+) -> None:
+    """Write the files of something that goes with published tables, in the layout of these; what is finished is left.
+
+    Args:
+        context: The run.
+        tables: The tables.
+        writing: Where they go, as `TablesWriting.of_run` gives it.
+        rows: Gives those of a table at its geolevels, with the level, under the geocodes of the census.
+    """
+    folder = context.layout.public.level(context.published, context.census.leaf.name)
+    leaves, number = read_table(context.spark, context.published, folder), count_rows(folder)
+    with disk_errors(writing.target.path):
+        for table in tables:
+            if not writing.is_finished(table):
+                discard(writing.staging.folder)
+                writer = writing.writer(table)
+                files = write_levels(rows(table), table.name, writer, leaves, context.census, [GEOCODE], number=number)
+                writing.promote((table, files))
+                discard(writing.staging.folder)

@@ -130,14 +130,7 @@ class PublishedSums(FamilyRule):
 def _differing(
     place: NDArray[np.int64], difference: NDArray[np.int64], width: int, number: int
 ) -> tuple[NDArray[np.bool_], int]:
-    """Say which of some lines have a place that does not sum to nothing, and how many places there are.
-
-    Args:
-        place: A place of a line, `line * width + place`.
-        difference: What is added up there.
-        width: Places of a line.
-        number: How many lines there are.
-    """
+    """Say which lines have a place (`line * width + place`) that sums to something, and how many places there are."""
     known, index = numbered(place, number * width)
     differs = np.zeros(number, dtype=np.bool_)
     differs[known[summed(index, difference, len(known)) != 0] // width] = True

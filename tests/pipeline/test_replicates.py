@@ -259,7 +259,7 @@ def test_a_run_that_stopped_between_replicates_goes_on_with_the_next_and_without
     require_same(public, whole.public, tools)
     # A further attempt finds everything there.
     monkeypatch.setattr(stage, "write_one_file", lambda *_: pytest.fail("made again"))
-    monkeypatch.setattr("das_spark.pipeline.beside.write_levels", lambda *_, **__: pytest.fail("made again"))
+    monkeypatch.setattr("das_spark.pipeline.table_writing.write_levels", lambda *_, **__: pytest.fail("made again"))
     until_replicates()
     assert carried == [1, 2, 2]
     assert not list(public.path.rglob("*staging*/*"))

@@ -53,26 +53,22 @@ class CensusEstimates(Publication):
 
     def outputs(self) -> tuple[OutputTable, ...]:
         """Declare the estimates."""
-        parts = tuple(map(level_folder, self._levels))
+        parts = tuple(map(level_folder, self.census.names))
         return (OutputTable(_TABLE, CENSUS_ESTIMATES.schema, parts, order=("geocode",)),)
 
     @property
     def counted(self) -> tuple[str, ...]:
         """One name for each geolevel."""
-        return tuple(f"{_TABLE}/{level}" for level in self._levels)
+        return tuple(f"{_TABLE}/{level}" for level in self.census.names)
 
     def rows(self, public: PublicLayout[Path]) -> dict[str, int]:
         """Count the rows of each geolevel."""
-        return {f"{_TABLE}/{level}": count_rows(public.level(_TABLE, level)) for level in self._levels}
+        return {f"{_TABLE}/{level}": count_rows(public.level(_TABLE, level)) for level in self.census.names}
 
     def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
         """Leave them to the rules on spines, which hold them to the estimates that they are sums of."""
         del run, by_spine, by_census
         return Judged()
-
-    @property
-    def _levels(self) -> tuple[str, ...]:
-        return self.plan.product.census(self.plan.spine).names
 
 
 FEATURE: Final = CensusEstimates

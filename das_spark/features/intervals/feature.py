@@ -12,7 +12,7 @@ from das_spark.features.intervals.passes import LinearPasses, measured_levels, w
 from das_spark.features.intervals.room import room_of_intervals
 from das_spark.features.intervals.rules import rules_of
 from das_spark.features.intervals.settings import IntervalSettings
-from das_spark.features.intervals.tables import INTERVALS, interval_columns, intervals_layout, read_intervals
+from das_spark.features.intervals.tables import INTERVALS, interval_columns, read_intervals
 from das_spark.features.intervals.trials import rehearse_intervals
 from das_spark.io.dictionary import HIGHEST, LOWEST, described_ends
 from das_spark.pipeline.features import (
@@ -23,8 +23,8 @@ from das_spark.pipeline.features import (
     tables_by_level,
 )
 from das_spark.pipeline.preflight import Trial, product_fix
-from das_spark.pipeline.table_writing import TablesWriting, named, named_in_formats, run_fact
-from das_spark.store import PublicLayout, discard, guarded_staging
+from das_spark.pipeline.table_writing import TablesWriting, run_fact
+from das_spark.store import PublicLayout, discard
 
 if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from das_spark.pipeline.space import KnownSizes
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
-    from das_spark.tabulation import Table
 
 #: Ending of a column of a table -> its type, and what it is of the column of the published table.
 _ENDS: Final = {
@@ -47,16 +46,6 @@ _ENDS: Final = {
 class Intervals(Feature[IntervalSettings]):
     """Estimates, standard errors and intervals of the truth, from the noisy measurements alone."""
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that have intervals."""
-        return named(self.plan, self.settings.named_tables)
-
-    @property
-    def written(self) -> list[tuple[Table, str]]:
-        """The tables that have intervals, each with each format."""
-        return named_in_formats(self.plan, self.settings.named_tables)
-
     def trials(self, ahead: Ahead) -> Iterator[Trial]:
         """Try the passes through a synthetic family."""
         work = partial(rehearse_intervals, self.plan, self.settings)
@@ -68,25 +57,21 @@ class Intervals(Feature[IntervalSettings]):
 
     def publish(self, context: RunContext) -> None:
         """Go up and down, and write the intervals, unless all of them are finished."""
-        plan, public = self.plan, context.layout.public
-        layout = intervals_layout(public)
-        for folder in layout.abandoned:
-            discard(folder)
-        staging = guarded_staging(context.layout, public, INTERVALS)
-        facts = self.facts(context.layout.run_id, context.created, context.notices)
+        plan, spine = self.plan, context.spine
         levels, formats = self.settings.named_geolevels, plan.output.interval_formats
-        writing = TablesWriting(layout, staging, context.census, formats, facts, levels, interval_columns)
+        writing = TablesWriting.of_run(context, INTERVALS, formats, self.facts_of(context), levels, interval_columns)
+        staging = writing.staging.folder
         if not all(writing.is_finished(table) for table in self.tables):
-            discard(staging.folder)
-            scratch = PublicLayout(staging.folder / "passes")
-            measured, statistics = measured_levels(plan, context.spine.names), Statistics.of(self.tables)
-            passes = LinearPasses(context.spark, plan, context.spine, public, scratch, measured, statistics)
+            discard(staging)
+            measured, statistics = measured_levels(plan, spine.names), Statistics.of(self.tables)
+            folders = (context.layout.public, PublicLayout(staging / "passes"))
+            passes = LinearPasses(context.spark, plan, spine, *folders, measured, statistics)
             write_intervals(passes, self.tables, writing, float(self.settings.level))
-            discard(staging.folder)
+            discard(staging)
 
     def outputs(self) -> tuple[OutputTable, ...]:
         """Declare the tables of intervals."""
-        return tables_by_level(INTERVALS, self.written, interval_columns, self._levels)
+        return tables_by_level(INTERVALS, self.written, interval_columns, self.levels)
 
     def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
         """Say of which run the intervals are, and what they are."""
@@ -107,9 +92,6 @@ class Intervals(Feature[IntervalSettings]):
         settings = self.settings
         level, geolevels = float(settings.level), settings.named_geolevels
         return PublishedUncertainty(MEASUREMENTS, "_se", level, geolevels, self.tables, read_intervals)
-
-    def _levels(self, table: Table) -> Sequence[str]:
-        return table.levels(self.plan.product.census(self.plan.spine), self.settings.named_geolevels)
 
 
 def _sentences(level: float) -> tuple[str, ...]:

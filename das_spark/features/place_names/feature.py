@@ -15,11 +15,10 @@ from das_spark.features.place_names.settings import PlaceNameSettings
 from das_spark.features.place_names.tables import NAME, PLACE_NAMES, named_columns
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, GEOCODE
-from das_spark.pipeline.beside import publish_beside
 from das_spark.pipeline.features import Feature, FeatureRoom, Judged, OutputTable, tables_by_level
 from das_spark.pipeline.preflight import Trial
 from das_spark.pipeline.space import of_census, table_bytes
-from das_spark.pipeline.table_writing import named, run_fact
+from das_spark.pipeline.table_writing import TablesWriting, publish_beside, run_fact
 from das_spark.spark.own_codes import own_code
 from das_spark.spark.tables import at_levels, read_levels
 from das_spark.spark.tabulate import tabulated
@@ -51,24 +50,24 @@ class PlaceNames(Feature[PlaceNameSettings]):
     def room(self, known: KnownSizes) -> FeatureRoom:
         """Estimate the tables in CSV."""
         geounits = of_census(self.plan, known, self.settings.named_geolevels)
-        return FeatureRoom(
-            sum(table_bytes(table) * geounits[level] for table in self._tables for level in self._levels(table))
-        )
+        return FeatureRoom(sum(table_bytes(table) * geounits[level] for table, of in self._written for level in of))
 
     def publish(self, context: RunContext) -> None:
         """Count again what the tables count, with names; what is finished is left."""
         names = cache(lambda: context.spark.createDataFrame(self._names()))
         estimates = read_levels(context.spark, context.layout.public, context.published, context.census.names)
 
-        def rows(table: Table, levels: Sequence[str]) -> DataFrame:
-            return self._with_names(tabulated(at_levels(estimates, levels), [table], "level"), names(), table)
+        def rows(table: Table) -> DataFrame:
+            counts = tabulated(at_levels(estimates, self.levels(table)), [table], "level")
+            return self._with_names(counts, names(), table)
 
-        facts = self.facts(context.layout.run_id, context.created, context.notices)
-        publish_beside(context, PLACE_NAMES, self._written, (CSV,), facts, named_columns, rows)
+        levels, facts = self.settings.named_geolevels, self.facts_of(context)
+        writing = TablesWriting.of_run(context, PLACE_NAMES, (CSV,), facts, levels, named_columns)
+        publish_beside(context, self.tables, writing, rows)
 
     def outputs(self) -> tuple[OutputTable, ...]:
         """Declare the tables with names."""
-        return tables_by_level(PLACE_NAMES, [(table, CSV) for table in self._tables], named_columns, self._levels)
+        return tables_by_level(PLACE_NAMES, [(table, CSV) for table in self.tables], named_columns, self.levels)
 
     def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
         """Say of which run the counts are."""
@@ -93,27 +92,19 @@ class PlaceNames(Feature[PlaceNameSettings]):
         }
         return tuple(
             {**entry, "columns": [entry["columns"][0], name, *entry["columns"][1:]]}
-            for entry in tables_dictionary(self._tables, f"{PLACE_NAMES}/")
+            for entry in tables_dictionary(self.tables, f"{PLACE_NAMES}/")
         )
-
-    @property
-    def _tables(self) -> tuple[Table, ...]:
-        return named(self.plan, self.settings.named_tables)
-
-    def _levels(self, table: Table) -> Sequence[str]:
-        return table.levels(self.plan.product.census(self.plan.spine), self.settings.named_geolevels)
 
     @property
     def _written(self) -> list[tuple[Table, Sequence[str]]]:
         """The tables with names, and the geolevels of each."""
-        return [(table, self._levels(table)) for table in self._tables]
+        return [(table, self.levels(table)) for table in self.tables]
 
     def _names(self) -> pa.Table:
         return read_names(Path(self.settings.path), self.settings.named_geolevels)
 
     def _with_names(self, counts: DataFrame, names: DataFrame, table: Table) -> DataFrame:
-        census = self.plan.product.census(self.plan.spine)
-        code = counts.select("*", own_code(census).alias("code"))
+        code = counts.select("*", own_code(self.census).alias("code"))
         known = names.select(F.col("geolevel").alias("level"), F.col(GEOCODE).alias("code"), NAME)
         joined = code.join(known, ["level", "code"], "left")
         return joined.select("level", GEOCODE, F.coalesce(NAME, F.lit("")).alias(NAME), *table.names)

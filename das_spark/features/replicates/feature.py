@@ -32,7 +32,7 @@ from das_spark.pipeline.features import (
 )
 from das_spark.pipeline.preflight import Trial, product_fix
 from das_spark.pipeline.space import interval_bytes, of_census, run_bytes
-from das_spark.pipeline.table_writing import named, named_in_formats, run_fact
+from das_spark.pipeline.table_writing import run_fact
 
 if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from das_spark.spark.verify_run import Verified
     from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store.tables import TableDeclaration
-    from das_spark.tabulation import Table
 
 #: Ending of a column of a table -> its type, and what it is of the published count.
 _ENDS: Final = {
@@ -63,21 +62,20 @@ class Replicates(Feature[ReplicateSettings]):
 
     def room(self, known: KnownSizes) -> FeatureRoom:
         """Estimate one replicate at a time, which has all levels once more, and intervals of every geounit."""
-        geounits = sum(of_census(self.plan, known, self.plan.product.census(self.plan.spine).names).values())
-        return FeatureRoom(interval_bytes(self._written()) * geounits, staged=run_bytes(self.plan, known))
+        geounits = sum(of_census(self.plan, known, self.census.names).values())
+        return FeatureRoom(interval_bytes(self.written) * geounits, staged=run_bytes(self.plan, known))
 
     def publish(self, context: RunContext) -> None:
         """Carry out the replicates that are not finished, and write the intervals that follow."""
-        publish_replicates(context, self.settings, self.facts(context.layout.run_id, context.created, context.notices))
+        publish_replicates(context, self.settings, self.facts_of(context))
 
     def outputs(self) -> tuple[OutputTable, ...]:
         """Declare errors, offsets and intervals."""
-        census = self.plan.product.census(self.plan.spine)
         parts = tuple(part_of(number + 1) for number in range(self.settings.runs))
         return (
             OutputTable(ERRORS.name, ERRORS.schema, parts, order=ERRORS_ORDER),
             OutputTable(OFFSETS.name, OFFSETS.schema, order=OFFSETS_ORDER),
-            *tables_by_level(INTERVALS, self._written(), interval_columns, lambda table: table.levels(census)),
+            *tables_by_level(INTERVALS, self.written, interval_columns, self.levels),
         )
 
     def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
@@ -87,11 +85,11 @@ class Replicates(Feature[ReplicateSettings]):
     def rules(self, run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged:
         """Judge cases, offsets and intervals."""
         del by_spine
-        return rules_of(run, by_census, self._written(), self.settings)
+        return rules_of(run, by_census, self.written, self.settings)
 
     def compared(self, run: Verified) -> Sequence[PublishedTable]:
         """Return the counts that have intervals."""
-        return compared_counts(run, self._written())
+        return compared_counts(run, self.written)
 
     def declared(self) -> tuple[TableDeclaration, ...]:
         """Describe errors and offsets."""
@@ -104,12 +102,8 @@ class Replicates(Feature[ReplicateSettings]):
 
     def uncertainty(self) -> PublishedUncertainty:
         """Intervals of published counts, at all geolevels."""
-        tables, census = named(self.plan, self.settings.named_tables), self.plan.product.census(self.plan.spine)
         level = float(self.settings.level)
-        return PublishedUncertainty(REPLICATES_OF_RUN, "_rmse", level, census.names, tables, read_intervals)
-
-    def _written(self) -> list[tuple[Table, str]]:
-        return named_in_formats(self.plan, self.settings.named_tables)
+        return PublishedUncertainty(REPLICATES_OF_RUN, "_rmse", level, self.census.names, self.tables, read_intervals)
 
 
 def _sentences(settings: ReplicateSettings) -> tuple[str, ...]:

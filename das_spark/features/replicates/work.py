@@ -32,10 +32,9 @@ from das_spark.features.replicates.tables import (
     interval_columns,
     offsets_folder,
 )
-from das_spark.pipeline.beside import publish_beside
 from das_spark.pipeline.diagnosed import failed_families
 from das_spark.pipeline.levels import NAMED, LevelJobs
-from das_spark.pipeline.table_writing import named
+from das_spark.pipeline.table_writing import TablesWriting, named, publish_beside
 from das_spark.privacy import RunKey
 from das_spark.spark.arranged import write_one_file
 from das_spark.spark.census import census_histograms
@@ -155,12 +154,10 @@ def _write_intervals(
     context: RunContext, estimates: DataFrame, tables: Sequence[Table], facts: tuple[str, ...]
 ) -> None:
     offsets = cache(lambda: collected_offsets(read_offsets(context.spark, context.layout.public)))
-    publish_beside(
-        context,
-        INTERVALS,
-        [(table, table.levels(context.census)) for table in tables],
-        context.plan.output.interval_formats,
-        facts,
-        interval_columns,
-        lambda table, levels: intervals_of_counts(at_levels(estimates, levels), table, offsets()),
-    )
+    formats = context.plan.output.interval_formats
+    writing = TablesWriting.of_run(context, INTERVALS, formats, facts, schema=interval_columns)
+
+    def rows(table: Table) -> DataFrame:
+        return intervals_of_counts(at_levels(estimates, writing.levels(table)), table, offsets())
+
+    publish_beside(context, tables, writing, rows)

@@ -47,8 +47,7 @@ class Tables(Publication):
 
     def room(self, known: KnownSizes) -> FeatureRoom:
         """Estimate all tables, each down to its lowest geolevel."""
-        plan = self.plan
-        census = plan.product.census(plan.spine)
+        plan, census = self.plan, self.census
         geounits = of_census(plan, known, census.names)
         tables = plan.product.tables_with(units=plan.invariants.units)
         sizes = (table_bytes(table) * sum(geounits[level] for level in table.levels(census)) for table in tables)
@@ -56,13 +55,12 @@ class Tables(Publication):
 
     def publish(self, context: RunContext) -> None:
         """Write the tables; those that are finished are left as they are."""
-        publish_tables(context, self.facts(context.layout.run_id, context.created, context.notices))
+        publish_tables(context, self.facts_of(context))
 
     def outputs(self) -> tuple[OutputTable, ...]:
         """Declare the tables in every format."""
-        census = self.plan.product.census(self.plan.spine)
         written = [(table, format) for table in self._tables for format in self.plan.output.tables]
-        return tables_by_level(TABLES, written, arrow_schema, lambda table: table.levels(census))
+        return tables_by_level(TABLES, written, arrow_schema, lambda table: table.levels(self.census))
 
     def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
         """Say of which run the tables are."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from das_spark.pipeline.table_writing import TablesWriting, run_fact
+from das_spark.pipeline.table_writing import TABLES, TablesWriting, run_fact
 from das_spark.spark.census import on_census
 from das_spark.spark.tables import read_levels
 from das_spark.spark.tabulate import with_vacant, write_tables
-from das_spark.store import discard, disk_errors, guarded_staging, make_folder
+from das_spark.store import discard, disk_errors, make_folder
 from das_spark.store.parquet import count_rows
 from das_spark.store.tables import published_estimates
 
@@ -30,10 +30,7 @@ def publish_tables(context: RunContext, facts: tuple[str, ...]) -> None:
         facts: What the text beside the files of each table says.
     """
     plan, public = context.plan, context.layout.public
-    for folder in public.tables.abandoned:
-        discard(folder)
-    staging = guarded_staging(context.layout, public, "tables")
-    writing = TablesWriting(public.tables, staging, context.census, tuple(plan.output.tables), facts)
+    writing = TablesWriting.of_run(context, TABLES, tuple(plan.output.tables), facts)
     tables = plan.product.every_table_on(plan.spine, units=plan.invariants.units)
     left = [table for table in tables if not writing.is_finished(table)]
     write_every_table(context.spark, public, plan, left, writing)
