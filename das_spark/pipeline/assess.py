@@ -38,16 +38,16 @@ from das_spark.spark.spine_report import share_paths
 from das_spark.spark.verify import begin_judging
 from das_spark.spark.verify_run import (
     Verified,
+    array_rules,
     bound_columns,
-    column_rules,
     declared_columns,
     estimated_columns,
     histogram_rules,
     published_rules,
     schema_check,
+    spine_rules,
 )
-from das_spark.spark.verify_spine import spine_rules
-from das_spark.spark.verify_tables import compared_tables, header_checks, table_rules
+from das_spark.spark.verify_tables import census_rules, compared_tables, header_checks, table_rules
 from das_spark.store import (
     Address,
     JointLayout,
@@ -229,17 +229,19 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         families, of_families = _rules_of_families(run, read, along)
         passed = begin_judging(threads, list(chain.from_iterable(families)), of_families, spine)
         judged = [each.rules(run, read, by_census) for each in publications]
-        of_spine: list[Rule] = []
-        if read.shares is not None and read.measurements is not None:
-            of_spine = spine_rules(read.shares, read.measurements, read, by_census, census)
-        columns = column_rules(run, read, by_census)
-        others = [
-            *([] if along else table_rules(compared, by_census)),
-            *(rule for each in judged for rule in each.rules),
-        ]
+        of_census: list[Rule] = []
+        if not spine.is_census:
+            of_census = census_rules(compared, by_census, census)
+        elif by_census is not read:
+            of_census = table_rules(compared, by_census)
+        arrays = array_rules(run, read)
         found = iter(passed.result())
-        histograms, published, declaring, estimated, tables = (list(islice(found, len(each))) for each in families)
-        checks = judge([*histograms, *published, *of_spine, *declaring, *estimated, *columns, *tables, *others])
+        histograms, published, of_spine, declaring, estimated, tables = (
+            list(islice(found, len(each))) for each in families
+        )
+        of_features = [rule for each in judged for rule in each.rules]
+        ordered = [histograms, published, of_spine, declaring, estimated, arrays, tables, of_census, of_features]
+        checks = judge(list(chain.from_iterable(ordered)))
         checks += [check for each in judged for check in each.checks]
         checks += header_checks([*compared, *(table for each in judged for table in each.headed)], census.names)
     discard(run.scratch)
@@ -255,14 +257,17 @@ def _rules_of_families(
 ) -> tuple[tuple[list[FamilyRule], ...], RunTables]:
     """Rules on families in the order of a report, and the tables that they look at.
 
-    Estimates; what they are held to; geounits, invariants and bounds; measurements and diagnostics; published tables.
+    Estimates; what they are held to; a spine of areas; geounits, invariants and bounds; measurements and diagnostics;
+    published tables.
     """
     bounds, read = bound_columns(run, read)
+    of_spine, read = spine_rules(run, read)
     of_tables: list[FamilyRule] = []
     if along:
         of_tables, read = compared_tables(along, read)
     declaring = [*declared_columns(run), *bounds]
-    return (histogram_rules(run, read), published_rules(run), declaring, estimated_columns(run, read), of_tables), read
+    of_estimates = (histogram_rules(run, read), published_rules(run))
+    return (*of_estimates, of_spine, declaring, estimated_columns(run, read), of_tables), read
 
 
 def _complete(layout: PublicLayout, spine: Spine, plan: RunPlan) -> Check:

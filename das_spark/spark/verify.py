@@ -53,6 +53,8 @@ class RunTables:
     diagnostics: DataFrame | None = None  # level, and the columns of the table
     shares: DataFrame | None = None  # level, geocode, parent, share; None where geounits have that of their level
     published: DataFrame | None = None  # level, geocode, parent, cells, counts: what estimates are held to
+    paths: DataFrame | None = None  # level, geocode, and `COLUMNS` of paths: what blocks say of a spine of areas
+    leaves: DataFrame | None = None  # level, geocode, cells, counts: blocks of the census, beside a spine of areas
     below: DataFrame | None = None  # level, geocode, name, values: sums over what lies below geounits
     # Bounds on what has a total, for geounits above: level and family of what has it, geocode, and `COLUMNS` of flows.
     flows: DataFrame | None = None
@@ -140,6 +142,8 @@ def _by_family(needed: Collection[str], tables: RunTables, spine: Spine | None) 
         "bounds": tables.bounds,
         "shares": tables.shares,
         "published": tables.published,
+        "paths": tables.paths,
+        "leaves": tables.leaves,
         "below": tables.below,
         "tables": tables.tables,
         "medians": tables.medians,

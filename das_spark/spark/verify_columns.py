@@ -6,7 +6,6 @@ What fails is named by geocode and column; `das_spark.verification.RULES` says o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -14,27 +13,11 @@ from pyspark.sql import functions as F
 
 from das_spark.core.linear import UNKNOWN
 from das_spark.spark.checks import Finding, Rule, findings
-from das_spark.spark.noisy_rows import parent_of
 from das_spark.spark.verify import RunTables
 from das_spark.verification import keys, rule_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-    from das_spark.geography import Spine
-
-
-def side_by_side(frames: Sequence[DataFrame], keys: Sequence[str], compared: Sequence[str]) -> DataFrame:
-    """What frames have of the same keys: how many rows each (rows0, rows1), and their values (parent0, parent1)."""
-    sides = [frame.withColumn("side", F.lit(number)) for number, frame in enumerate(frames)]
-
-    def of(number: int, value: Column) -> Column:
-        return F.when(F.col("side") == number, value)
-
-    rows = [F.count(of(number, F.lit(1))).alias(f"rows{number}") for number in range(len(frames))]
-    values = [F.max(of(number, F.col(name))).alias(f"{name}{number}") for name in compared for number in (0, 1)]
-    every = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), sides)
-    return every.groupBy(*keys).agg(*rows, *values)
 
 
 def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], checked: int | Column = 1) -> DataFrame:
@@ -49,11 +32,6 @@ def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], check
 def columns_rule(found: DataFrame, table: str, levels: Sequence[str]) -> Rule:
     """The rule of a table."""
     return Rule(found, keys(rule_name(table), levels))
-
-
-def parent_columns(rows: DataFrame, table: str, spine: Spine) -> Rule:
-    """The parent of every row is that of its geocode."""
-    return columns_rule(first_wrong(rows, table, {"parent": _odd_parent(spine)}), table, spine.names)
 
 
 def array_columns(rows: DataFrame, table: str, tables: RunTables, levels: Sequence[str]) -> Rule:
@@ -90,8 +68,3 @@ def array_columns(rows: DataFrame, table: str, tables: RunTables, levels: Sequen
         "values": F.col("odd"),
     }
     return columns_rule(first_wrong(counted, table, wrong), table, levels)
-
-
-def _odd_parent(spine: Spine) -> Column:
-    """Whether the parent of a row is another one than that of its geocode; null where one of them is."""
-    return F.col("parent") != parent_of(spine)

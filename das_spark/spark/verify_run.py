@@ -29,8 +29,7 @@ from das_spark.spark.own_codes import under_own_codes
 from das_spark.spark.tables import read_levels, union
 from das_spark.spark.told_apart import told_apart
 from das_spark.spark.verify import RunTables
-from das_spark.spark.verify_columns import array_columns, parent_columns
-from das_spark.spark.verify_spine import block_columns, share_columns, share_of
+from das_spark.spark.verify_columns import array_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
 from das_spark.store.tables import of_estimator, of_published, published_estimates
@@ -40,6 +39,7 @@ from das_spark.verification import (
     FLOW,
     LOWER,
     NOWHERE,
+    PATH_ROWS,
     SUMS,
     UNITS,
     UPPER,
@@ -55,12 +55,16 @@ from das_spark.verification import (
     HistogramsPossible,
     InvariantColumns,
     InvariantTotals,
+    MeasuredHaveShare,
     MeasuredQuery,
     MeasurementColumns,
     NoiseDiffers,
     PublishedKept,
     PublishedSums,
     PublishedWhole,
+    SpinePaths,
+    paths_of,
+    share_of,
     sums_above,
 )
 
@@ -76,6 +80,7 @@ if TYPE_CHECKING:
 
 #: Names and types of the columns of Parquet files.
 SCHEMAS: Final = "columns of Parquet files"
+_HISTOGRAM: Final = ("geocode", "cells", "counts")
 _OF_EVERY_LEVEL: Final = ("geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics")
 
 
@@ -128,11 +133,13 @@ class Verified:
         if self.spine.is_census:
             return under_own_codes(read, self.spine) if self.spine.own_codes else read
         levels = self.census.names
-        estimates = self.read(published_estimates(self.spine), levels)
+        estimates, is_leaf = self.read(published_estimates(self.spine), levels), F.col("level") == self.spine.leaf.name
         declared = read.invariants
         if declared is not None:
-            declared = on_census(declared.where(F.col("level") == self.spine.leaf.name))
-        return RunTables(levels, estimates, estimates, declared)
+            declared = on_census(declared.where(is_leaf))
+        geounits = estimates.select("level", "geocode", "parent", F.lit(0).cast("bigint").alias("children"))
+        leaves = on_census(read.estimates.where(is_leaf).select(F.lit(levels[-1]).alias("level"), *_HISTOGRAM))
+        return RunTables(levels, geounits, estimates, declared, leaves=leaves)
 
     def told_apart(self) -> DataFrame | None:
         """What microdata take from counts of another product, by blocks of the census; None where that is nothing."""
@@ -193,17 +200,22 @@ def estimated_columns(run: Verified, read: RunTables) -> list[FamilyRule]:
     ]
 
 
-def column_rules(run: Verified, read: RunTables, published: RunTables) -> list[Rule]:
-    """The rules on the columns of the other tables of a run, read by the spine, and as published by the census."""
-    spine, shares = run.spine, read.shares
-    rules = []
-    for added, levels in of_estimator(needs_of(run.plan), spine.names).items():
-        rules.append(array_columns(run.read(added.name, levels), added.name, read, levels))
-    if shares is not None:
-        blocks = read_spine(run.spark, run.layout.spine).blocks
-        rules += [block_columns(blocks, spine), share_columns(shares, blocks, read, spine)]
-        rules.append(parent_columns(published.estimates, published_estimates(spine), run.census))
-    return rules
+def spine_rules(run: Verified, read: RunTables) -> tuple[list[FamilyRule], RunTables]:
+    """The rules on a spine that is made of areas, and the tables with what its blocks say; none on another one."""
+    if run.spine.is_census:
+        return [], read
+    blocks = read_spine(run.spark, run.layout.spine).blocks
+    paths = in_tasks(
+        blocks.select("block", "path", "shares"), partial(_paths, spine=run.spine), from_arrow_schema(PATH_ROWS)
+    )
+    levels = run.spine.names
+    return [SpinePaths(levels), MeasuredHaveShare(levels)], replace(read, paths=paths)
+
+
+def array_rules(run: Verified, read: RunTables) -> list[Rule]:
+    """The rules on the columns of arrays that an estimator keeps."""
+    tables = of_estimator(needs_of(run.plan), run.spine.names).items()
+    return [array_columns(run.read(added.name, levels), added.name, read, levels) for added, levels in tables]
 
 
 def _asked(run: Verified, shares: DataFrame | None) -> dict[str, dict[str, MeasuredQuery]]:
@@ -284,6 +296,10 @@ def _flows(bounds: DataFrame, spine: Spine, depth: int) -> DataFrame:
         "lower",
         "upper",
     )
+
+
+def _paths(batches: Iterator[pa.RecordBatch], spine: Spine) -> Iterator[pa.RecordBatch]:
+    return chain.from_iterable(paths_of(batch, spine) for batch in batches)
 
 
 def _sums(batches: Iterator[pa.RecordBatch], spine: Spine) -> Iterator[pa.RecordBatch]:

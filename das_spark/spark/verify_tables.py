@@ -19,7 +19,7 @@ from das_spark.spark.lists import list_total
 from das_spark.spark.published_rows import TableFile, published_rows, tenths_of, whole_of
 from das_spark.spark.verify import RunTables, judged_families, present
 from das_spark.tabulation import MedianTable
-from das_spark.verification import MediansEqual, TablesEqual, packed_of
+from das_spark.verification import CensusSums, MediansEqual, TablesEqual, packed_of
 
 if TYPE_CHECKING:
     from das_spark.geography import Spine
@@ -105,6 +105,18 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     geounits = tables.geounits.select(*keys, F.lit(0).cast("bigint").alias("children"))
     estimates = tables.estimates.select(*keys, "cells", "counts")
     return judged_families(*compared_tables(published, RunTables(tables.levels, geounits, estimates)))
+
+
+def census_rules(published: Sequence[PublishedTable], tables: RunTables, census: Spine) -> list[Rule]:
+    """Judge what lies along the census, by one job, where the run has a spine that is made of areas.
+
+    Args:
+        published: The tables, of sums and of medians.
+        tables: The estimates by geounits of the census, and those of its blocks on the spine.
+        census: The levels.
+    """
+    of_tables, read = compared_tables(published, tables)
+    return judged_families([CensusSums(census.names), *of_tables], read, census)
 
 
 @dataclass(frozen=True, slots=True)

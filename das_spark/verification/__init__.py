@@ -51,6 +51,7 @@ from das_spark.verification.measurements import TOGETHER, MeasuredQuery, Measure
 from das_spark.verification.medians import MEDIANS_EQUAL, MediansEqual
 from das_spark.verification.noise import POSSIBLE, WIDE, NoiseDiffers
 from das_spark.verification.published import PublishedKept, PublishedSums, PublishedWhole
+from das_spark.verification.spine import PATH_ROWS, CensusSums, MeasuredHaveShare, SpinePaths, paths_of, share_of
 from das_spark.verification.tables import (
     PACKED,
     TABLES_EQUAL,
@@ -72,6 +73,7 @@ __all__ = [
     "NAMED",
     "NOWHERE",
     "PACKED",
+    "PATH_ROWS",
     "POSSIBLE",
     "RELAXED",
     "RULES",
@@ -86,6 +88,7 @@ __all__ = [
     "BoundColumns",
     "BoundsKept",
     "BoundsNotLooser",
+    "CensusSums",
     "ChildrenSum",
     "ComparedTables",
     "DiagnosticColumns",
@@ -101,6 +104,7 @@ __all__ = [
     "InvariantTotals",
     "Judges",
     "Key",
+    "MeasuredHaveShare",
     "MeasuredQuery",
     "MeasurementColumns",
     "MediansEqual",
@@ -108,12 +112,15 @@ __all__ = [
     "PublishedKept",
     "PublishedSums",
     "PublishedWhole",
+    "SpinePaths",
     "TablesEqual",
     "Tallies",
     "ends_of",
     "keys",
     "packed_of",
+    "paths_of",
     "rule_name",
+    "share_of",
     "starts",
     "sums_above",
     "together",

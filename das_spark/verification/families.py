@@ -43,7 +43,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "estimates": _columns(tables.ESTIMATES, "parent", "cells", "counts"),
     "invariants": _columns(tables.INVARIANTS, "parent", "name", "values"),
     "bounds": _columns(tables.BOUNDS, "parent", "name", "member", "lower", "upper"),
-    "shares": _columns(tables.SHARES, "share"),
+    "shares": _columns(tables.SHARES, "parent", "share"),
+    # What the path of a block says of a geounit; of the block itself its first wrong column, and if shares sum to 1.
+    "paths": {**_columns(tables.SHARES, "parent", "share"), "wrong": pa.string(), "whole": pa.bool_()},
+    # Of blocks of the census, by their places on the spine.
+    "leaves": _columns(tables.ESTIMATES, "cells", "counts"),
     "published": _columns(tables.PUBLISHED, "parent", "cells", "counts"),
     "diagnostics": _columns(tables.DIAGNOSTICS, *tables.DIAGNOSTICS.schema.names),
     # Of several geounits that were asked alike, as `das_spark.verification.measurements.together` has it.

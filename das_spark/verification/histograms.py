@@ -128,17 +128,8 @@ class ChildrenSum(FamilyRule):
         """Judge some whole families."""
         if families.level not in self.levels:
             return
-        number = len(families.names)
-        differs, looked = np.zeros(number, dtype=np.bool_), len(families.rows("above_geounits"))
-        sides = []
-        for table, sign in (("above_estimates", -1), ("estimates", 1)):
-            rows, cells = families.rows(table), families.cells(table)
-            # Lists of different lengths are no histogram: the family differs, and they are not added up.
-            differs[rows.family[cells.crooked]] = True
-            sides.append((rows.family[cells.row], cells.cell, cells.count * sign))
-        looked += len(sides[1][0])
-        family, cell, count = (np.concatenate(each) for each in zip(*sides, strict=True))
-        differs[_unequal(family, cell, count, number)] = True
+        differs = differing(families, ("above_estimates", "estimates"))
+        looked = len(families.rows("above_geounits")) + len(families.cells("estimates").cell)
         exempt = self.relaxed.get(families.level, ())
         failing = names_of(families.names, differs)
         if exempt:
@@ -147,16 +138,24 @@ class ChildrenSum(FamilyRule):
         yield Found(CHILDREN, looked, failing, self._note(families.level))
 
 
-def _unequal(
-    family: NDArray[np.int64], cell: NDArray[np.int64], count: NDArray[np.int64], number: int
-) -> NDArray[np.int64]:
-    """Return the families in which counts of a cell do not sum to nothing."""
-    if not len(cell):
-        return np.zeros(0, dtype=np.int64)
-    lowest = int(cell.min())
-    span = int(cell.max()) - lowest + 1
-    known, place = numbered(family * span + (cell - lowest), number * span)
-    return np.asarray(known[summed(place, count, len(known)) != 0] // span)
+def differing(families: Families, tables: tuple[str, str], *, by_family: bool = True) -> NDArray[np.bool_]:
+    """Say of families, or of geounits, whether the histograms of two tables sum to other counts in any cell."""
+    number = len(families.names if by_family else families.geocodes)
+    differs = np.zeros(number, dtype=np.bool_)
+    sides = []
+    for table, sign in zip(tables, (-1, 1), strict=True):
+        rows, cells = families.rows(table), families.cells(table)
+        index = rows.family if by_family else rows.geounit
+        # Lists of different lengths are no histogram: what has them differs, and they are not added up.
+        differs[index[cells.crooked]] = True
+        sides.append((index[cells.row], cells.cell, cells.count * sign))
+    place, cell, count = (np.concatenate(each) for each in zip(*sides, strict=True))
+    if len(cell):
+        lowest = int(cell.min())
+        span = int(cell.max()) - lowest + 1
+        known, index = numbered(place * span + (cell - lowest), number * span)
+        differs[known[summed(index, count, len(known)) != 0] // span] = True
+    return differs
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from das_spark.verification import POSSIBLE, RULES, WIDE, rule_name
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verified]
 
 LEVELS = ("State", "County", "Enumdist")
-OF_AREAS = ("shares", "census_estimates")  # tests/spark/test_verify_spine.py
+OF_AREAS = ("shares", "census_estimates")  # tests/verification/test_spine.py
 OF_ESTIMATORS = ("estimate_arrays", "upward", "upward_sums")  # test_estimators.py
 OF_PUBLISHED = ("published",)  # tests/verification/test_published.py
 OTHERS = (*OF_AREAS, *OF_ESTIMATORS, *OF_PUBLISHED)

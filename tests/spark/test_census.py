@@ -6,11 +6,7 @@ import pytest
 from dataframes import assert_frames, assert_rows
 
 from das_spark.geography import Geolevel, Spine
-from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, geounit_shares, on_census, on_spine, unknown_blocks
-from das_spark.spark.checks import judge
-from das_spark.spark.verify import RunTables
-from das_spark.spark.verify_spine import CENSUS, MEASURED, PATHS, spine_rules
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -75,67 +71,3 @@ def test_histograms_of_the_census_are_sums_of_blocks(spark):
         ("Block", "4400700020011000", [2], [5]),
     ]
     assert_rows(found.select("level", "geocode", "cells", "counts"), expected)
-
-
-def judged(spark, paths, *, shares=None, measured=(), change=(), other=None):
-    """Checks of a run whose estimates are the truth, with something changed."""
-    of_spine = leaves(spark, {block: PATH[block][-1] for block in BLOCKS}).selectExpr("'Block' as level", "*")
-    estimates = of_spine.selectExpr("level", "geocode", "'' as parent", "cells", "counts")
-    census = census_histograms(of_spine.drop("level"), SPINE)
-    told = census.where(" and ".join(["true", *change]))
-    for geocode, (cells, counts) in (other or {}).items():
-        here = f"geocode = '{geocode}'"
-        arrays = [f"if({here}, {cells}, cells) as cells", f"if({here}, {counts}, counts) as counts"]
-        told = told.selectExpr("level", "geocode", "parent", *arrays)
-    read = RunTables(LEVELS, estimates, estimates)
-    rows = spark.createDataFrame(list(measured), "level string, geocode string")
-    every = geounit_shares(paths, LEVELS) if shares is None else shares
-    rules = spine_rules(every, rows, read, RunTables(SPINE.names, told, told), SPINE)
-    return {(check.name, check.geolevel): check for check in judge(rules)}
-
-
-def test_a_run_that_keeps_its_budget_passes(spark, paths):
-    assert tables.SHARES.fieldNames() == ["geocode", "parent", "share"]
-    checks = judged(spark, paths, measured=[("Block_Group", "04411"), ("US", "0")])
-    assert all(check.passed for check in checks.values()), checks
-    assert checks[PATHS, "Block"].checked == 3
-
-
-def test_a_path_that_spends_more_or_less_is_named(spark, paths):
-    more = geounit_shares(paths, LEVELS).selectExpr(
-        "level", "geocode", "parent", "if(geocode = '04411', '1/3', share) as share"
-    )
-    check = judged(spark, paths, shares=more)[PATHS, "Block"]
-    assert not check.passed
-    assert check.failing == ("044114400700020011000",)
-
-
-def test_answers_of_geounits_without_a_share_are_named(spark, paths):
-    check = judged(spark, paths, measured=[("Block", "044114400700020011000")])[MEASURED, "Block"]
-    assert not check.passed
-    assert check.failing == ("044114400700020011000",)
-    stranger = judged(spark, paths, measured=[("State", "099")])[MEASURED, "State"]
-    assert stranger.failing == ("099",)
-
-
-@pytest.mark.parametrize(
-    ("change", "levels"), [("geocode != '44007000100'", {"Tract", "State"}), ("level != 'US'", {"US"})]
-)
-def test_a_census_geounit_that_is_not_told_of_is_named(spark, paths, change, levels):
-    """Its people are missing in the geounit above, too, which has more than the sum of the others."""
-    checks = judged(spark, paths, change=[change])
-    assert {key for key, check in checks.items() if not check.passed} == {(CENSUS, level) for level in levels}
-
-
-@pytest.mark.parametrize("at", ["4400700010011000", "44007000100", "44"])
-@pytest.mark.parametrize("fault", ["count", "cell", "more"])
-def test_a_census_geounit_with_other_counts_is_named(spark, paths, at, fault):
-    changed = {
-        "count": ("cells", "transform(counts, (each, place) -> if(place = 0, each + 1, each))"),
-        "cell": ("transform(cells, each -> each + 1)", "counts"),
-        "more": ("array_append(cells, 9)", "array_append(counts, 1L)"),
-    }[fault]
-    checks = judged(spark, paths, other={at: changed})
-    level = {16: "Block", 11: "Tract", 2: "State"}[len(at)]
-    assert not checks[CENSUS, level].passed
-    assert checks[CENSUS, level].failing == (at,)

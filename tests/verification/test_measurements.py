@@ -93,7 +93,7 @@ def test_a_geounit_alone_in_its_family_has_no_answers():
 def test_the_variance_is_that_of_the_share_of_each_geounit():
     tables = census()
     tables["shares"] = [
-        {"level": each["level"], "geocode": each["geocode"], "share": share}
+        {**{name: each[name] for name in ("level", "geocode", "parent")}, "share": share}
         for each, share in zip(tables["geounits"], ("", "", "1/2", "0/1"), strict=True)
     ]
     shared = MeasurementColumns(SPINE.names, ASKED, frozenset({"Tract"}), shared=True)
