@@ -208,7 +208,7 @@ def test_pure_packages_work_without_spark_and_the_command_line():
 
 
 def test_stages_hold_no_dataframe_code():
-    modules = sorted((PACKAGE / "pipeline").glob("*.py"))
+    modules = sorted((PACKAGE / "pipeline").rglob("*.py"))
     assert {path.name: code for path in modules if (code := dataframe_code(path.read_text(encoding="utf-8")))} == {}
 
 

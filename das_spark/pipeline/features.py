@@ -7,7 +7,7 @@ orders or verifies the files of a run goes over these declarations, and lists no
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from das_spark.config import stages_of
 from das_spark.features import STANDING
 from das_spark.io.table_files import ABOUT, GEOCODE, PARQUET, about_text, rows_of
+from das_spark.pipeline.stage import RunStage
 from das_spark.pipeline.table_writing import named, named_in_formats
 from das_spark.store import level_folder
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from das_spark.config.features import FeatureSettings
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
-    from das_spark.pipeline.preflight import Ahead, Trial
     from das_spark.pipeline.space import KnownSizes
     from das_spark.spark.checks import Check, Rule
     from das_spark.spark.verify import RunTables
@@ -163,25 +163,13 @@ class Texts:
     begun: Mapping[Path, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Publication(ABC):
+class Publication(RunStage):
     """A stage that publishes something that is made of estimates, and all that the rest of a run must know of it."""
-
-    plan: RunPlan
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Of the stage."""
 
     @property
     def census(self) -> Spine:
         """The levels of the census, in which tables are published."""
         return self.plan.product.census(self.plan.spine)
-
-    @abstractmethod
-    def trials(self, ahead: Ahead) -> Iterable[Trial]:
-        """Say what its stage will need, to be tried before anything is charged."""
 
     @abstractmethod
     def room(self, known: KnownSizes) -> FeatureRoom:

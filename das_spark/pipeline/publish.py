@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from das_spark.config import (
-    StageKind,
-    stages_from_measurements,
-    stages_of,
-)
 from das_spark.pipeline.features import publications_of
-from das_spark.pipeline.sources import imported_tables
+from das_spark.pipeline.registry import stages_at_work
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry
@@ -97,22 +92,10 @@ def _cost(stage: StageRow) -> dict[str, object]:
 
 def stage_records(plan: RunPlan) -> tuple[StageRecord, ...]:
     """Return every stage that has written something public when the manifest is written: not the last two."""
-    made = ("geounits", "invariants", "bounds")
-    spine = () if plan.spine.is_census else ("spine", "shares")
-    outputs: dict[str, tuple[str, ...]] = {
-        StageKind.SPINE: spine,
-        StageKind.INGEST: made,
-        StageKind.PUBLISHED: ("published",),
-        StageKind.IMPORT: (*spine, *imported_tables(plan)),
-        StageKind.MEASURE: ("measurements",),
-        StageKind.ESTIMATE: ("estimates", "diagnostics"),
-        **{each.name: each.recorded for each in publications_of(plan)},
-    }
-    stages = stages_of(plan) if plan.origin is None else stages_from_measurements(plan)
     return tuple(
-        StageRecord(str(stage.kind), stage.geolevel, tuple(_output(name, stage) for name in outputs[stage.kind]))
-        for stage in stages
-        if stage.kind in outputs
+        StageRecord(work.name, stage.geolevel, tuple(_output(name, stage) for name in work.recorded))
+        for stage, work in stages_at_work(plan)
+        if work.recorded
     )
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from das_spark.config import (
     OF_A_LEVEL,
     Stage,
-    StageKind,
     is_preparing,
     require_dataset,
     stages_of,
@@ -20,24 +19,23 @@ from das_spark.config import (
 )
 from das_spark.core import run_levels
 from das_spark.errors import VerificationError
-from das_spark.pipeline.accuracy import evaluate_run
-from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import driver_attempt, look_ahead
-from das_spark.pipeline.features import publications_of
+from das_spark.pipeline.features import Publication
 from das_spark.pipeline.homes import layout_of
-from das_spark.pipeline.ingest import ingest, run_leaves
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_statement, restricted_manifest
-from das_spark.pipeline.published import part_that_publishes, take_published
+from das_spark.pipeline.published import part_that_publishes
+from das_spark.pipeline.registry import stages_at_work
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.spines import shares_on_paths
+from das_spark.pipeline.stage import Judgement, Preparation
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.process import forbid_core_files
-from das_spark.store import CompletionRecord, at_home, guarded_staging, now, require_held, set_times
+from das_spark.store import CompletionRecord, at_home, now, require_held, set_times
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
-    from das_spark.spark.checks import VerificationReport
+    from das_spark.pipeline.stage import RunStage
 
 
 def run_stages(
@@ -122,16 +120,18 @@ def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     read_input(context, until)
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
     later = [
-        stage for stage in stages if stage.kind is StageKind.PUBLISHED and not is_preparing(context.plan, stage.name)
+        (stage, work)
+        for stage, work in _at_work(context, stages)
+        if isinstance(work, Preparation) and not is_preparing(context.plan, stage.name)
     ]
     if not levels and not later:
         return stopped(context, stages)
     if later:
         part_that_publishes(context)  # a part that is carried out by itself spends nothing
     entry, ledger = charge(context)  # a run that stops before it measures has spent nothing
-    for stage in later:
+    for stage, work in later:
         with stage_scope(context, stage):
-            take_published(context)
+            work.prepare(context)
 
     def measured(geolevel: str) -> None:
         nonlocal entry, ledger
@@ -143,18 +143,11 @@ def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
 
 def read_input(context: RunContext, until: str | None = None) -> None:
     """Carry out the stages that read the input, unless that is done already; nothing is charged or drawn."""
-    ledger = context.required_ledger()
-    identity = ledger.identity
-    context.restricted_facts.input_files = {str(each["file"]): each for each in ledger.files}
-    for stage in stages_until(context.plan, until):
-        if is_preparing(context.plan, stage.name):
+    context.restricted_facts.input_files = {str(each["file"]): each for each in context.required_ledger().files}
+    for stage, work in _at_work(context, stages_until(context.plan, until)):
+        if isinstance(work, Preparation) and is_preparing(context.plan, stage.name):
             with stage_scope(context, stage):
-                if stage.kind is StageKind.SPINE:
-                    run_leaves(context, identity)
-                elif stage.kind is StageKind.INGEST:
-                    ingest(context, identity)
-                else:
-                    take_published(context)
+                work.prepare(context)
 
 
 def publish_results(
@@ -162,19 +155,24 @@ def publish_results(
 ) -> RunSummary:
     """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy."""
     stages = stages_until(context.plan, until)
-    publishing = {each.name: each for each in publications_of(context.plan)}
-    for stage in stages:
-        if stage.kind in publishing:
+    at_work = _at_work(context, stages)
+    for stage, work in at_work:
+        if isinstance(work, Publication):
             with stage_scope(context, stage):
-                publishing[stage.kind].publish(context)
-    if not any(stage.kind is StageKind.VERIFY for stage in stages):
+                work.publish(context)
+    judging = [(stage, work) for stage, work in at_work if isinstance(work, Judgement)]
+    if not judging:
         return stopped(context, stages)
     manifest = publish_statement(context, entry, ledger)
     if context.ledger is not None:
         enter_manifest(context.ledger, entry, manifest.sha256)
     # What is examined is known again by its times of change, which are those that it keeps.
     set_times(context.layout.public.path, datetime.fromisoformat(context.created))
-    done = _examine(context, CompletionRecord.of(context.layout, manifest.to_json()), stages)
+    done = CompletionRecord.of(context.layout, manifest.to_json())
+    for stage, judgement in judging:
+        with stage_scope(context, stage):
+            done = judgement.judge(context, done)
+        done.save(context.layout)
     if stages == stages_of(context.plan):
         restricted = restricted_manifest(context)
         require_held(context.layout)
@@ -187,24 +185,6 @@ def publish_results(
     return summary_of(context, manifest, done.verified)
 
 
-def _examine(context: RunContext, done: CompletionRecord, stages: Sequence[Stage]) -> CompletionRecord:
-    """Verify and evaluate what is written, unless that is done and nothing has changed since."""
-    for stage in stages:
-        if stage.kind is StageKind.VERIFY:
-            with stage_scope(context, stage):
-                staging = guarded_staging(context.layout, context.layout.public, "verification")
-                report = None if done.passed else verify_public(context.spark, context.layout.public, staging)
-            if report is not None:
-                done = replace(done, passed=report.passed, verified=report.summary())
-                _note_verification(context, report)
-        elif stage.kind is StageKind.EVALUATE:
-            with stage_scope(context, stage):
-                done = replace(done, accuracy=done.accuracy or evaluate_run(context))
-            context.restricted_facts.accuracy = dict(done.accuracy)
-        done.save(context.layout)
-    return done
-
-
-def _note_verification(context: RunContext, report: VerificationReport) -> None:
-    failed = [f"{check.name} {check.geolevel}".rstrip() for check in report.failures]
-    context.progress.log(Event.VERIFICATION_FINISHED, passed=report.passed, checks=len(report.checks), failed=failed)
+def _at_work(context: RunContext, asked: Sequence[Stage]) -> list[tuple[Stage, RunStage]]:
+    """Return what is done in the stages that are asked for."""
+    return [(stage, work) for stage, work in stages_at_work(context.plan) if stage in asked]

@@ -144,8 +144,7 @@ def main(names: list[str]) -> None:
     for name in names or list(SHAPES):
         shape = SHAPES[name]
         presolved, x = population(shape)
-        values = x[presolved.child, presolved.cell]
-        fractional = int((rounder.split(values)[1] > 0).sum())
+        fractional = int((rounder.floors(presolved, x)[1] > 0).sum())
         spent, found = timed(presolved, x)
         assert found is not None
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

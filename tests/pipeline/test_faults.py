@@ -24,9 +24,11 @@ from das_spark.pipeline import charge as charge_module
 from das_spark.pipeline import driver as driver_module
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import input_record, levels, run_stages, runner
-from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
+from das_spark.pipeline.levels import LevelJobs
+from das_spark.pipeline.stages import verify
 from das_spark.spark import run_tables
+from das_spark.spark.family_rows import FamilySpread
 from das_spark.store import Journal, RunLayout, State, finished
 from das_spark.store import commit as files
 from das_spark.store import journal as journal_module
@@ -66,7 +68,7 @@ DEATHS = {
     "promoted, the journal not told": (journal_module, "promote", "after"),
     "one file of the microdata promoted": (microdata_writer, "promote", "after"),
     "no statement": (runner, "publish_statement"),
-    "no verification": (runner, "verify_public"),
+    "no verification": (verify, "verify_public"),
 }
 
 
@@ -157,10 +159,13 @@ def assert_one_draw(*roots: Path) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_partitions_change_no_byte(workshop, calm, reference, tools, monkeypatch, partitions):
-    spread = RunContext.spread
-    monkeypatch.setattr(
-        RunContext, "spread", lambda *given: replace(found := spread(*given), partitions=min(found.files, partitions))
-    )
+    spread = LevelJobs.spread
+
+    def cut(*given: Any, **chosen: Any) -> FamilySpread:
+        found = spread(*given, **chosen)
+        return replace(found, partitions=min(found.files, partitions))
+
+    monkeypatch.setattr(LevelJobs, "spread", cut)
     before = workshop.spark.conf.get("spark.sql.shuffle.partitions")
     workshop.spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     try:

@@ -415,7 +415,7 @@ def test_intervals_that_are_not_whole_are_not_read(copied):
 def test_a_run_that_resumes_leaves_finished_intervals_and_makes_the_others(whole, conf, monkeypatch):
     layout = intervals_layout(whole.public)
     before = contents(layout.path)
-    monkeypatch.setattr("das_spark.pipeline.runner.verify_public", lambda *_: pytest.fail("not reached"))
+    monkeypatch.setattr("das_spark.pipeline.stages.verify.verify_public", lambda *_: pytest.fail("not reached"))
     monkeypatch.setattr("das_spark.pipeline.runner.publish_statement", lambda *_: (_ for _ in ()).throw(Stop))
     again = ["run", str(conf), "--run-id", "whole", "--test-key", "open"]
     with monkeypatch.context() as patch:

@@ -31,6 +31,7 @@ from das_spark.pipeline import (
     runner,
     verify_run,
 )
+from das_spark.pipeline.stages import verify
 from das_spark.pipeline.verified_joint import CONTRADICTIONS, NAMES, TEXTS, joint_report
 from das_spark.privacy import Ledger
 from das_spark.spark import hadoop, hadoop_gateway
@@ -279,7 +280,7 @@ def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, po
     (entry,) = Ledger.from_json_lines(file.read_text()).entries
     assert not entry.is_charged, "the units were not read, so that nothing may be charged"
     deaths = [(levels, "measure", 2), (levels, "estimate", 1), (levels, "estimate", 3), (Microdata, "publish", 1)]
-    deaths += [(Tables, "publish", 1), (runner, "publish_statement", 1), (runner, "verify_public", 1)]
+    deaths += [(Tables, "publish", 1), (runner, "publish_statement", 1), (verify, "verify_public", 1)]
     for place, name, nth in [*deaths, (levels, "measure", 7)]:
         with tools.dying(place, name, nth=nth):
             go()

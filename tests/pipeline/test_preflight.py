@@ -50,8 +50,11 @@ from das_spark.features.replicates import trials
 from das_spark.io.microdata_digest import digest_part
 from das_spark.io.microdata_formats import Rows, Sink, TextFormat
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
-from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
+from das_spark.pipeline.preflight import try_stages
+from das_spark.pipeline.registry import stages_by_kind
+from das_spark.pipeline.stages import STAGES, ingest
 from das_spark.pipeline.sweep import carry_out
+from das_spark.pipeline.trials import Ahead
 from das_spark.products import _REGISTRY, PRODUCTS, MicrodataColumn, Product, product_from
 from das_spark.spark import session as session_module
 from das_spark.store import RunLayout, SweepLayout
@@ -99,17 +102,16 @@ EVERY_LAYOUT = [
 
 
 def test_every_kind_of_stage_has_an_entry_of_things_that_are_tried(tmp_path):
-    assert {*TRIALS, *STANDING} == set(StageKind)
+    assert {*STAGES, *STANDING} == set(StageKind)
     plan = planned("e2e_2018", geography={"path": "x", "reader": "tidy"}, evaluation={"areas": "areas.csv"})
     ahead = Ahead(plan, RunLayout.at(tmp_path, "ahead"), tmp_path, files=True)
-    silent = {kind for kind, trials in TRIALS.items() if not list(trials(ahead))}
+    silent = {kind for kind, stage in stages_by_kind(plan).items() if not list(stage.trials(ahead))}
     # The first is a trial itself: of measurements that exist, before a folder. The estimator has no upward pass.
     assert silent == {StageKind.CHECK, StageKind.UPWARD}
 
 
 def test_a_kind_without_an_entry_is_found(monkeypatch, tmp_path):
-    fewer = {kind: trials for kind, trials in TRIALS.items() if kind is not StageKind.INGEST}
-    monkeypatch.setattr(preflight, "TRIALS", fewer)
+    monkeypatch.delitem(STAGES, StageKind.INGEST)
     with pytest.raises(KeyError):
         tried(planned("e2e_2018"), tmp_path)
 
@@ -167,7 +169,7 @@ def test_intervals_of_too_many_combinations_are_refused(estimator, name):
 def test_intervals_of_every_product_with_tables_pass(tmp_path, name, estimator):
     sections: dict[str, Any] = {"measurement": {"rows": "all"}, "estimation": {"estimator": estimator}}
     plan = planned(name, output={"intervals": {"level": "0.9"}}, **sections)
-    tried(plan, tmp_path, StageKind.INTERVALS)
+    tried(plan, tmp_path, "intervals")
 
 
 @pytest.mark.parametrize("name", [name for name, product in PRODUCTS.items() if product.tables])
@@ -222,7 +224,7 @@ def test_intervals_of_very_many_cells_are_rehearsed_on_cells_that_are_alike(monk
     )
     assert whole.sites <= some.sites < 100
     assert len(whole.components) <= len(some.components)
-    tried(plan, tmp_path, StageKind.INTERVALS)
+    tried(plan, tmp_path, "intervals")
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -431,7 +433,7 @@ class TestWhatIsBroken:
         monkeypatch.setattr(interval_trials, "whole_intervals", turned)
         plan = planned("e2e_2018", measurement={"rows": "all"}, output={"intervals": {"level": "0.9"}})
         with pytest.raises(ConfigurationError, match=r"intervals: output\.intervals: intervals of a synthetic"):
-            tried(plan, tmp_path, StageKind.INTERVALS)
+            tried(plan, tmp_path, "intervals")
 
     def test_intervals_that_do_not_hold_their_counts_are_found_and_the_table_is_named(self, monkeypatch, tmp_path):
         made = trials.count_intervals
@@ -594,7 +596,7 @@ class TestFiles:
         def leaking(*_: Any) -> None:
             raise ValueError("31337 people")
 
-        monkeypatch.setattr(preflight, "look", leaking)
+        monkeypatch.setattr(ingest, "look", leaking)
         with pytest.raises(Exception, match="ValueError") as caught:
             try_stages(planned("e2e_1940"), RunLayout.at(tmp_path, "ahead"), [Stage(StageKind.INGEST)])
         assert "31337" not in str(caught.value)
@@ -688,7 +690,7 @@ def test_a_guard_that_refuses_keeps_its_kind_of_error(monkeypatch, tmp_path):
     def guarded(*_: Any) -> None:
         raise PrivacyGuardError("nothing says which geounits exist", hint="give them")
 
-    monkeypatch.setattr(preflight, "look", guarded)
+    monkeypatch.setattr(ingest, "look", guarded)
     with pytest.raises(PrivacyGuardError, match="ingest: nothing says") as caught:
         try_stages(planned("e2e_1940"), RunLayout.at(tmp_path, "ahead"), [Stage(StageKind.INGEST)])
     assert caught.value.hint == "give them"

@@ -105,7 +105,7 @@ class TestEstimated:
         monkeypatch.setattr(noisy_sources.MeasurementsSource, "check", lambda *_: pytest.fail("checked again"))
         monkeypatch.setattr("das_spark.pipeline.levels.estimates", lambda *_: pytest.fail("estimated again"))
         source = open_source(None, measured.folder / "nmf", [f"output.root={json.dumps(str(again.root))}"])
-        monkeypatch.setattr("das_spark.pipeline.runner.verify_public", lambda *_: pytest.fail("verified again"))
+        monkeypatch.setattr("das_spark.pipeline.stages.verify.verify_public", lambda *_: pytest.fail("verified again"))
         estimate_from(source, run_id="again", spark=spark)
         assert tools.checksums(again.public.path) == before
 

@@ -141,7 +141,7 @@ def test_the_tables_are_verified(whole):
 def test_a_run_that_resumes_leaves_finished_tables_and_makes_the_others(whole, conf, tmp_path, monkeypatch):
     folder = whole.public.tables
     before, content = stamps(folder.path), csv_bytes(folder.path)
-    monkeypatch.setattr("das_spark.pipeline.runner.verify_public", lambda *_: pytest.fail("not reached"))
+    monkeypatch.setattr("das_spark.pipeline.stages.verify.verify_public", lambda *_: pytest.fail("not reached"))
     monkeypatch.setattr("das_spark.pipeline.runner.publish_statement", lambda *_: (_ for _ in ()).throw(Stop))
     again = ["run", str(conf), "--run-id", "whole", "--test-key", "open"]
     with pytest.raises(Stop):

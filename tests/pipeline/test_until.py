@@ -15,6 +15,8 @@ from das_spark.errors import ConfigurationError, PrivacyGuardError, Verification
 from das_spark.features.microdata.feature import Microdata
 from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, levels, run_stages, runner
 from das_spark.pipeline.run_record import run_record
+from das_spark.pipeline.stages import evaluate as evaluate_stage
+from das_spark.pipeline.stages import verify as verify_stage
 from das_spark.privacy import EntryState
 from das_spark.spark.run_tables import LevelTables
 from das_spark.store import Journal, RunLayout, read_ledger
@@ -45,8 +47,8 @@ def counted(monkeypatch) -> dict[str, int]:
         context.layout.restricted.accuracy_html.write_text("")
         return {"an error": "7"}
 
-    monkeypatch.setattr(runner, "verify_public", verify)
-    monkeypatch.setattr(runner, "evaluate_run", evaluate)
+    monkeypatch.setattr(verify_stage, "verify_public", verify)
+    monkeypatch.setattr(evaluate_stage, "evaluate_run", evaluate)
     return calls
 
 
@@ -100,7 +102,7 @@ def test_an_earlier_stage_of_a_finished_run_does_nothing(stepped, tools, monkeyp
         (levels, "estimates"),
         (Microdata, "publish"),
         (runner, "publish_statement"),
-        (runner, "verify_public"),
+        (verify_stage, "verify_public"),
     ):
         monkeypatch.setattr(module, name, lambda *_, name=name, **__: pytest.fail(f"{name} was called"))
     for until in ("ingest", "estimate County", "measure Enumdist"):
@@ -231,13 +233,13 @@ def test_what_has_changed_since_is_refused_and_a_report_that_is_missing_made_aga
 
 
 def test_a_failed_verification_fails_its_own_step_and_is_repeated(estimated, counted, monkeypatch):
-    passing = runner.verify_public
+    passing = verify_stage.verify_public
     failing = VerificationReport((Check("sums", "State", False, 3, ("01",)),))
-    monkeypatch.setattr(runner, "verify_public", lambda *_: failing)
+    monkeypatch.setattr(verify_stage, "verify_public", lambda *_: failing)
     for until in ("verify", "verify", None):
         with pytest.raises(VerificationError, match="sums State"):
             go(estimated, until, REPORTED)
-    monkeypatch.setattr(runner, "verify_public", passing)
+    monkeypatch.setattr(verify_stage, "verify_public", passing)
     assert go(estimated, None, REPORTED).figures["verification"] == "1 checks passed"
     assert counted["verify"] == 1
 

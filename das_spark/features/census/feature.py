@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config import StageKind
 from das_spark.pipeline.features import FeatureRoom, Judged, OutputTable, Publication
-from das_spark.pipeline.preflight import Trial, product_fix
+from das_spark.pipeline.trials import Trial, product_fix
 from das_spark.spark.census import census_histograms
 from das_spark.store import level_folder
 from das_spark.store.parquet import count_rows
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from das_spark.pipeline.context import RunContext
-    from das_spark.pipeline.preflight import Ahead
     from das_spark.pipeline.space import KnownSizes
+    from das_spark.pipeline.trials import Ahead
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
     from das_spark.store import PublicLayout

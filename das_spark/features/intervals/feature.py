@@ -22,15 +22,15 @@ from das_spark.pipeline.features import (
     PublishedUncertainty,
     tables_by_level,
 )
-from das_spark.pipeline.preflight import Trial, product_fix
 from das_spark.pipeline.table_writing import TablesWriting, run_fact
+from das_spark.pipeline.trials import Trial, product_fix
 from das_spark.store import PublicLayout, discard
 
 if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.features import FeatureRoom
-    from das_spark.pipeline.preflight import Ahead
     from das_spark.pipeline.space import KnownSizes
+    from das_spark.pipeline.trials import Ahead
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
 

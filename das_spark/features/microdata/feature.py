@@ -15,7 +15,7 @@ from das_spark.io.dictionary import microdata_dictionary
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.pipeline.features import Judged, OutputTable, Publication, Texts
-from das_spark.pipeline.preflight import Trial, product_fix
+from das_spark.pipeline.trials import Trial, product_fix
 from das_spark.store import strict_json
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.features import FeatureRoom
-    from das_spark.pipeline.preflight import Ahead
     from das_spark.pipeline.space import KnownSizes
+    from das_spark.pipeline.trials import Ahead
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
     from das_spark.store import PublicLayout, PublicManifest

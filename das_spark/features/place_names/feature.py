@@ -16,9 +16,9 @@ from das_spark.features.place_names.tables import NAME, PLACE_NAMES, named_colum
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, GEOCODE
 from das_spark.pipeline.features import Feature, FeatureRoom, Judged, OutputTable, tables_by_level
-from das_spark.pipeline.preflight import Trial
 from das_spark.pipeline.space import of_census, table_bytes
 from das_spark.pipeline.table_writing import TablesWriting, publish_beside, run_fact
+from das_spark.pipeline.trials import Trial
 from das_spark.spark.own_codes import own_code
 from das_spark.spark.tables import at_levels, read_levels
 from das_spark.spark.tabulate import tabulated
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from das_spark.pipeline.context import RunContext
-    from das_spark.pipeline.preflight import Ahead
     from das_spark.pipeline.space import KnownSizes
+    from das_spark.pipeline.trials import Ahead
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
     from das_spark.spark.verify_tables import PublishedTable

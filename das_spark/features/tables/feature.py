@@ -12,15 +12,15 @@ from das_spark.features.tables.trials import rehearse_table, tabulated_geounits
 from das_spark.features.tables.work import facts_of_run, publish_tables
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.pipeline.features import FeatureRoom, Judged, OutputTable, Publication, tables_by_level
-from das_spark.pipeline.preflight import Trial, product_fix
 from das_spark.pipeline.space import of_census, table_bytes
 from das_spark.pipeline.table_writing import TABLES
+from das_spark.pipeline.trials import Trial, product_fix
 from das_spark.spark.tabulate import arrow_schema
 
 if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
-    from das_spark.pipeline.preflight import Ahead
     from das_spark.pipeline.space import KnownSizes
+    from das_spark.pipeline.trials import Ahead
     from das_spark.spark.verify import RunTables
     from das_spark.spark.verify_run import Verified
     from das_spark.spark.verify_tables import PublishedTable
