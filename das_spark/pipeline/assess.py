@@ -264,7 +264,7 @@ def _rules_of_families(
     of_spine, read = spine_rules(run, read)
     of_tables: list[FamilyRule] = []
     if along:
-        of_tables, read = compared_tables(along, read)
+        of_tables, read = compared_tables(along, read, run.spine)
     declaring = [*declared_columns(run), *bounds]
     of_estimates = (histogram_rules(run, read), published_rules(run))
     return (*of_estimates, of_spine, declaring, estimated_columns(run, read), of_tables), read

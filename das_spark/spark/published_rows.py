@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.geography import Spine
+
 #: What stands for a value that is not there or is no whole number: a sum of people is never negative.
 MISSING: Final = -1
-_ROWS: Final = f"format string, level string, {GEOCODE} string, packed binary"
+PACKED_ROWS: Final = f"format string, level string, {GEOCODE} string, geocodes array<string>, packed binary"
 _FILE: Final = ("table", "format", "level", "path")
 #: Values that a task holds at once: bounds its memory.
 _AT_ONCE: Final = 1 << 20
@@ -87,6 +89,7 @@ def published_rows(
     files: Sequence[TableFile],
     columns: Mapping[str, tuple[int, tuple[str, ...]]],
     numbers: Numbers = whole_of,
+    spine: Spine | None = None,
 ) -> DataFrame:
     """Read the rows of files.
 
@@ -95,19 +98,26 @@ def published_rows(
         files: The files, at least one.
         columns: Of each table by name the number of its row, and the names of its columns, the total first.
         numbers: How values are read.
+        spine: Levels of the tables; where it is None every geounit is by itself.
 
     Returns:
-        Format, level, geocode and, in a column packed, pairs of number and value, of values that are not zero: the
-        number of the row with 1, the next one with the total, then the numbers of the columns in order. A column that
-        is not there, and a value that is none, have `MISSING`; CSV is read by the order of its columns, and its first
-        line is skipped. Pairs are bytes (`das_spark.verification.PACKED`): the JVM takes and gives these whole, where
-        it would copy a list one by one.
+        `PACKED_ROWS`: neighbouring geounits with one parent together (`das_spark.verification.packed_of`), under the
+        first geocode. Values are the number of the row with 1, the next one with the total, then the numbers of the
+        columns in order. A column that is not there, and a value that is none, have `MISSING`; CSV is read by the order
+        of its columns, and its first line is skipped. Values are bytes: the JVM takes and gives these whole, where it
+        would copy a list one by one.
     """
     listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
     tasks = min(len(files), _TASKS_A_CORE * cores(spark))
     named = dict(zip(_FILE, map(pa.array, zip(*listed, strict=True)), strict=True))
     frame = spark.createDataFrame(pa.table(named)).repartition(tasks)
-    return in_tasks(frame, _Rows(dict(columns), numbers), _ROWS)
+    return in_tasks(frame, _Rows(dict(columns), numbers, _above(spine)), PACKED_ROWS)
+
+
+def _above(spine: Spine | None) -> dict[str, int]:
+    """By level the characters of a geocode that are those of its parent."""
+    lengths = [0, *(level.length for level in spine.levels)] if spine is not None else []
+    return dict(zip(spine.names, lengths, strict=False)) if spine is not None else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,7 @@ class _Rows:
 
     columns: Mapping[str, tuple[int, tuple[str, ...]]]
     numbers: Numbers
+    above: Mapping[str, int]  # characters of the geocode of a parent, by level; none where every geounit is by itself
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -131,9 +142,9 @@ class _Rows:
                 part = read.slice(begin, rows)
                 values = np.stack([self.numbers(part, name) for name in names], axis=1)
                 told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
-                same = [pa.array([text] * part.num_rows, pa.string()) for text in (format, level)]
-                arrays = [*same, _geocodes(part), packed_of(told, items)]
-                yield pa.RecordBatch.from_arrays(arrays, ["format", "level", GEOCODE, "packed"])
+                packed = packed_of(_geocodes(part), told, items, self.above.get(level))
+                same = [pa.array([text] * len(packed[GEOCODE]), pa.string()) for text in (format, level)]
+                yield pa.RecordBatch.from_arrays([*same, *packed.values()], ["format", "level", *packed])
 
 
 def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:

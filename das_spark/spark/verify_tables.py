@@ -16,7 +16,7 @@ from das_spark.spark.checks import Check, Rule
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.lists import list_total
-from das_spark.spark.published_rows import TableFile, published_rows, tenths_of, whole_of
+from das_spark.spark.published_rows import PACKED_ROWS, TableFile, published_rows, tenths_of, whole_of
 from das_spark.spark.verify import RunTables, judged_families, present
 from das_spark.tabulation import MedianTable
 from das_spark.verification import CensusSums, MediansEqual, TablesEqual, packed_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from das_spark.verification import ComparedTables, FamilyRule
 
 HEADERS = "headers of tables"
-_ROWS = "format string, level string, geocode string, packed binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +43,27 @@ class PublishedTable:
     files: tuple[TableFile, ...] = ()  # where there is no frame
 
 
-def compared_tables(published: Sequence[PublishedTable], tables: RunTables) -> tuple[list[FamilyRule], RunTables]:
+def compared_tables(
+    published: Sequence[PublishedTable], tables: RunTables, spine: Spine | None
+) -> tuple[list[FamilyRule], RunTables]:
     """Return the rules on published tables, and the tables of a run with the rows that they look at.
 
     Args:
         published: The tables, of sums and of medians.
         tables: Of the run.
+        spine: Levels of both; where it is None every geounit is by itself.
     """
     rules: list[FamilyRule] = []
     sums = {each.table.name: each.table for each in published if not isinstance(each.table, MedianTable)}
     if sums:
         of_sums = TablesEqual(tables.levels, tuple(sums.values()), _formats(published, sums, tables.levels))
         rules.append(of_sums)
-        tables = replace(tables, tables=_rows_of(published, of_sums, whole_of, tables))
+        tables = replace(tables, tables=_rows_of(published, of_sums, whole_of, tables, spine))
     medians = {each.table.name: each.table for each in published if isinstance(each.table, MedianTable)}
     if medians:
         of_medians = MediansEqual(tables.levels, tuple(medians.values()), _formats(published, medians, tables.levels))
         rules.append(of_medians)
-        tables = replace(tables, medians=_rows_of(published, of_medians, tenths_of, tables))
+        tables = replace(tables, medians=_rows_of(published, of_medians, tenths_of, tables, spine))
     return rules, tables
 
 
@@ -77,18 +79,22 @@ def _formats(
 
 
 def _rows_of(
-    published: Sequence[PublishedTable], rule: ComparedTables[Any], numbers: Numbers, tables: RunTables
+    published: Sequence[PublishedTable],
+    rule: ComparedTables[Any],
+    numbers: Numbers,
+    tables: RunTables,
+    spine: Spine | None,
 ) -> DataFrame:
-    """Format, level, geocode, and packed, of the tables that a rule compares."""
+    """`PACKED_ROWS` of the tables that a rule compares."""
     own = [each for each in published if each.table.name in rule.first]
     frames = [
-        in_tasks(each.frame, _Packed(each.format, rule.first[each.table.name], each.table.names), _ROWS)
+        in_tasks(each.frame, _Packed(each.format, rule.first[each.table.name], each.table.names), PACKED_ROWS)
         for each in own
         if each.frame is not None
     ]
     if files := [file for each in own for file in each.files]:
         columns = {table.name: (rule.first[table.name], table.names) for table in rule.tables}
-        frames.append(published_rows(tables.geounits.sparkSession, files, columns, numbers))
+        frames.append(published_rows(tables.geounits.sparkSession, files, columns, numbers, spine))
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -104,7 +110,7 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     keys = ("level", "geocode", F.lit("").alias("parent"))
     geounits = tables.geounits.select(*keys, F.lit(0).cast("bigint").alias("children"))
     estimates = tables.estimates.select(*keys, "cells", "counts")
-    return judged_families(*compared_tables(published, RunTables(tables.levels, geounits, estimates)))
+    return judged_families(*compared_tables(published, RunTables(tables.levels, geounits, estimates), None))
 
 
 def census_rules(published: Sequence[PublishedTable], tables: RunTables, census: Spine) -> list[Rule]:
@@ -115,7 +121,7 @@ def census_rules(published: Sequence[PublishedTable], tables: RunTables, census:
         tables: The estimates by geounits of the census, and those of its blocks on the spine.
         census: The levels.
     """
-    of_tables, read = compared_tables(published, tables)
+    of_tables, read = compared_tables(published, tables, census)
     return judged_families([CensusSums(census.names), *of_tables], read, census)
 
 
@@ -133,8 +139,9 @@ class _Packed:
             values = np.stack([whole_of(batch, name) for name in self.names], axis=1)
             told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
             format = pa.array([self.format] * batch.num_rows, pa.string())
-            arrays = [format, batch.column("level"), batch.column("geocode"), packed_of(told, items)]
-            yield pa.RecordBatch.from_arrays(arrays, ["format", "level", "geocode", "packed"])
+            packed = packed_of(batch.column("geocode"), told, items, None)
+            arrays = [format, batch.column("level"), *packed.values()]
+            yield pa.RecordBatch.from_arrays(arrays, ["format", "level", *packed])
 
 
 def occupancy_rules(published: Sequence[PublishedTable], tables: RunTables, census: Spine, cell: int) -> list[Rule]:

@@ -60,9 +60,9 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
         "variances": pa.list_(pa.float64()),
         "values": pa.list_(pa.int64()),
     },
-    # Of published tables: pairs of an item and its value, as `das_spark.verification.tables` has them.
-    "tables": {"format": pa.string(), "packed": pa.binary()},
-    "medians": {"format": pa.string(), "packed": pa.binary()},
+    # Of published tables: the values of several geounits, as `das_spark.verification.tables` has them.
+    "tables": {"format": pa.string(), "geocodes": pa.list_(pa.string()), "packed": pa.binary()},
+    "medians": {"format": pa.string(), "geocodes": pa.list_(pa.string()), "packed": pa.binary()},
     # Sums over what lies below a geounit, and bounds on a geounit, or a group, of some above it.
     "below": {"name": pa.string(), "values": pa.list_(pa.int64())},
     "flows": {"of": pa.string(), "above": pa.string(), **_columns(tables.BOUNDS, "parent", "member", "lower", "upper")},

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from das_spark.verification.families import NAMED, FamilyRule, Found, Key, summed
+from das_spark.verification.families import NAMED, NOWHERE, FamilyRule, Found, Key, summed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,26 +32,43 @@ _Table = TypeVar("_Table", bound="TableShell")
 
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
-#: Numbers of columns and their values as bytes, record after record: what is taken and given whole.
-PACKED: Final = np.dtype([("item", "<i4"), ("value", "<i8")])
+#: Values as bytes, record after record: the place of the geounit, the number of the column, and the value.
+PACKED: Final = np.dtype([("place", "<i4"), ("item", "<i4"), ("value", "<i8")])
 #: Sums that a task holds at once: bounds its memory.
 _SUMS_AT_ONCE: Final = 1 << 22
 #: Cells that a task looks at together: there is a truth value of each for every set of levels that columns name.
 _CELLS_AT_ONCE: Final = 1 << 17
 
 
-def packed_of(values: NDArray[np.int64], items: NDArray[np.int32]) -> pa.BinaryArray:
-    """Pack those values of each row that are not zero, with the number of their column.
+def packed_of(
+    geocodes: pa.Array, values: NDArray[np.int64], items: NDArray[np.int32], above: int | None
+) -> dict[str, pa.Array]:
+    """Put neighbouring geounits with one parent together: a nation has tens of millions of rows in its tables.
 
     Args:
+        geocodes: Of each row; null where it has none.
         values: Shape ``(rows, columns)``.
         items: The number of each column, ``(columns,)``.
+        above: Characters of a geocode that are those of its parent; None where every geounit is by itself.
+
+    Returns:
+        The first geocode, all of them, and the values that are not zero, as `PACKED`.
     """
+    number, known = len(values), geocodes.fill_null(NOWHERE)
+    first = np.ones(number, dtype=np.bool_)
+    if above is not None:
+        parents = pc.utf8_slice_codeunits(known, 0, above).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        alone = pc.equal(known, NOWHERE).to_numpy(zero_copy_only=False)
+        first[1:] = (np.diff(parents) != 0) | alone[1:] | alone[:-1]
+    begin = np.flatnonzero(first)
     row, column = np.nonzero(values)
     records = np.empty(len(row), dtype=PACKED)
-    records["item"], records["value"] = items[column], values[row, column]
-    ends = ends_of(row, len(values)) * np.int32(PACKED.itemsize)
-    return pa.BinaryArray.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(records)])
+    group = np.cumsum(first) - 1
+    records["place"], records["item"], records["value"] = row - begin[group[row]], items[column], values[row, column]
+    ends = ends_of(group[row], len(begin)) * np.int32(PACKED.itemsize)
+    packed = pa.BinaryArray.from_buffers(pa.binary(), len(begin), [None, pa.py_buffer(ends), pa.py_buffer(records)])
+    lists = pa.ListArray.from_arrays(pa.array(np.append(begin, number), pa.int32()), known)
+    return {"geocode": known.take(pa.array(begin)), "geocodes": lists, "packed": packed}
 
 
 def ends_of(row: NDArray[np.int64], rows: int) -> NDArray[np.int32]:
@@ -124,7 +142,9 @@ class ComparedTables(FamilyRule, Generic[_Table]):
         """Judge some whole families, some geounits at a time."""
         counted = self.compared(families)
         checked = np.zeros((len(self.formats), 2), dtype=np.int64)
-        failing: list[tuple[list[str], list[str]]] = [([], []) for _ in self.formats]
+        failing: list[tuple[list[str], list[str]]] = [
+            ([f"{geocode} (row)" for geocode in strange[:NAMED]], []) for strange in counted.strange
+        ]
         for geounits in counted.slices():
             expected, found = counted.expected(geounits), counted.found(geounits)
             present = counted.present(geounits, expected, found)
@@ -181,11 +201,22 @@ class Compared(ABC, Generic[_Table]):
         )
         self._estimated = np.bincount(estimates.geounit, minlength=len(families.geocodes)) > 0
         tables = families.rows(self.rows)
+        names = tables.columns["geocodes"].flatten()
+        known = pc.index_in(names, families.geocodes).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        listed = tables.columns["geocodes"].value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         lengths, records = unpacked(tables.columns["packed"])
         row = np.repeat(np.arange(len(tables)), lengths)
-        order = np.argsort(tables.geounit[row], kind="stable")
-        self._said_geounit = tables.geounit[row][order]
-        self._said_format = tables.texts("format").among(tuple(rule.formats))[row][order]
+        geounit = known[(np.cumsum(listed) - listed)[row] + records["place"]]
+        format = tables.texts("format").among(tuple(rule.formats))
+        #: Names that no other table of their family has, by the place of their format.
+        self.strange = [
+            sorted(names.filter(pa.array((known < 0) & (np.repeat(format, listed) == place))).unique().to_pylist())
+            for place in range(len(rule.formats))
+        ]
+        order = np.argsort(geounit, kind="stable")
+        order = order[np.searchsorted(geounit[order], 0) :]
+        self._said_geounit = geounit[order]
+        self._said_format = format[row][order]
         self._said = records[order]
 
     def slices(self) -> Iterator[slice]:

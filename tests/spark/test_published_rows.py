@@ -24,7 +24,8 @@ def rows(spark, *files: TableFile) -> dict[tuple[str, str, str | None], dict[int
     """Format, level and geocode -> values by number of all rows of that geocode together."""
     found: dict[tuple[str, str, str | None], dict[int, int]] = {}
     for row in published_rows(spark, files, COLUMNS).collect():
-        pairs = dict(np.frombuffer(row["packed"], PACKED).tolist())
+        assert row["geocodes"] == [row["geocode"]]
+        pairs = {item: value for _, item, value in np.frombuffer(row["packed"], PACKED).tolist()}
         found.setdefault((row["format"], row["level"], row["geocode"]), {}).update(pairs)
     return found
 
@@ -80,19 +81,36 @@ def test_a_row_that_is_none_is_not_there(spark, tmp_path, text):
 
 @given(
     arrays(np.int64, array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=5), elements=st.integers(-3, 2**62)),
+    st.sampled_from([None, 0, 1, 2]),
     st.data(),
 )
-def test_pairs_are_the_values_that_are_not_zero(values, data):
+def test_values_that_are_not_zero_are_put_together_by_the_parents_of_neighbours(values, above, data):
     items = np.arange(7, 7 + values.shape[1], dtype=np.int32) * 3
-    packed = packed_of(values, items)
-    packed.validate(full=True)
-    begin = data.draw(st.integers(0, len(values)))
-    length = data.draw(st.integers(0, len(values) - begin))
-    lengths, records = unpacked(packed.slice(begin, length))
-    rows = values[begin : begin + length].tolist()
-    expected = [[(3 * place + 21, value) for place, value in enumerate(row) if value] for row in rows]
-    assert lengths.tolist() == [len(pairs) for pairs in expected]
-    assert records.tolist() == [pair for pairs in expected for pair in pairs]
+    codes = st.one_of(st.none(), st.sampled_from(["11", "12", "21"]))
+    geocodes = data.draw(st.lists(codes, min_size=len(values), max_size=len(values)))
+    made = packed_of(pa.array(geocodes, pa.string()), values, items, above)
+    for column in made.values():
+        column.validate(full=True)
+    lengths, records = unpacked(made["packed"])
+    found, begin = [], 0
+    for first, names, length in zip(made["geocode"].to_pylist(), made["geocodes"].to_pylist(), lengths, strict=True):
+        assert first == names[0]
+        assert len(names) == 1 or (
+            above is not None and "?" not in names and len({name[:above] for name in names}) == 1
+        )
+        own = records[begin : begin + length].tolist()
+        found += [(name, [(item, value) for at, item, value in own if at == place]) for place, name in enumerate(names)]
+        begin += length
+    expected = [
+        (name or "?", [(3 * place + 21, value) for place, value in enumerate(row) if value])
+        for name, row in zip(geocodes, values.tolist(), strict=True)
+    ]
+    assert found == expected
+
+
+def test_neighbours_with_one_parent_are_one_row():
+    made = packed_of(pa.array(["11", "12", "21", "13"]), np.ones((4, 1), np.int64), np.zeros(1, np.int32), 1)
+    assert made["geocodes"].to_pylist() == [["11", "12"], ["21"], ["13"]]
 
 
 def test_rows_without_pairs_are_empty_when_they_are_packed():
