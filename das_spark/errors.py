@@ -8,6 +8,7 @@ No message ever contains a confidential value: it names file, field, geounit and
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -266,6 +267,19 @@ def without_values(function: Callable[[Taken], Iterator[Given]]) -> Callable[[Ta
         function: Rows in, rows out, such as `mapInArrow` takes.
     """
     return _WithoutValues(function)
+
+
+#: An error of ours in what Spark reports of a Python worker; it holds no confidential value, unlike other lines there.
+_IN_A_TASK: Final = re.compile(r"^das_spark\.errors\.(\w+): \[\w+\] (.+?)(?: Hint: (.+))?$", re.MULTILINE)
+
+
+def raised_in_task(text: str) -> DasError | None:
+    """Find the error of ours that a task has raised in the pages that Spark makes of it; None where there is none."""
+    found = _IN_A_TASK.search(text)
+    kind = None if found is None else globals().get(found[1])
+    if found is None or not (isinstance(kind, type) and issubclass(kind, DasError)):
+        return None
+    return kind(found[2], hint=found[3] or "")
 
 
 class VerificationError(DasError, RuntimeError):

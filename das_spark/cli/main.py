@@ -52,6 +52,7 @@ COMMANDS: Final = "das_spark.commands"
 _OWN: Final = {
     "init": ("init", "init", "Write a run file with a comment on each key."),
     "check": ("plans", "check", "Try all that a run will need."),
+    "input": ("input", "app", "List what a run would read."),
     "plan": ("plans", "plan", "Show what a run would measure, how exactly, and at what expense of privacy."),
     "suggest-budget": ("suggest", "suggest_budget", "Divide a budget so that what shall be exact is."),
     "run": ("runs", "run", "Read, measure, estimate, write, verify and report."),
@@ -202,8 +203,6 @@ def _carried_out(arguments: list[str]) -> int:
     return errors_as.report(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 
 
-#: An error of ours in what Spark reports of a Python worker; it holds no confidential value, unlike other lines there.
-_OF_A_TASK = re.compile(r"^das_spark\.errors\.(\w+): \[\w+\] (.+?)(?: Hint: (.+))?$", re.MULTILINE)
 #: Libraries whose errors carry what tasks said: it may quote a row.
 _ENGINE = ("pyspark.", "py4j.")
 #: Errors of theirs about a plan, before any row is read.
@@ -237,7 +236,7 @@ class _Errors:
             return self._interrupted(error)
         if not isinstance(error, DasError) and (number := want_of_room(error)):
             error = no_room("the command stopped", number)
-        ours = _of_the_engine(error) or (error if isinstance(error, DasError) else _of_a_task(error))
+        ours = _of_the_engine(error) or (error if isinstance(error, DasError) else errors.raised_in_task(str(error)))
         if ours is not None:
             return self._print(ours.message, ours.exit_code, ours.code, ours.hint, text=str(ours))
         if isinstance(error, _USAGE):
@@ -271,16 +270,6 @@ def _red(text: str) -> str:
     """Red where a person looks who wants colours. Without rich, which an error of a command line need not wait for."""
     plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else typer.style(text, fg=typer.colors.RED, bold=True)
-
-
-def _of_a_task(error: BaseException) -> DasError | None:
-    """The error of ours that a task has raised, out of the pages that Spark makes of it; None where there is none."""
-    found = _OF_A_TASK.search(str(error))
-    kind = None if found is None else getattr(errors, found[1], None)
-    if found is None or kind is None:
-        return None
-    raised: DasError = kind(found[2], hint=found[3] or "")
-    return raised
 
 
 def _of_the_engine(error: BaseException) -> DasError | None:

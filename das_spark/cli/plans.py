@@ -109,21 +109,21 @@ def _geocodes(plan: RunPlan) -> list[str]:
     """Leaf geocodes of the table that says which geounits exist; empty where there is none to read."""
     if plan.input.is_simulated:
         return _simulated(plan)
-    from pyarrow import parquet  # noqa: PLC0415 - only plans of runs with such a table need it
-
-    from das_spark.io.input_files import columns_in, data_files, named_in  # noqa: PLC0415 - as above
+    # Only plans of runs with such a table need them.
+    from das_spark.io.input_files import CsvForm, companion, is_catalog_table  # noqa: PLC0415
+    from das_spark.io.input_tables import InputTable  # noqa: PLC0415
 
     folder = plan.input.path
-    found = (named_in(folder, name, (".parquet",)) for name in ("geography", "units")) if folder else ()
+    found = (companion(folder, name) for name in ("geography", "units")) if folder else ()
     place = plan.input.geography or plan.input.units or next(filter(None, found), "")
-    if not place.endswith(".parquet") or not data_files(place):
+    if not place or is_catalog_table(place) or not Path(place).exists():
         return []
+    table = InputTable.open(place, CsvForm(plan.input.delimiter, plan.input.encoding))
     geocode, block = (plan.input.columns.get(field, field) for field in ("geocode", "block"))
-    known = columns_in(place) or ()
-    column = geocode if geocode in known else block
-    if column not in known:
+    column = geocode if geocode in table.columns else block
+    if column not in table.columns:
         return []
-    codes = [str(code) for code in parquet.read_table(place, columns=[column]).column(column).unique().to_pylist()]
+    codes = [code for code in table.texts([column]).column(0).unique().to_pylist() if code is not None]
     if column == geocode:
         return codes
     return [block_geocode(code) for code in codes if len(code) == CENSUS_BLOCK]

@@ -218,6 +218,7 @@ def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problem
 
 def _check_keys(section: InputSettings, needs: ReaderNeeds, problems: Problems) -> None:
     allowed = ("reader", DATASET, *needs.person_keys, *needs.optional, "unit_conflicts")
+    allowed = (*allowed, *(() if section.reader == SIMULATED else ("expected",)))
     for key in sorted(section.model_fields_set - {*allowed, PUBLISHED}):
         problems.add(f"input.{key}", f"the reader '{section.reader}' does not use it; it uses {', '.join(allowed)}")
     if section.path is not None and section.persons is not None:
@@ -291,7 +292,7 @@ def _check_files(
         if keys and not any(getattr(section, key) for key in keys):
             problems.add(f"input.{keys[0]}", f"{sentence}; give it by --set input.{keys[0]}=FILE")
             break
-    for key in FILE_KEYS:
+    for key in (*FILE_KEYS, "expected"):
         value = getattr(section, key)
         if value is None or Path(value).exists() or key in section.tables:
             continue

@@ -42,6 +42,7 @@ SOURCES: Final = (
     ("input", "units"),
     ("input", "geography"),
     ("input", "published"),
+    ("input", "expected"),
     ("geography", "path"),
     ("geography", "crosswalk"),
     ("geography", "parents"),
@@ -193,6 +194,7 @@ class InputSettings(Section):
         published: Folder of the finished run whose published counts every estimate is held to, or its public folder;
             for products that have `published`.
         cells: Which cell each column is of, for the reader of published tables; one cell may have several columns.
+        expected: Table that came with the delivery: name, records and sha256 of each file. None where there is none.
     """
 
     reader: str
@@ -212,6 +214,7 @@ class InputSettings(Section):
     simulate: SimulateSettings | None = None
     published: str | None = None
     cells: Annotated[tuple[CellSection, ...], Strict(False)] = ()
+    expected: str | None = None
 
     @property
     def is_simulated(self) -> bool:

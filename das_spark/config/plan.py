@@ -416,7 +416,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
 
 
 #: Keys of `[input]` that there were not always.
-_YOUNGER: Final = ("published", "labels", "delimiter", "encoding", "cells", "identity")
+_YOUNGER: Final = ("published", "labels", "delimiter", "encoding", "cells", "identity", "expected")
 
 
 def _input_to_config(settings: InputSettings) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from das_spark.errors import InputError
+from das_spark.io.text_lines import Decoder, line_ends, lines_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +37,7 @@ QUOTES: Final = "quotes around whole fields alone, each closed, and doubled with
 CONTROL: Final = "no control characters"
 TEXT: Final = "text in its encoding"
 FIELDS: Final = "as many fields as the header"
+RULES_OF_CSV: Final = (QUOTES, CONTROL, TEXT, FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class CsvRecords:
 
 
 def csv_records(
-    stream: BinaryIO, names: Sequence[str], wanted: Sequence[str], form: CsvForm, *, size: int = _BLOCK
+    stream: BinaryIO, names: Sequence[str], wanted: Sequence[str], form: CsvForm, size: int = _BLOCK
 ) -> Iterator[CsvRecords]:
     """Read the records behind the header; lines without a character are none.
 
@@ -70,7 +72,7 @@ def csv_records(
     Raises:
         InputError: The two readings disagree.
     """
-    decode = _Decoder(form.encoding)
+    decode = Decoder(form.encoding, "surrogateescape")
     left, count, block = b"", 0, b"first"
     while block:
         block = stream.read(size)
@@ -80,10 +82,10 @@ def csv_records(
         header = 1 if count == 0 and len(scan.begin) else 0
         kept = np.array([place not in faults for place in range(header, len(scan.begin))], dtype=np.bool_)
         good = np.flatnonzero(kept) + header
-        rows = _split(scan.text_of(good), names, wanted, form.delimiter, quoted=len(scan.quotes) > 0)
-        if rows.num_rows != len(good):
+        rows, number = _split(scan.text_of(good), names, wanted, form.delimiter, quoted=len(scan.quotes) > 0)
+        if number != len(good):
             raise InputError(
-                f"two readings of the records find {rows.num_rows} and {len(good)} in the same text",
+                f"two readings of the records find {number} and {len(good)} in the same text",
                 hint="tell the authors of das_spark how the file was written",
             )
         yield CsvRecords(rows, good + count, {count + place: fault for place, fault in faults.items()})
@@ -94,20 +96,6 @@ def csv_records(
         if len(left) > LONGEST_RECORD:
             yield CsvRecords(rows.slice(0, 0), good[:0], {count: QUOTES})
             return
-
-
-class _Decoder:
-    """Turns blocks of a text into UTF-8; bytes that are no text in its encoding stay what they are."""
-
-    def __init__(self, encoding: str) -> None:
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors="surrogateescape")
-        self._begun = False
-
-    def __call__(self, block: bytes) -> bytes:
-        text = self._decoder.decode(block, final=not block)
-        if not self._begun and text:
-            self._begun, text = True, text.removeprefix("\ufeff")
-        return text.encode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,16 +135,9 @@ class _Scan:
         def outside(places: Places) -> Places:
             return places[np.searchsorted(quotes, places) % 2 == 0] if len(quotes) else places
 
-        ends = outside(np.flatnonzero((data == _LINE_FEED) | (data == _RETURN)))
-        following = data[np.minimum(ends + 1, len(data) - 1)]
-        at_the_end = ends + 1 == len(data)
-        # Of a return and a line feed the second ends the record; at the end of a block it may be still to come.
-        ends = ends[~((data[ends] == _RETURN) & np.where(at_the_end, not whole, following == _LINE_FEED))]
-        begin = np.append(0, ends[:-1] + 1) if len(ends) else ends
-        stop = ends - ((data[ends] == _LINE_FEED) & (ends > begin) & (data[ends - 1] == _RETURN))
-        end = int(ends[-1]) + 1 if len(ends) else 0
-        if whole and end < len(text):
-            begin, stop, end = np.append(begin, end), np.append(stop, len(text)), len(text)
+        ends = outside(line_ends(data, whole=whole))
+        begin, stop, _ = lines_of(data, ends, whole=whole)
+        end = len(text) if whole else int(ends[-1]) + 1 if len(ends) else 0
         some = stop > begin
         begin, stop = begin[some], stop[some]
         own = quotes[quotes < end]
@@ -229,13 +210,13 @@ class _Scan:
 
 def _split(
     text: pa.Buffer, names: Sequence[str], wanted: Sequence[str], delimiter: str, *, quoted: bool
-) -> pa.RecordBatch:
-    """Split records into texts."""
+) -> tuple[pa.RecordBatch, int]:
+    """Split records into texts; return some columns of them, and how many there are."""
     # Columns are known by their places: two may be called alike.
     places = [str(list(names).index(name)) for name in wanted]
     schema = pa.schema([(name, pa.string()) for name in wanted])
     if not text.size:
-        return pa.RecordBatch.from_pylist([], schema)
+        return pa.RecordBatch.from_pylist([], schema), 0
     table = csv.read_csv(
         pa.BufferReader(text),
         csv.ReadOptions(
@@ -244,11 +225,11 @@ def _split(
         csv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted),
         csv.ConvertOptions(
             column_types=dict.fromkeys(places, pa.string()),
-            include_columns=places,
+            include_columns=places or ["0"],
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
     )
     arrays = [table.column(place).combine_chunks() for place in places]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema), table.num_rows

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
-from pyarrow import csv, parquet
 
 from das_spark.errors import InputError
 from das_spark.geography import paths_of
-from das_spark.io.input_files import columns_in, format_of
+from das_spark.io.input_tables import InputTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,34 +43,20 @@ def look_at_parents(path: str) -> None:
     Raises:
         InputError: The file or a column is missing.
     """
-    found = columns_in(path) or ()
+    _opened(path)
+
+
+def _opened(path: str) -> InputTable:
+    table = InputTable.open(path)
     for name in _NEEDED:
-        if name not in found:
-            raise InputError(f"{path}: no column {name!r}", hint=f"the file has {', '.join(found)}")
+        if name not in table.columns:
+            raise InputError(f"{path}: no column {name!r}", hint=f"the file has {', '.join(table.columns)}")
+    return table
 
 
 def _rows(path: str) -> list[tuple[str, str, str]]:
-    look_at_parents(path)
-    try:
-        table = _parquet(path) if format_of(path) == "parquet" else _csv(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read ({type(error).__name__})") from error
-    texts = [[(each or "").strip() for each in table.column(name).to_pylist()] for name in _NEEDED]
-    rows = table.num_rows
-    told = [(each or "").strip() for each in table.column(_LEVEL).to_pylist()] if _has(table) else [""] * rows
-    return list(zip(*texts, told, strict=True))
-
-
-def _has(table: pa.Table) -> bool:
-    return _LEVEL in table.column_names
-
-
-def _parquet(path: str) -> pa.Table:
-    table = parquet.read_table(Path(path))
-    kept = [name for name in (*_NEEDED, _LEVEL) if name in table.column_names]
-    return pa.table({name: table.column(name).cast(pa.string()) for name in kept})
-
-
-def _csv(path: str) -> pa.Table:
-    texts = csv.ConvertOptions(column_types=dict.fromkeys((*_NEEDED, _LEVEL), pa.string()), strings_can_be_null=False)
-    return csv.read_csv(path, convert_options=texts)
+    table = _opened(path)
+    told = [name for name in (_LEVEL,) if name in table.columns]
+    columns = table.texts([*_NEEDED, *told]).columns
+    texts = [[(each or "").strip() for each in column.to_pylist()] for column in columns]
+    return list(zip(*texts[:2], texts[2] if told else [""] * len(texts[0]), strict=True))

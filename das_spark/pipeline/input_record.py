@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from fnmatch import fnmatch
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from das_spark.config import FILE_KEYS
 from das_spark.errors import ConfigurationError, InputError, OutputError
-from das_spark.io.cef import ENDINGS
-from das_spark.io.input_files import CSV, data_files
-from das_spark.io.ipums_1940 import PARTS
+from das_spark.pipeline.delivery import examined_files, input_files
 from das_spark.spark.catalog import table_digest
 from das_spark.spark.problems import BadInputError
 from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
@@ -120,7 +114,6 @@ def keep_problems(context: RunContext, problems: Sequence[Problem]) -> None:
         file.writelines(json.dumps(asdict(problem)) + "\n" for problem in problems)
 
 
-_BLOCK = 1 << 22
 #: Gives the session of which the catalog is meant; it is not started before it is asked for.
 Session = Callable[[], "SparkSession"]
 
@@ -131,8 +124,7 @@ def fingerprint(settings: InputSettings, session: Session | None = None) -> tupl
     if settings.is_simulated:
         whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
         return whole.hexdigest(), []
-    files = [_examined(path) | {"confidential": records} for path, records in sorted(_files(settings).items())]
-    files += _examined_tables(settings, session)
+    files = examined_files(settings) + _examined_tables(settings, session)
     for content in sorted(str(each["sha256"]) for each in files):
         whole.update(content.encode())
     return whole.hexdigest(), files
@@ -179,7 +171,7 @@ def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> 
     before = {str(each["file"]): (each["bytes"], each["mtime_ns"]) for each in files}
     now: dict[str, tuple[object, object]] = {}
     if not settings.is_simulated:
-        for path in _files(settings):
+        for path in input_files(settings):
             with suppress(FileNotFoundError):  # gone since its folder was listed
                 status = path.stat()
                 now[str(path)] = (status.st_size, status.st_mtime_ns)
@@ -191,61 +183,3 @@ def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[
     if settings.is_simulated:
         return (identity,)
     return tuple(sorted({str(each["sha256"]) for each in files if each.get("confidential", True)}))
-
-
-def _files(settings: InputSettings) -> dict[Path, bool]:
-    """Every file that the reader reads, and whether it holds records; what else lies in a folder is no input."""
-    found: dict[Path, bool] = {}
-    for key in FILE_KEYS:
-        place = getattr(settings, key)
-        if place is None or key in settings.tables:
-            continue
-        names = data_files(place)
-        if key == "path" and Path(place).is_dir():
-            known = {
-                name: _holds_records(settings.reader, name.removeprefix(f"{place.rstrip('/')}/")) for name in names
-            }
-        else:
-            known = dict.fromkeys(names, key != "geography")
-        read = {Path(name): records for name, records in known.items() if records is not None}
-        if not read:
-            what = f"holds nothing that the reader '{settings.reader}' reads" if names else "no such file or folder"
-            raise InputError(f"{place}: {what}", hint="check [input] in the run file")
-        found |= {each: found.get(each, False) or records for each, records in read.items()}
-    return found
-
-
-#: Names of tables that readers look for in the folder `input.path`, and whether they hold records.
-_TABLES: Final = {
-    **dict.fromkeys(("persons", "households", "housing_units", "living_quarters", "units"), True),
-    "geography": False,
-}
-
-
-def _holds_records(reader: str, name: str) -> bool | None:
-    """Say whether a file of `input.path`, named by its path below the folder, holds records; None: it is not read."""
-    if reader == "pl94_summary":
-        return name.lower().endswith(".pl") or None
-    if reader == "ipums_1940":
-        return ("/" not in name and any(fnmatch(name, part) for part in PARTS)) or None
-    table, dot, ending = name.partition("/")[0].partition(".")
-    endings = ENDINGS if reader == "cef_2020" else (".parquet", *CSV)
-    return _TABLES.get(table) if dot + ending in endings else None
-
-
-def _examined(path: Path) -> dict[str, object]:
-    """Size and time of change of a file before it is read, and its checksum."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({type(error).__name__})", hint="check its permissions") from error
-    return {
-        "file": str(path),
-        "bytes": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "sha256": digest.hexdigest(),
-    }

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from das_spark.config import table_parts
 from das_spark.errors import InputError, did_you_mean
-from das_spark.spark.input_rows import POSITION
+from das_spark.io.listed_files import POSITION
 from das_spark.spark.problems import reading
 
 if TYPE_CHECKING:

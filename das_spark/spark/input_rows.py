@@ -1,36 +1,57 @@
-"""Files of the input as rows, with the place of each row in its file."""
+"""Files of the input as rows, with the place of each row in its file: read by tasks, a file or a part of it at a time.
+
+Which files there are is known before (`das_spark.io.input_tables`): no task, and no file system, lists anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from das_spark.io.input_files import PLAIN_CSV, CsvForm, is_folder
+from das_spark.io.text_lines import TextLines
+from das_spark.spark.engine import cores, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Columns that say where in its file a row lies.
-POSITION: Final = ("row_file", "row_block", "row_id")
-#: Column of a CSV table: the text of a row that has not as many fields as the header; null for others. RESTRICTED.
-MALFORMED: Final = "row_malformed"
-_UTF8: Final = "UTF-8"
+    from das_spark.io.input_tables import InputTable
+
+#: Parts that a task reads one after the other, in the middle, where there are many.
+_TASKS_OF_A_CORE: Final = 4
 
 
-def with_position(frame: DataFrame) -> DataFrame:
-    """Add where in its file a row lies; must be called on a frame that comes straight from a file."""
-    if set(POSITION) <= set(frame.columns):
-        return frame
-    file, block = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
-    return frame.withColumns(dict(zip(POSITION, (file, block, F.monotonically_increasing_id()), strict=True)))
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """From numbers of parts to their rows."""
+
+    table: InputTable | TextLines
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from self.table.read(self.table.parts[number])
+
+
+def _rows(spark: SparkSession, table: InputTable | TextLines) -> DataFrame:
+    number = len(table.parts)
+    tasks = max(1, min(number, _TASKS_OF_A_CORE * cores(spark)))
+    return in_tasks(spark.range(0, number, 1, tasks), _Reading(table), from_arrow_schema(table.schema))
+
+
+def table_rows(spark: SparkSession, table: InputTable) -> DataFrame:
+    """The rows of a table: its columns that can be read, `POSITION` and, of CSV, `MALFORMED`.
+
+    A record of CSV that breaks a rule is a row without values, and `MALFORMED` says which rule.
+    """
+    return _rows(spark, table)
 
 
 def text_lines(
-    spark: SparkSession, paths: Sequence[str], *, patterns: Sequence[str] = (), encoding: str = _UTF8
+    spark: SparkSession, paths: Sequence[str], *, patterns: Sequence[str] = (), encoding: str = "UTF-8"
 ) -> DataFrame:
     """The lines of text files, and where they lie: value, and `POSITION`.
 
@@ -40,24 +61,4 @@ def text_lines(
         patterns: Of a folder, the names of the files that are read; all where none are given.
         encoding: Of the text; bytes that are none become the sign of replacement.
     """
-    chosen = f"{{{','.join(patterns)}}}" if patterns and is_folder(paths[0]) else None
-    return with_position(spark.read.option("encoding", encoding).text(list(paths), pathGlobFilter=chosen))
-
-
-def csv_rows(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> DataFrame:
-    """The rows of CSV files with a line of names: texts (null where there is none), `MALFORMED`, and `POSITION`.
-
-    Rows that do not have as many fields as the names are kept, for checks to count: Spark would otherwise write such a
-    row, which is confidential, into its logs.
-    """
-    read = partial(spark.read.option("columnPruning", value=False).csv, path, header=True)
-    read = partial(read, sep=form.delimiter, encoding=form.encoding)
-    columns = read(inferSchema=False).schema
-    # Whole rows are parsed: with fewer columns Spark would not notice a field too many.
-    rows = read(
-        schema=columns.add(MALFORMED, StringType()),
-        enforceSchema=False,
-        mode="PERMISSIVE",
-        columnNameOfCorruptRecord=MALFORMED,
-    )
-    return with_position(rows)
+    return _rows(spark, TextLines.of(paths, patterns, encoding))

@@ -16,10 +16,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError, OutputError
+from das_spark.errors import DasError, InputError, raised_in_task
 from das_spark.io.input_files import is_catalog_table
+from das_spark.io.listed_files import POSITION
 from das_spark.spark.balanced import balanced
-from das_spark.spark.input_rows import POSITION
 from das_spark.store import no_room, want_of_room
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def reading(file: str) -> Iterator[None]:
     """Turn Spark's errors about a file or folder into one that names it and quotes nothing of it.
 
     Raises:
-        InputError: Spark could not find or read it.
+        InputError: Spark could not find or read it; or what a task says of it.
         OutputError: There was no room for scratch files of the tasks that read it.
     """
     try:
@@ -110,7 +110,9 @@ def reading(file: str) -> Iterator[None]:
         raise _unreadable(file, error, "") from None
 
 
-def _unreadable(file: str, error: Exception, condition: str) -> InputError | OutputError:
+def _unreadable(file: str, error: Exception, condition: str) -> DasError:
+    if own := raised_in_task(str(error)):
+        return own
     if number := want_of_room(error):
         return no_room(f"{file} cannot be read", number)
     if condition.startswith("PATH_NOT_FOUND"):

@@ -86,6 +86,7 @@ def test_before_a_run(printed, place):
     assert printed("product", "new", place / "mine.toml")["path"] == str(place / "mine.toml")
     assert printed("product", "check", place / "mine.toml")["problems"] == []
     assert printed("product", "show", "e2e_1940")["name"] == "e2e_1940"
+    assert printed("input", "list", QUICKSTART) == []  # a synthetic population has no files
     made = printed("simulate", "--like", "1940", "--share", "1/100000", "--out", place / "people")
     assert made["persons"] > 0
     assert made["files"]

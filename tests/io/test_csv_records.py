@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -108,6 +109,11 @@ def test_another_delimiter_and_encoding_are_read_where_they_are_given():
     assert read(b"a,b,c\n1,\x81,3\n", form=CsvForm(",", "cp1252")) == ([], {1: TEXT})  # a byte of no character there
 
 
+def test_records_are_counted_where_no_column_is_wanted():
+    counted = csv_records(io.BytesIO(HEADER + b"1,2,3\n4,5,6\n"), NAMES, (), CsvForm())
+    assert sum(len(some.numbers) for some in counted) == 2
+
+
 def test_one_column_has_no_delimiter():
     assert read(b"a\n1\n\n2\n", ("a",)) == ([("1",), ("2",)], {})
 
@@ -120,7 +126,12 @@ def test_a_record_without_an_end_does_not_fill_the_memory(monkeypatch):
 
 def test_two_readings_that_disagree_are_an_error(monkeypatch):
     split = reader._split
-    monkeypatch.setattr(reader, "_split", lambda *given, **chosen: split(*given, **chosen).slice(1))
+
+    def lost(*given: Any, **chosen: Any) -> tuple[Any, int]:
+        rows, number = split(*given, **chosen)
+        return rows.slice(1), number - 1
+
+    monkeypatch.setattr(reader, "_split", lost)
     with pytest.raises(InputError, match="two readings of the records find 1 and 2"):
         read(HEADER + b"1,2,3\n4,5,6\n")
 

@@ -16,8 +16,9 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.features.microdata.feature import Microdata
-from das_spark.pipeline import driver, levels, runner, space
+from das_spark.pipeline import driver, levels, space
 from das_spark.pipeline import ingest as ingest_stage
+from das_spark.pipeline.stages import ingest as of_ingestion
 from das_spark.spark import session as session_module
 from das_spark.spark.leaves import LeafRules
 from das_spark.store import hold_run, open_run, read_ledger
@@ -390,7 +391,7 @@ class TestFullDisk:
         if stage != "ingest":
             workshop.ingested("full", calm)
         with monkeypatch.context() as patch:
-            module = {"ingest": runner, "publish": Microdata}.get(stage, levels)
+            module = {"ingest": of_ingestion, "publish": Microdata}.get(stage, levels)
             original = getattr(module, stage)
 
             def filled(*given: Any) -> None:

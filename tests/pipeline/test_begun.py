@@ -11,7 +11,8 @@ from made_runs import SPARK
 
 from das_spark.config import load_plan, load_run
 from das_spark.errors import PrivacyGuardError
-from das_spark.pipeline import require_begun, run_stages, runner, spines
+from das_spark.pipeline import require_begun, run_stages, spines
+from das_spark.pipeline.stages import ingest
 from das_spark.store import RunLayout, open_run, succeed
 from das_spark.store.spine import require_new
 
@@ -27,7 +28,7 @@ def test_a_run_whose_journal_is_lost_is_refused_before_it_is_charged(dry_worksho
     (published / "part-0").touch()
     if whole:
         succeed(published)
-    monkeypatch.setattr(runner, "ingest", lambda *_: None)
+    monkeypatch.setattr(ingest, "ingest", lambda *_: None)
     with pytest.raises(PrivacyGuardError, match="level County: measurements are published that the journal does not"):
         run_stages(plan, run_id="first", test_key="x", spark=SPARK)
     assert dry_workshop.ledger() == []

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import StageKind
+from das_spark.pipeline.delivery_note import read_note
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.stage import Preparation
 from das_spark.pipeline.trials import Trial, bounds_trial
@@ -31,6 +32,8 @@ class IngestStage(Preparation):
         plan = ahead.plan
         if ahead.files and not finished(ahead.layout.restricted.table("leaves")):
             yield Trial("", partial(look, plan.input, plan.product, plan.spine), reads=True)
+            if plan.input.expected is not None:
+                yield Trial("input.expected", partial(read_note, plan.input.expected), reads=True)
         yield bounds_trial(plan)
 
     @property

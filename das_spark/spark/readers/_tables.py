@@ -13,17 +13,11 @@ from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, 
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
-from das_spark.io.input_files import (
-    PLAIN_CSV,
-    CsvForm,
-    columns_in,
-    data_files,
-    format_of,
-    has_rows,
-    is_catalog_table,
-)
+from das_spark.io.csv_records import FIELDS, RULES_OF_CSV
+from das_spark.io.input_files import PLAIN_CSV, CsvForm, is_catalog_table
+from das_spark.io.input_tables import MALFORMED, InputTable
 from das_spark.spark.balanced import balanced
-from das_spark.spark.input_rows import MALFORMED, csv_rows, with_position
+from das_spark.spark.input_rows import table_rows
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -70,11 +64,7 @@ def read_table(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> Dat
         from das_spark.spark.catalog import catalog_rows  # noqa: PLC0415 - for such tables alone
 
         return catalog_rows(spark, path)
-    columns_in(path, form)
-    with reading(path):
-        if format_of(path) == "parquet":
-            return spark.read.parquet(path)
-        return csv_rows(spark, path, form)
+    return table_rows(spark, InputTable.open(path, form))
 
 
 def names_of(frame: DataFrame) -> list[str]:
@@ -86,8 +76,13 @@ def row_checks(file: str, frame: DataFrame) -> list[RowCheck]:
     """Of a table, what every row must fulfil as a whole."""
     if MALFORMED not in frame.columns:
         return []
-    expected = f"{len(names_of(frame))} fields, as in the header"
-    return [RowCheck(file, "row", expected, F.col(MALFORMED).isNotNull())]
+    told = {FIELDS: f"{len(names_of(frame))} fields, as in the header"}
+    return [RowCheck(file, "row", told.get(rule, rule), F.col(MALFORMED).eqNullSafe(rule)) for rule in RULES_OF_CSV]
+
+
+def is_whole(frame: DataFrame) -> Column:
+    """Whether a row was read: of a record of CSV that breaks a rule nothing else is said."""
+    return F.col(MALFORMED).isNull() if MALFORMED in frame.columns else F.lit(True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +92,7 @@ class Names:
     file: str
     found: tuple[str, ...]
     settings: InputSettings
+    unread: frozenset[str]  # columns whose values are neither texts nor numbers
 
     def of(self, field: str) -> str:
         """What the file calls a field."""
@@ -122,6 +118,10 @@ class Names:
                 raise InputError(f"{self.file}: no column {name!r} for {each!r}", hint=self._near(name, each))
             if self.found.count(name) > 1:
                 raise InputError(f"{self.file}: two columns are called {name!r}", hint="give each a name of its own")
+            if name in self.unread:
+                raise InputError(
+                    f"{self.file}: column {name!r} holds neither texts nor numbers", hint="write it as one of these"
+                )
 
     def _near(self, name: str, field: str) -> str:
         """What to do about a missing column. Names are listed only where one is known: others may be a first record."""
@@ -143,8 +143,10 @@ class TidyTable(Names):
     @classmethod
     def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> TidyTable:
         """Open a CSV or Parquet table."""
-        frame = with_position(read_table(spark, file, csv_form(settings)))
-        return cls(file, tuple(names_of(frame)), settings, frame, row_checks(file, frame))
+        table = None if is_catalog_table(file) else InputTable.open(file, csv_form(settings))
+        frame = read_table(spark, file) if table is None else table_rows(spark, table)
+        columns, unread = (names_of(frame), frozenset[str]()) if table is None else (table.columns, table.unread)
+        return cls(file, tuple(columns), settings, unread, frame, row_checks(file, frame))
 
     def column(self, field: str) -> Column:
         """The column of a field."""
@@ -153,7 +155,7 @@ class TidyTable(Names):
 
     def check(self, field: str, expected: str, fails: Column) -> None:
         """Add a rule."""
-        self.checks.append(RowCheck(self.file, self.of(field), expected, fails))
+        self.checks.append(RowCheck(self.file, self.of(field), expected, is_whole(self.frame) & fails))
 
     def whole(self, field: str) -> tuple[Column, Column, Column]:
         """The number (long) in a field of any integer, decimal, float or text type; is it whole, does it fit."""
@@ -260,12 +262,12 @@ class TidyTable(Names):
 
 def look_at(path: str, settings: InputSettings, fields: Callable[[Names], Sequence[str]], *, without_rows: str) -> None:
     """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at."""
-    found = columns_in(path, csv_form(settings)) if path else None
-    if found is None:
+    if not path or is_catalog_table(path):
         return
-    names = Names(path, found, settings)
+    table = InputTable.open(path, csv_form(settings))
+    names = Names(path, table.columns, settings, table.unread)
     names.require(*fields(names))
-    if not has_rows(data_files(path)):
+    if not table.has_rows():
         raise InputError(f"{path}: the table has no rows, so {without_rows}")
 
 

@@ -15,10 +15,11 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import BLOCK, ROOT_GEOCODE
-from das_spark.io.input_files import data_files, is_folder, is_remote, require_path
+from das_spark.io.input_files import data_files, require_path
 from das_spark.products import CodedField, FileRecodes
 from das_spark.spark.balanced import balanced
-from das_spark.spark.problems import GEOCODE, Problem, reading
+from das_spark.spark.problems import GEOCODE, Problem
+from das_spark.store import POSIX
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -157,16 +158,10 @@ class GeographyReader(Protocol):
         ...
 
 
-def files_in(spark: SparkSession | None, folder: str) -> tuple[str, ...]:
-    """Paths or addresses of every file in a folder and in its folders, in order; none of a remote one without Spark."""
+def files_in(folder: str) -> tuple[str, ...]:
+    """Paths of every file in a folder and in its folders, in order."""
     require_path(folder)
-    if is_remote(folder):
-        if spark is None:
-            return ()
-        with reading(folder):
-            listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
-            return tuple(sorted(row[0] for row in listing.select("path").collect()))
-    if not is_folder(folder):
+    if not POSIX.is_folder(folder):
         raise InputError(f"{folder}: a folder is expected, not a file")
     return tuple(data_files(folder))
 

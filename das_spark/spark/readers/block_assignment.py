@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
-from das_spark.io.input_files import is_remote
-from das_spark.spark.input_rows import POSITION
+from das_spark.io.listed_files import POSITION
 from das_spark.spark.problems import (
     GEOCODE,
     Problem,
@@ -81,16 +80,14 @@ class BlockAssignment:
 
     def look(self, path: str) -> None:
         """See whether the files of every state are there, with their columns; see `GeographyReader`."""
-        if is_remote(path):
-            return
-        found, _ = self._find(None, path)
+        found, _ = self._find(path)
         for file in _FILES:
             name = f"{path}/BlockAssign_*_{file.kind}.txt"
             Delimited.look(sorted(found[file.kind].values()), [_BLOCK, file.field], file=name, kind=_KIND)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read all states of a folder; see `GeographyReader`."""
-        found, notes = self._find(spark, path)
+        found, notes = self._find(path)
         opened = []
         problems: list[Problem] = []
         for file in _FILES:
@@ -107,11 +104,11 @@ class BlockAssignment:
         return EntityBlocks(blocks, (STATUS_NOTE, *notes))
 
     @staticmethod
-    def _find(spark: SparkSession | None, folder: str) -> tuple[dict[str, dict[str, str]], list[str]]:
+    def _find(folder: str) -> tuple[dict[str, dict[str, str]], list[str]]:
         """Of each kind the file of each state, and what is missing."""
         found: dict[str, dict[str, str]] = {file.kind: {} for file in _FILES}
         states = set()
-        for path in files_in(spark, folder):
+        for path in files_in(folder):
             match = _NAME.fullmatch(path.rsplit("/", 1)[-1])
             if match is None or match[2].upper() not in found:
                 continue

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
-from das_spark.io.input_files import data_files, first_line, is_folder, is_remote, require_path, required
+from das_spark.io.input_files import data_files, first_line, require_path, required
 from das_spark.io.pl94_tables import (
     HISPANIC_ITEMS,
     HOUSING_ITEMS,
@@ -69,6 +69,7 @@ from das_spark.spark.readers._units import (
     units_from_people,
 )
 from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, files_in, released_if_refused, sixteen
+from das_spark.store import POSIX
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -137,10 +138,10 @@ def _is_block() -> Column:
     return _part(_SUMLEV) == _BLOCK_LEVEL
 
 
-def _find_files(spark: SparkSession | None, folder: str) -> dict[str, list[str]]:
+def _find_files(folder: str) -> dict[str, list[str]]:
     """The files of every kind, one of each for every state in the folder."""
     found: dict[str, dict[str, list[str]]] = {}
-    for path in files_in(spark, folder):
+    for path in files_in(folder):
         name = path.rsplit("/", 1)[-1].lower()
         for kind in _KINDS:
             if fnmatch(name, kind.pattern):
@@ -210,7 +211,7 @@ def _partner_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
-    files = _find_files(spark, folder)
+    files = _find_files(folder)
     frames, problems = {}, []
     for kind in _KINDS:
         frame, checks = _open_kind(spark, kind, files[kind.name], folder)
@@ -287,7 +288,7 @@ class Pl94Summary:
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         folder = self._folder(settings, Target.of(self.name, product, spine))
-        files = {} if is_remote(folder) else _find_files(None, folder)
+        files = _find_files(folder)
         for kind in _KINDS:
             for path in files.get(kind.name, ()):
                 kind.look(path)
@@ -435,7 +436,7 @@ class Pl94Header:
 
     def look(self, path: str) -> None:
         """See `GeographyReader`."""
-        for each in self._paths(None, path):
+        for each in self._paths(path):
             _GEO.look(each)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
@@ -447,7 +448,7 @@ class Pl94Header:
             fields[name] = (field, status_of(filled(text, NOTHING[code]), NOTHING[code]))
         rows = AreaRows(
             file=path,
-            frame=_open(spark, self._paths(spark, path)),
+            frame=_open(spark, self._paths(path)),
             whole=whole,
             is_block=_is_block(),
             geocode=sixteen(_part(_GEOCODE)),
@@ -458,11 +459,11 @@ class Pl94Header:
         return checked(rows, (STATUS_NOTE,))
 
     @staticmethod
-    def _paths(spark: SparkSession | None, path: str) -> list[str]:
+    def _paths(path: str) -> list[str]:
         require_path(path)
-        if not is_folder(path):
+        if not POSIX.is_folder(path):
             return [path]
-        found = [each for each in files_in(spark, path) if fnmatch(each.rsplit("/", 1)[-1].lower(), _GEO.pattern)]
+        found = [each for each in files_in(path) if fnmatch(each.rsplit("/", 1)[-1].lower(), _GEO.pattern)]
         if not found:
             raise InputError(f"{path}: no geographic header ({_GEO.pattern})", hint="unzip the files of the states")
         return found

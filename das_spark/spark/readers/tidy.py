@@ -24,7 +24,7 @@ that say which blocks have group quarters, and a crosswalk to primitive geounits
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -33,9 +33,10 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
-from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
+from das_spark.io.input_files import companion, require_path, required
+from das_spark.io.input_tables import columns_in
+from das_spark.io.listed_files import POSITION
 from das_spark.products import CodedField, FileRecodes
-from das_spark.spark.input_rows import POSITION, with_position
 from das_spark.spark.problems import (
     FAULTS,
     GEOCODE,
@@ -56,6 +57,7 @@ from das_spark.spark.readers._tables import (
     Names,
     TidyTable,
     class_level,
+    is_whole,
     look_at,
     names_of,
     read_geography,
@@ -147,8 +149,7 @@ def _locate(settings: InputSettings, reader: str, product: Product) -> Places:
         persons = persons or next(filter(None, found), f"{settings.path.rstrip('/')}/{name}.parquet")
         of_households = companion(settings.path, _LIVING_QUARTERS) if product.record == "household" else None
         units = units or of_households or companion(settings.path, "units")
-        if not is_remote(settings.path):
-            geography = geography or companion(settings.path, "geography")
+        geography = geography or companion(settings.path, "geography")
     persons = required(persons, "input.persons", reader)
     require_path(persons)
     if (reader == _OF_RECORDS and _alone(settings, product)) or settings.units_from_people:
@@ -365,8 +366,8 @@ class Tidy:
         field, geocode = _block_column(path, frame)
         rows = AreaRows(
             file=path,
-            frame=with_position(frame),
-            whole=F.lit(True),
+            frame=frame,
+            whole=is_whole(frame),
             is_block=F.lit(True),
             geocode=geocode,
             geocode_field=field,
@@ -488,8 +489,9 @@ def _primitive(path: str, columns: Sequence[str]) -> str:
 def _checked(path: str, frame: DataFrame, checks: Sequence[RowCheck], value: Column, *, once: bool = True) -> DataFrame:
     field, geocode = _block_column(path, frame)
     digits = RowCheck(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$"))
-    rules = [*row_checks(path, frame), digits, *checks]
-    rows = with_position(frame).select(faults(rules), *POSITION, geocode.alias(GEOCODE), value)
+    of_rows = [replace(each, fails=is_whole(frame) & each.fails) for each in (digits, *checks)]
+    rules = [*row_checks(path, frame), *of_rows]
+    rows = frame.select(faults(rules), *POSITION, geocode.alias(GEOCODE), value)
     with reading(path):
         refuse(row_problems(rows, rules), hint=CODES_HINT, public=True)
         if once:

@@ -13,7 +13,7 @@ import pytest
 
 from das_spark.config import InputSettings
 from das_spark.errors import InputError
-from das_spark.io.input_files import columns_in
+from das_spark.io.input_tables import columns_in
 from das_spark.spark.readers import READERS
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ REFUSED = {
     "damaged gzip": ("p.csv.gz", gzip.compress(PERSONS.encode())[:15], "cannot be read", "whole"),
     "ZIP": ("p.csv", b"PK\x03\x04" + b"x" * 99, "compressed (ZIP)", "unpack it"),
     "header alone": ("p.csv", PERSONS.splitlines()[0].encode() + b"\r\n\r\n", "has no rows", ""),
-    "nothing": ("p.csv", b"", "no column 'geocode'", "does its first line hold their names?"),
+    "nothing": ("p.csv", b"", "is empty; its first line must hold the names of columns", ""),
     "two of a name": ("p.csv", PERSONS.replace("race", "count").encode(), "no column 'race'", "the file has"),
     "a column twice": ("p.csv", PERSONS.replace("count", "count,count").encode(), "two columns are called 'count'", ""),
     "CSV as Parquet": ("p.parquet", PERSONS.encode(), "no Parquet file", ".csv"),
@@ -112,14 +112,16 @@ def test_columns_of_a_folder_are_those_of_all_its_files(tmp_path: Path) -> None:
     (tmp_path / "year=2020").mkdir()
     pq.write_table(TABLE, tmp_path / "year=2020" / "a.parquet")
     assert columns_in(str(tmp_path)) == ("geocode", "count", "year")
-    (tmp_path / "_log").mkdir()
-    (tmp_path / "_log" / "0.json").write_text("no data, as Spark has it")
-    assert columns_in(str(tmp_path)) == ("geocode", "count", "year")
     pq.write_table(TABLE.drop_columns("count"), tmp_path / "year=2020" / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet: its columns are not those of .*a\.parquet"):
         columns_in(str(tmp_path))
+    (tmp_path / "year=2020" / "b.parquet").unlink()
+    (tmp_path / "_delta_log").mkdir()  # which of the files are rows of the table is said there
+    with pytest.raises(InputError, match="folders that are no parts of it: '_delta_log'"):
+        columns_in(str(tmp_path))
 
 
-def test_remote_tables_and_patterns_without_a_file_are_left_to_spark(tmp_path: Path) -> None:
-    assert columns_in("s3a://bucket/persons.parquet") is None
-    assert columns_in(f"{tmp_path}/*.parquet") is None
+@pytest.mark.parametrize("path", ["s3a://bucket/persons.parquet", "nowhere/*.parquet"])
+def test_addresses_and_patterns_are_no_paths(path: str) -> None:
+    with pytest.raises(InputError, match="no such file or folder"):
+        columns_in(path)

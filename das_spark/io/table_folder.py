@@ -1,0 +1,114 @@
+"""The files of a table of the input: listed once, by their names, and refused where a name says that something is odd.
+
+A path is a path: no character of it is a pattern. A folder is read only if everything in it is understood: its files
+have one ending, lie in it or in folders such as `state=44`, and nothing else does but marks that writers leave. What
+looks like data and is hidden, a copy, or half written would be counted twice or be missing, and nobody would know.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from das_spark.errors import InputError
+
+#: Endings of names of CSV files.
+CSV: Final = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+PARQUET: Final = ".parquet"
+#: Names that hold no record, whoever writes them: markers, checksums, summaries of Parquet, what a desktop leaves.
+_MARKS: Final = re.compile(
+    r"_SUCCESS|_metadata|_common_metadata|_(committed|started)_.*|\..*\.crc|\.DS_Store|Thumbs\.db"
+)
+_PARTITION: Final = re.compile(r"[^=]+=[^=]*")
+_NOTHING: Final = "__HIVE_DEFAULT_PARTITION__"
+#: Names that a message lists.
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file of a table.
+
+    Attributes:
+        path: Absolute.
+        partition: Columns that the names of its folders say, and their text; None for nothing.
+    """
+
+    path: str
+    partition: tuple[tuple[str, str | None], ...] = ()
+
+
+def table_files(path: str) -> tuple[TableFile, ...]:
+    """List the files of a table: a file, or all that lie in a folder.
+
+    Raises:
+        InputError: There is nothing at the path, or something in the folder that is not understood.
+    """
+    place = os.path.abspath(path)
+    if os.path.isfile(place):
+        return (TableFile(place),)
+    if not os.path.isdir(place):
+        hint = "a name is no pattern: name a folder" if re.search(r"[*?\[]", path) else "check the paths of [input]"
+        raise InputError(f"{path}: no such file or folder", hint=hint)
+    files = tuple(_below(path, place, ()))
+    if not files:
+        raise InputError(f"{path}: the folder holds no file")
+    _require_one(path, {tuple(name for name, _ in file.partition) for file in files}, "folders of several kinds")
+    _require_one(path, {_kind(file.path) for file in files}, "both CSV and Parquet files")
+    return files
+
+
+def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]) -> Iterator[TableFile]:
+    with os.scandir(folder) as listed:
+        entries = sorted((entry for entry in listed if not _MARKS.fullmatch(entry.name)), key=lambda entry: entry.name)
+    folders = [entry for entry in entries if entry.is_dir()]
+    files = [entry for entry in entries if not entry.is_dir()]
+    if folders and files:
+        raise _odd(path, "files beside folders", [*files, *folders], "everything that is read lies side by side")
+    if strange := [entry for entry in folders if not _PARTITION.fullmatch(entry.name)]:
+        raise _odd(path, "folders that are no parts of it", strange, "parts are called as in state=44")
+    if strange := [entry for entry in files if not _kind(entry.name)]:
+        raise _odd(path, "files that are no parts of it", strange, f"parts end in {PARQUET}, or in {', '.join(CSV)}")
+    if strange := [entry for entry in files if entry.name[0] in "._"]:
+        raise _odd(path, "hidden files", strange, "are they half written? Others would not be read")
+    if strange := [entry for entry in entries if _leaves(entry.path, folder)]:
+        raise _odd(path, "links that lead out of it", strange, "copy what they lead to")
+    for entry in files:
+        if not entry.is_file():
+            raise _odd(path, "something that is no file", [entry], "remove it")
+        yield TableFile(entry.path, partition)
+    for entry in folders:
+        name, _, value = entry.name.partition("=")
+        yield from _below(
+            path, entry.path, (*partition, (unquote(name), None if value == _NOTHING else unquote(value)))
+        )
+
+
+def is_csv(name: str) -> bool:
+    """Say whether a file is CSV by its name; any other one that is named by itself is taken for Parquet."""
+    return name.lower().endswith(CSV)
+
+
+def _kind(name: str) -> str:
+    """Say of which kind a file in a folder is by its name."""
+    return "csv" if is_csv(name) else "parquet" if name.lower().endswith(PARQUET) else ""
+
+
+def _leaves(place: str, folder: str) -> bool:
+    return os.path.islink(place) and os.path.dirname(os.path.realpath(place)) != os.path.realpath(folder)
+
+
+def _require_one(path: str, kinds: set[object], several: str) -> None:
+    if len(kinds) > 1:
+        raise InputError(
+            f"{path}: the folder holds {several}", hint="a table is of one kind: move the others elsewhere"
+        )
+
+
+def _odd(path: str, what: str, entries: Sequence[os.DirEntry[str]], hint: str) -> InputError:
+    names = ", ".join(repr(entry.name) for entry in entries[:_NAMED]) + (", ..." if len(entries) > _NAMED else "")
+    return InputError(f"{path}: the folder holds {what}: {names}", hint=f"{hint}; move what is no input elsewhere")

@@ -1,0 +1,66 @@
+"""Lines of text files are cut where Spark and others cut them, whatever is read at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from das_spark.errors import InputError
+from das_spark.io.listed_files import number_in_file
+from das_spark.io.text_lines import TextLines
+
+#: Bytes that are read at once: all, and so few that lines, line ends and characters are cut.
+BLOCKS = (1 << 24, 5, 1)
+
+
+def read(*paths: Path, patterns: tuple[str, ...] = (), encoding: str = "UTF-8", size: int = BLOCKS[0]) -> list[str]:
+    lines = TextLines.of([str(path) for path in paths], patterns, encoding)
+    rows = [row for part in lines.parts for batch in lines.read(part, size=size) for row in batch.to_pylist()]
+    places = [number_in_file(row["row_id"]) for row in rows]
+    assert len({row["row_id"] for row in rows}) == len(rows)
+    assert len(paths) > 1 or patterns or places == list(range(1, len(rows) + 1))
+    return [row["value"] for row in rows]
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(st.sampled_from("aé𝛿 \n\r"), max_size=30), size=st.sampled_from(BLOCKS))
+def test_lines_end_at_line_feeds_returns_and_both(tmp_path_factory, text, size):
+    path = written(tmp_path_factory.mktemp("lines") / "a.txt", text.encode())
+    lines = re.split(r"\r\n|\r|\n", text)
+    assert read(path, size=size) == (lines[:-1] if lines[-1] == "" else lines)
+
+
+@pytest.mark.parametrize("size", BLOCKS)
+def test_text_of_another_encoding_and_bytes_that_are_none(tmp_path, size):
+    path = written(tmp_path / "a.txt", "é1\né2".encode("latin-1"))
+    assert read(path, encoding="ISO-8859-1", size=size) == ["é1", "é2"]
+    assert read(path, size=size) == ["�1", "�2"]
+    assert read(written(path, b"\xef\xbb\xbfa\n\xef\xbb\xbfb"), size=size) == ["a", "\ufeffb"]
+
+
+def test_files_of_a_folder_are_those_of_some_names(tmp_path):
+    for name in ("a.txt", "b.dat", "README", ".hidden.txt", "_b.txt"):
+        written(tmp_path / name, name.encode())
+    (tmp_path / "more").mkdir()
+    assert read(tmp_path, patterns=("*.txt", "*.dat")) == ["a.txt", "b.dat"]
+    with pytest.raises(InputError, match="holds no file of records"):
+        read(tmp_path, patterns=("*.cef",))
+    with pytest.raises(InputError, match="no such file or folder"):
+        read(tmp_path / "*.txt")
+
+
+def test_a_file_that_grows_is_refused(tmp_path):
+    path = written(tmp_path / "a.txt", b"1\n")
+    lines = TextLines.of([str(path)])
+    written(path, b"1\n2\n")
+    with pytest.raises(InputError, match="changed while it was read"):
+        list(lines.read(lines.parts[0]))
