@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from das_spark.errors import InputError
-from das_spark.io.csv_records import csv_records
+from das_spark.io.csv_records import CsvRecords, csv_records
 from das_spark.io.input_files import PLAIN_CSV, CsvForm, csv_names, is_catalog_table, readable, unpacked
-from das_spark.io.listed_files import POSITION, ListedFile, Part, number_in_file, placed, with_places
+from das_spark.io.listed_files import ListedFile, Part, placed, with_places
 from das_spark.io.table_folder import is_csv, table_files
 
 if TYPE_CHECKING:
@@ -114,10 +114,14 @@ class InputTable:
         if self.form is None:
             yield part.rows
             return
+        for some in self._records(part, *size):
+            yield len(some.numbers) + len(some.faults)
+
+    def _records(self, part: Part, *size: int) -> Iterator[CsvRecords]:
+        """Find the records of a file of CSV, and read no column of them."""
         file = self.files[part.file]
         with file.unchanged(), unpacked(file.path) as stream:
-            for some in csv_records(stream, self.names, (), self.form, *size):
-                yield len(some.numbers) + len(some.faults)
+            yield from csv_records(stream, self.names, (), self.form or PLAIN_CSV, *size)
 
     def read(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Read the rows of a part.
@@ -136,12 +140,18 @@ class InputTable:
         """
         if unread := [name for name in names if name in self.unread]:
             raise InputError(f"{self.path}: column {unread[0]!r} holds neither texts nor numbers")
+        self.require_whole()
         batches = [batch for part in self.parts for batch in self.read(part)]
         whole = pa.Table.from_batches(batches, self.schema)
-        if self.form is not None and (broken := whole.filter(pc.is_valid(whole.column(MALFORMED)))).num_rows:
-            rule, number = (broken.column(name)[0].as_py() for name in (MALFORMED, POSITION[-1]))
-            raise InputError(f"{self.path}: expected {rule}; not so in record {number_in_file(number)}")
         return pa.table({name: whole.column(name).cast(pa.string()) for name in names})
+
+    def require_whole(self) -> None:
+        """Refuse a table, of which all is public, that has a record of CSV which cannot be read, and name the first."""
+        for part in self.parts if self.form is not None else ():
+            for some in self._records(part):
+                for number, rule in sorted(some.faults.items()):
+                    path = self.files[part.file].path
+                    raise InputError(f"{path}: expected {rule}; not so in record {number}")
 
     def _csv(self, part: Part) -> Iterator[pa.RecordBatch]:
         file, form = self.files[part.file], self.form or PLAIN_CSV

@@ -52,7 +52,7 @@ def table_files(path: str) -> tuple[TableFile, ...]:
     if os.path.isfile(place):
         return (TableFile(place),)
     if not os.path.isdir(place):
-        hint = "a name is no pattern: name a folder" if re.search(r"[*?\[]", path) else "check the paths of [input]"
+        hint = "a name is no pattern: name a folder" if re.search(r"[*?\[]", path) else "check the path"
         raise InputError(f"{path}: no such file or folder", hint=hint)
     files = tuple(_below(path, place, ()))
     if not files:

@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.evaluation import TOTAL, Entry, Frequencies
 from das_spark.geography import ENTITY_CODES
-from das_spark.io.area_files import require_areas
+from das_spark.io.area_files import open_areas
 from das_spark.spark.engine import in_tasks
+from das_spark.spark.input_rows import table_rows
 from das_spark.spark.lists import cut, flat_histograms
 
 if TYPE_CHECKING:
@@ -45,15 +46,14 @@ class Areas:
 
 def areas_of_file(spark: SparkSession, path: Path, spine: Spine) -> Areas:
     """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
-    require_areas(path)
-    # The JVM of a session may have another working folder.
-    frame = spark.read.option("header", "true").csv(str(path.absolute()))
-    code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
+    table = open_areas(path)
+    table.require_whole()
+    code, area = (F.col(f"`{name}`").cast("string") for name in table.names[:2])
     short = spine.leaf.length - 1
     # A 16-digit geocode repeats the block group, which is the first digit of the block, before the block.
     wide = F.concat(F.substring(code, 1, short - 4), F.substring(code, short - 3, 1), F.substring(code, short - 3, 4))
     geocode = F.when(F.length(code) == short, wide).otherwise(code)
-    return Areas(path.stem, frame.select(geocode.alias("geocode"), area.alias("area")))
+    return Areas(path.stem, table_rows(spark, table).select(geocode.alias("geocode"), area.alias("area")))
 
 
 def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:

@@ -42,7 +42,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         require_areas(tmp_path / "none.csv")
 
 
-def test_rows_with_too_many_fields_are_passed_over_as_the_report_does(tmp_path):
+def test_a_row_with_too_many_fields_is_named(tmp_path):
     file = written(tmp_path, BLOCKS)
     file.write_text(file.read_text() + "4400700010013001,a,b\n")
-    look_at_areas(file, BLOCK_SPINE)
+    with pytest.raises(InputError, match=r"areas\.csv: expected as many fields as the header; not so in record 3"):
+        look_at_areas(file, BLOCK_SPINE)
+
+
+@pytest.mark.parametrize("head", ["geocode", "area,area"])
+def test_the_first_two_columns_are_geocode_and_area(tmp_path, head):
+    with pytest.raises(InputError, match="columns"):
+        look_at_areas(written(tmp_path, [], head), BLOCK_SPINE)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv
 
 from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.input_tables import InputTable
 from das_spark.names import check_text, is_formula
 
 if TYPE_CHECKING:
@@ -33,13 +33,11 @@ def read_names(path: Path, geolevels: Collection[str]) -> pa.Table:
     Raises:
         InputError: It is no such CSV, a geounit stands in it twice, or a name is none that can be printed.
     """
-    try:
-        options = csv.ConvertOptions(column_types=SCHEMA, strings_can_be_null=False)
-        table = csv.read_csv(path, convert_options=options)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}", hint=_HINT) from None
-    if table.schema.names != SCHEMA.names:
-        raise InputError(f"{path}: has columns {', '.join(table.schema.names)}", hint=_HINT)
+    opened = InputTable.open(str(path))
+    if opened.columns != tuple(SCHEMA.names):
+        raise InputError(f"{path}: has columns {', '.join(opened.columns)}", hint=_HINT)
+    texts = opened.texts(SCHEMA.names)
+    table = pa.table([pc.fill_null(column, "") for column in texts.columns], schema=SCHEMA)
     chosen = table.filter(pc.is_in(table.column("geolevel"), pa.array(geolevels, pa.string())))
     counted = chosen.group_by(["geolevel", "geocode"]).aggregate([([], "count_all")])
     for twice in islice(counted.filter(pc.greater(counted.column("count_all"), 1)).to_pylist(), 1):

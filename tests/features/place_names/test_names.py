@@ -36,13 +36,13 @@ def test_one_code_may_have_names_at_several_levels(tmp_path):
     [
         (f"{HEAD}County,1,a\nCounty,1,b\n", "County 1 stands twice"),
         (f"{HEAD}County,1,=1+1\n", "a spreadsheet would carry out '=1+1'"),
-        (f"{HEAD}County,1,a\x07b\n", "U+0007"),
+        (f"{HEAD}County,1,a\x07b\n", "expected no control characters; not so in record 1"),
         (f'{HEAD}County,1,"two\nlines"\n', "U+000A"),
         ("geocode,name\n1,a\n", "has columns geocode, name"),
-        ("geolevel;geocode;name\nCounty;1;a\n", "has columns geolevel;geocode;name"),
-        (f"{HEAD}County,1\n", "cannot be read: CSV parse error: Expected 3 columns, got 2"),
-        (f"{HEAD}County,1,Do\xf1a\n".encode("latin-1"), "cannot be read"),
-        ("", "cannot be read: Empty CSV file"),
+        ("geolevel;geocode;name\nCounty;1;a\n", "its columns are delimited by semicolons"),
+        (f"{HEAD}County,1\n", "expected as many fields as the header; not so in record 1"),
+        (f"{HEAD}County,1,Do\xf1a\n".encode("latin-1"), "expected text in its encoding; not so in record 1"),
+        ("", "is empty; its first line must hold the names"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_file(tmp_path, text, said):
@@ -54,5 +54,5 @@ def test_what_is_wrong_is_said_with_the_file(tmp_path, text, said):
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no such file or folder"):
         read_names(tmp_path / "nothing.csv", LEVELS)
