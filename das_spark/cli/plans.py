@@ -113,13 +113,15 @@ def _geocodes(plan: RunPlan) -> list[str]:
     from das_spark.io.input_files import CsvForm, companion, is_catalog_table  # noqa: PLC0415
     from das_spark.io.input_tables import InputTable  # noqa: PLC0415
 
-    folder = plan.input.path
-    found = (companion(folder, name) for name in ("geography", "units")) if folder else ()
-    place = plan.input.geography or plan.input.units or next(filter(None, found), "")
+    given, folder = plan.input, plan.input.path
+    places = {"geography": given.geography, "units": given.units}
+    if not any(places.values()) and folder:
+        places = {name: companion(folder, name) for name in places}
+    key, place = next(((name, place) for name, place in places.items() if place), ("", ""))
     if not place or is_catalog_table(place) or not Path(place).exists():
         return []
-    table = InputTable.open(place, CsvForm(plan.input.delimiter, plan.input.encoding))
-    geocode, block = (plan.input.columns.get(field, field) for field in ("geocode", "block"))
+    table, named = InputTable.open(place, CsvForm(given.delimiter, given.encoding)), given.columns_of(key)
+    geocode, block = (named.get(field, field) for field in ("geocode", "block"))
     column = geocode if geocode in table.columns else block
     if column not in table.columns:
         return []

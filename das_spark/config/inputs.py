@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config.counted_cells import counted_cells
 from das_spark.config.load import nearest
-from das_spark.config.model import SIMULATED
+from das_spark.config.model import SIMULATED, TABLES
 from das_spark.config.published import held_counts
 from das_spark.errors import Problems
 
@@ -119,7 +119,7 @@ def check_input(
         if section.reader == PUBLISHED_TABLES:
             counted_cells(section, product, problems)
         whose = [product.records.contributor] if product.records.contributor else []
-        _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes, *whose], problems)
+        _check_columns(section, [*attributes, *FIELDS, *classes, *whose], problems)
         if whose and section.reader in READER_NEEDS and section.reader != OF_RECORDS:
             problems.add(
                 "input.reader",
@@ -209,11 +209,22 @@ def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
     return (GEOUNITS_OF_UNITS,)
 
 
-def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problems: Problems) -> None:
+def _check_columns(section: InputSettings, fields: list[str], problems: Problems) -> None:
+    """Check the names of columns of all tables, and of those that have names of their own."""
+    of_tables = {name: named for name, named in section.columns.items() if isinstance(named, dict)}
+    _check_fields("columns", [name for name in section.columns if name not in of_tables], fields, problems)
+    _check_fields("columns", of_tables, [key for _, key in TABLES], problems, what="table")
+    for table, named in of_tables.items():
+        _check_fields(f"columns.{table}", named, fields, problems)
+
+
+def _check_fields(
+    key: str, fields: Iterable[str], known: Iterable[str], problems: Problems, *, what: str = "field"
+) -> None:
     names = list(known)
     for field in fields:
         if field not in names:
-            problems.add(f"input.{key}.{field}", f"there is no such field; {nearest(field, names)}")
+            problems.add(f"input.{key}.{field}", f"there is no such {what}; {nearest(field, names)}")
 
 
 def _check_keys(section: InputSettings, needs: ReaderNeeds, problems: Problems) -> None:

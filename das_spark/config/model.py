@@ -181,7 +181,8 @@ class InputSettings(Section):
             a table of Spark's catalog, `table:database.table`.
         units: Housing units and group quarters by class.
         geography: Table of the geounits that exist, where no unit file says so.
-        columns: Field of the system -> column of the file; a field without a row here is named alike in the file.
+        columns: Field of the system -> column of the file; a field without a row here is named alike in the file. Under
+            the name of a table (`persons`, `units`, `geography`) the same for that table alone.
         code_base: Field -> first code in the file (1 where the file counts from one); 0 where missing.
         labels: Attributes whose fields hold the labels of the levels, as the product spells them, in place of codes.
         delimiter: What stands between the fields of CSV.
@@ -203,7 +204,7 @@ class InputSettings(Section):
     persons: str | None = None
     units: str | None = None
     geography: str | None = None
-    columns: dict[str, str] = {}
+    columns: dict[str, str | dict[str, str]] = {}
     code_base: dict[str, int] = {}
     labels: Annotated[tuple[str, ...], Strict(False)] = ()
     delimiter: Annotated[str, Field(pattern=r'^[^"\\\r\n]$')] = ","
@@ -220,6 +221,16 @@ class InputSettings(Section):
     def is_simulated(self) -> bool:
         """Whether the records are a synthetic population, made while reading: there are no files then."""
         return self.reader == SIMULATED
+
+    def columns_of(self, table: str) -> dict[str, str]:
+        """Return what a table calls the fields, where it calls them otherwise.
+
+        Args:
+            table: `persons`, `units` or `geography`.
+        """
+        of_all = {field: column for field, column in self.columns.items() if isinstance(column, str)}
+        own = self.columns.get(table)
+        return of_all | (own if isinstance(own, dict) else {})
 
     @property
     def tables(self) -> dict[str, str]:

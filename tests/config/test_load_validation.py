@@ -43,6 +43,8 @@ def problems_of(path, *settings, **options):
         ("run.name=a b", "run.name: 'a b' is no name that a file can have"),
         ("input.reader=tidy_count", "input.reader: unknown reader 'tidy_count'; did you mean 'tidy_counts'?"),
         ("input.columns.rase=x", "input.columns.rase: there is no such field; did you mean 'race'?"),
+        ("input.columns.units.rase=x", "input.columns.units.rase: there is no such field; did you mean 'race'?"),
+        ("input.columns.unit.race=x", "input.columns.unit: there is no such table; did you mean 'units'?"),
         ("input.code_base.rase=1", "input.code_base.rase: there is no such field; did you mean 'race'?"),
         ("input.path=.", "input: path (a folder of tables) and persons are both given"),
         ("input.persons=/no/such.csv", "input.persons: there is no file or folder /no/such.csv"),

@@ -92,6 +92,7 @@ class Names:
     file: str
     found: tuple[str, ...]
     settings: InputSettings
+    table: str  # its key in the settings, such as `persons`
     unread: frozenset[str]  # columns whose values are neither texts nor numbers
 
     def of(self, field: str) -> str:
@@ -104,7 +105,7 @@ class Names:
         return self._mapped(GEOCODE) not in self.found and self._mapped("block") in self.found
 
     def _mapped(self, field: str) -> str:
-        return self.settings.columns.get(field, field)
+        return self.settings.columns_of(self.table).get(field, field)
 
     def has(self, field: str) -> bool:
         """Whether the file has the field."""
@@ -128,9 +129,10 @@ class Names:
         near = get_close_matches(name, self.found, n=1)
         table = is_catalog_table(self.file)
         guess = f"did you mean {near[0]!r}? " if near else ""
+        key = f"input.columns.{self.table}.{field}"
         if not near and not table and not {self._mapped(GEOCODE), self._mapped("block")} & set(self.found):
             return f"it has {len(self.found)} columns; does its first line hold their names? (input.columns maps them)"
-        return f"{guess}the {'table' if table else 'file'} has {', '.join(self.found)}; map it as input.columns.{field}"
+        return f"{guess}the {'table' if table else 'file'} has {', '.join(self.found)}; map it as {key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +143,12 @@ class TidyTable(Names):
     checks: list[RowCheck] = field(default_factory=list)
 
     @classmethod
-    def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> TidyTable:
-        """Open a CSV or Parquet table."""
+    def open(cls, spark: SparkSession, file: str, settings: InputSettings, key: str) -> TidyTable:
+        """Open a CSV or Parquet table, which is named by a key of the settings."""
         table = None if is_catalog_table(file) else InputTable.open(file, csv_form(settings))
         frame = read_table(spark, file) if table is None else table_rows(spark, table)
         columns, unread = (names_of(frame), frozenset[str]()) if table is None else (table.columns, table.unread)
-        return cls(file, tuple(columns), settings, unread, frame, row_checks(file, frame))
+        return cls(file, tuple(columns), settings, key, unread, frame, row_checks(file, frame))
 
     def column(self, field: str) -> Column:
         """The column of a field."""
@@ -260,12 +262,14 @@ class TidyTable(Names):
                 raise InputError(f"{self.file}: the table has no rows, so {NO_GEOUNIT}")
 
 
-def look_at(path: str, settings: InputSettings, fields: Callable[[Names], Sequence[str]], *, without_rows: str) -> None:
+def look_at(
+    path: str, settings: InputSettings, key: str, fields: Callable[[Names], Sequence[str]], *, without_rows: str
+) -> None:
     """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at."""
     if not path or is_catalog_table(path):
         return
     table = InputTable.open(path, csv_form(settings))
-    names = Names(path, table.columns, settings, table.unread)
+    names = Names(path, table.columns, settings, key, table.unread)
     names.require(*fields(names))
     if not table.has_rows():
         raise InputError(f"{path}: the table has no rows, so {without_rows}")

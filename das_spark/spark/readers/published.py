@@ -43,15 +43,15 @@ class PublishedTables:
         places, cells = _places(settings, self.name), _cells(settings, product)
         target = tidy_target(self.name, product, spine)
         counted = (GEOCODE, *_columns(cells))
-        look_at(places.persons, settings, lambda _: counted, without_rows=NO_GEOUNIT)
-        look_at(places.units, settings, lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
-        look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+        look_at(places.persons, settings, "persons", lambda _: counted, without_rows=NO_GEOUNIT)
+        look_at(places.units, settings, "units", lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
+        look_at(places.geography, settings, "geography", lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, cells = _places(settings, self.name), _cells(settings, product)
         target = tidy_target(self.name, product, spine)
-        table = TidyTable.open(spark, places.persons, settings)
+        table = TidyTable.open(spark, places.persons, settings, "persons")
         geocode = table.geocode(spine)
         columns = {name: table.count(name) for name in _columns(cells)}
         counts = [_count(table, each, columns) for each in cells]

@@ -92,14 +92,14 @@ class TidyCounts:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = _locate(settings, self.name, product), tidy_target(self.name, product, spine)
         counted = (GEOCODE, *(coded.name for coded in target.recodes.attributes.values()), _COUNT)
-        look_at(places.persons, settings, lambda _: counted, without_rows=_NO_RECORD)
-        look_at(places.units, settings, lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
-        look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+        look_at(places.persons, settings, "persons", lambda _: counted, without_rows=_NO_RECORD)
+        look_at(places.units, settings, "units", lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
+        look_at(places.geography, settings, "geography", lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = _locate(settings, self.name, product), tidy_target(self.name, product, spine)
-        people = TidyTable.open(spark, places.persons, settings)
+        people = TidyTable.open(spark, places.persons, settings, "persons")
         counts, problems = _counts(people, target)
         geounits, more = geounits_of(spark, places, settings, target, read_units)
         problems += more
@@ -175,10 +175,10 @@ def geounits_of(
     """The geounits that exist, with their units where there is a table of units."""
     problems: list[Problem] = []
     if places.geography:
-        geography, problems = read_geography(TidyTable.open(spark, places.geography, settings), target)
+        geography, problems = read_geography(TidyTable.open(spark, places.geography, settings, "geography"), target)
         if not places.units:
             return geography, problems
-    table = TidyTable.open(spark, places.units, settings)
+    table = TidyTable.open(spark, places.units, settings, "units")
     units, more = units_of(table, target)
     problems += more
     if places.geography and not problems:
@@ -224,9 +224,11 @@ class TidyRecords:
                 return [GEOCODE, *(coded.name for coded in own.values()), *whose]
             return [_UNIT, *(coded.name for name, coded in own.items() if name != product.class_query), *whose]
 
-        look_at(places.persons, settings, of_persons, without_rows=_NO_RECORD)
-        look_at(places.units, settings, lambda _: (_UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT)
-        look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+        look_at(places.persons, settings, "persons", of_persons, without_rows=_NO_RECORD)
+        look_at(
+            places.units, settings, "units", lambda _: (_UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT
+        )
+        look_at(places.geography, settings, "geography", lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def _places(self, settings: InputSettings, product: Product) -> Places:
         places = _locate(settings, self.name, product)
@@ -240,12 +242,12 @@ class TidyRecords:
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), tidy_target(self.name, product, spine)
-        people = TidyTable.open(spark, places.persons, settings)
+        people = TidyTable.open(spark, places.persons, settings, "persons")
         homes: DataFrame | None = None
         problems: list[Problem] = []
         units_of = read_units
         if not _alone(settings, product):
-            homes, problems = _homes(TidyTable.open(spark, places.units, settings), target)
+            homes, problems = _homes(TidyTable.open(spark, places.units, settings, "units"), target)
             units_of = partial(_units, homes)
         records, more = _people(people, homes, target)
         geounits, others = geounits_of(spark, places, settings, target, units_of)

@@ -277,3 +277,23 @@ def test_texas_with_dallas_by_block_is_read(spark: SparkSession, of_product: Cal
     assert tables.counts.groupBy().sum("count").collect()[0][0] == 25_144_960
     assert tables.geounits.count() == 26_040
     assert tables.geounits.selectExpr("sum(aggregate(units, 0L, (a, b) -> a + b))").collect()[0][0] == 5_039_533
+
+
+def test_tables_may_name_a_field_differently(
+    tmp_path: Path, spark: SparkSession, of_product: Callable, contents: Callable
+) -> None:
+    (tmp_path / "persons.csv").write_text(f"block16,hhgq,age18plus,hispanic,race,count\n{A},0,0,0,0,3\n")
+    (tmp_path / "units.csv").write_text(f"geoid,hhgq,units\n{A},0,2\n")
+    settings = InputSettings(
+        reader="tidy_counts",
+        path=str(tmp_path),
+        columns={"geocode": "block16", "units": {"geocode": "geoid"}},
+    )
+    given = of_product("e2e_1940")
+    READERS["tidy_counts"].look(settings, *given)
+    counts, units = contents(READERS["tidy_counts"].read(spark, settings, *given))
+    assert (counts, units) == ({(A, 0): 3}, {A: ([2, *[0] * 7], 0)})
+    wrong = settings.model_copy(update={"columns": {"persons": {"geocode": "block16"}}})
+    with pytest.raises(InputError, match=r"units\.csv: no column 'geocode' for 'geocode'") as caught:
+        READERS["tidy_counts"].look(wrong, *given)
+    assert "input.columns.units.geocode" in caught.value.hint or "hold their names" in caught.value.hint
