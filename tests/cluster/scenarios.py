@@ -32,7 +32,7 @@ PATIENCE = 600.0
 #: A line that ends a stage: its name and its seconds.
 STAGE_LINE = re.compile(
     r"^((?:spine|ingest|published|measure|estimate|census|microdata|tabulate|verify|evaluate)[^:]*): "
-    r"(?:[\d,]+ families, )?([\d.]+) s$",
+    r"(?:[\d,]+ families, )?([\d.]+) s(?:, \d+ jobs? of Spark)?$",
     re.M,
 )
 
