@@ -39,7 +39,7 @@ from das_spark.spark.readers._tables import TidyTable
 from das_spark.config import InputSettings
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark.session import session
-table = TidyTable.open(session("test"), sys.argv[1], InputSettings(reader="tidy_counts"))
+table = TidyTable.open(session("test"), sys.argv[1], InputSettings(reader="tidy_counts"), "persons")
 table.geocode(Spine((Geolevel("Block", 16),)))
 print(table.problems())
 """
