@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import typer
-
-from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_json
+from das_spark.cli.options import Conf, Json, Overlays, Settings, console, group, print_json
 from das_spark.config import load_run, plans_in
 from das_spark.report import number, table
 
-app = typer.Typer(
-    name="input",
-    help="List what a run would read.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback()
-def _commands() -> None:
-    """List what a run would read."""
+app = group("input", "List what a run would read.")
 
 
 @app.command("list")

@@ -100,6 +100,24 @@ Data = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
 
+def group(name: str, does: str) -> typer.Typer:
+    """Return an application of further commands.
+
+    Args:
+        name: Of the command that they stand behind.
+        does: What they do, in a sentence.
+    """
+    app = typer.Typer(
+        name=name,
+        help=does,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=does)(lambda: None)  # so that a single command has its name, too
+    return app
+
+
 def place_of_run(run: str) -> AnyPlace:
     """Where a run lies that is named by its folder or its address."""
     if not is_address(run):

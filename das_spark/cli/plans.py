@@ -120,7 +120,7 @@ def _geocodes(plan: RunPlan) -> list[str]:
     key, place = next(((name, place) for name, place in places.items() if place), ("", ""))
     if not place or is_catalog_table(place) or not Path(place).exists():
         return []
-    table, named = InputTable.open(place, CsvForm(given.delimiter, given.encoding)), given.columns_of(key)
+    table, named = InputTable.open(place, CsvForm.of(given)), given.columns_of(key)
     geocode, block = (named.get(field, field) for field in ("geocode", "block"))
     column = geocode if geocode in table.columns else block
     if column not in table.columns:

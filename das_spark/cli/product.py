@@ -9,7 +9,7 @@ import tomli_w
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import Json, console, print_json, write_new
+from das_spark.cli.options import Json, console, group, print_json, write_new
 from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError
 from das_spark.names import check_name
@@ -17,13 +17,7 @@ from das_spark.privacy import l1_sensitivity, squared_l2_sensitivity
 from das_spark.products import Product, product_data
 from das_spark.report import number, table
 
-app = typer.Typer(
-    name="product",
-    help="Write, check and show products: what is counted, and how a budget is spent.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = group("product", "Write, check and show products: what is counted, and how a budget is spent.")
 
 _Named = Annotated[
     str,
@@ -33,11 +27,6 @@ _Named = Annotated[
         autocompletion=completion.products,
     ),
 ]
-
-
-@app.callback()
-def _commands() -> None:
-    """Write, check and show products: what is counted, and how a budget is spent."""
 
 
 @app.command("new")

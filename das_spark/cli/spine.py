@@ -9,25 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import AreaReader, Data, Json, Settings, console, print_found
+from das_spark.cli.options import AreaReader, Data, Json, Settings, console, group, print_found
 from das_spark.config import absolute
 from das_spark.report import number, table
 
 if TYPE_CHECKING:
     from das_spark.store.spine import SpineRecord
 
-app = typer.Typer(
-    name="spine",
-    help="Make and examine geographic spines.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback()
-def _commands() -> None:
-    """Make and examine geographic spines."""
+app = group("spine", "Make and examine geographic spines.")
 
 
 @app.command("build")

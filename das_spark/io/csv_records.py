@@ -80,8 +80,9 @@ def csv_records(
         scan = _Scan.of(text, ord(form.delimiter), whole=not block)
         faults = scan.faults(len(names))
         header = 1 if count == 0 and len(scan.begin) else 0
-        kept = np.array([place not in faults for place in range(header, len(scan.begin))], dtype=np.bool_)
-        good = np.flatnonzero(kept) + header
+        kept = np.arange(len(scan.begin)) >= header
+        kept[list(faults)] = False
+        good = np.flatnonzero(kept)
         rows, number = _split(scan.text_of(good), names, wanted, form.delimiter, quoted=len(scan.quotes) > 0)
         if number != len(good):
             raise InputError(
@@ -100,7 +101,7 @@ def csv_records(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scan:
-    """Where records end in a text that begins with one.
+    """Places of records, quotes and delimiters in a text that begins with a record.
 
     Attributes:
         text: The text.

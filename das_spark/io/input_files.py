@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.table_folder import CSV, PARQUET
 from das_spark.store import POSIX, files_below
+
+if TYPE_CHECKING:
+    from das_spark.config import InputSettings
 
 _LONGEST_LINE = 1 << 20
 _SAMPLE = 16
@@ -46,6 +49,11 @@ class CsvForm:
 
     delimiter: str = ","
     encoding: str = "UTF-8"
+
+    @classmethod
+    def of(cls, settings: InputSettings) -> CsvForm:
+        """Return how the tables of a run are written."""
+        return cls(settings.delimiter, settings.encoding)
 
 
 PLAIN_CSV = CsvForm()
@@ -123,15 +131,31 @@ def csv_names(file: str, form: CsvForm) -> tuple[str, ...]:
     return tuple(names)
 
 
+def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
+    """List the files of records, one a line, at a path: itself, or those in a folder that are not hidden, in order.
+
+    Args:
+        path: File or folder.
+        patterns: Names that files of the folder have; any where none are given.
+
+    Raises:
+        InputError: There is nothing at the path, or no such file in the folder.
+    """
+    require_path(path)
+    if not POSIX.is_folder(path):
+        return [path]
+    names = [name for name in sorted(POSIX.names(path)) if name[0] not in "._"]
+    wanted = [name for name in names if not patterns or any(fnmatch(name, pattern) for pattern in patterns)]
+    files = [file for name in wanted if POSIX.is_file(file := f"{path.rstrip('/')}/{name}")]
+    if not files:
+        hint = f"their names are {', '.join(patterns)}" if patterns else ""
+        raise InputError(f"{path}: the folder holds no file of records", hint=hint)
+    return files
+
+
 def look_at_lines(path: str, parts: Sequence[str], is_record: Callable[[str], bool], expected: str) -> None:
     """See that files of records, one a line, begin with one."""
-    files = data_files(path)
-    if POSIX.is_folder(path):
-        names = [name for name in POSIX.names(path) if any(fnmatch(name, part) for part in parts)]
-        files = [f"{path.rstrip('/')}/{name}" for name in names]
-        if not files:
-            raise InputError(f"{path}: the folder holds no file of records", hint=f"their names are {', '.join(parts)}")
-    lines = {file: first_line(file) for file in sorted(files)}
+    lines = {file: first_line(file) for file in record_files(path, parts)}
     for file, line in lines.items():
         if line and not is_record(line):
             hint = "is it the right file, in the layout that the reader expects?"

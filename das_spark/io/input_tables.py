@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from pyarrow import parquet
 from das_spark.errors import InputError
 from das_spark.io.csv_records import CsvRecords, csv_records
 from das_spark.io.input_files import PLAIN_CSV, CsvForm, csv_names, is_catalog_table, readable, unpacked
-from das_spark.io.listed_files import ListedFile, Part, placed, with_places
+from das_spark.io.listed_files import POSITION, ListedFile, Part, number_in_file, placed, with_places
 from das_spark.io.table_folder import is_csv, table_files
 
 if TYPE_CHECKING:
@@ -70,20 +70,29 @@ class InputTable:
             InputError: It is not there, or not what its name says; or its files have not the same columns.
         """
         found = table_files(path)
-        files, partitions = (
-            tuple(ListedFile.of(each.path) for each in found),
-            tuple(dict(each.partition) for each in found),
-        )
+        files = tuple(ListedFile.of(file.path) for file in found)
+        partitions = tuple(dict(file.partition) for file in found)
         kinds: dict[str, pa.DataType]
         if is_csv(files[0].path):
+            written: CsvForm | None = form
             names, parts = _csv_columns(files, form)
             kinds = dict.fromkeys(names, pa.string())
         else:
+            written = None
             kinds, names, parts = _parquet_columns(files)
         if twice := [name for name in partitions[0] if name in names]:
             raise InputError(f"{path}: folders are called by column {twice[0]!r}, which their files have, too")
-        kinds |= dict.fromkeys(partitions[0], pa.string())
-        return cls(path, files, partitions, names, kinds, form if is_csv(files[0].path) else None, parts)
+        return cls(path, files, partitions, names, kinds | dict.fromkeys(partitions[0], pa.string()), written, parts)
+
+    def narrowed(self, names: Sequence[str]) -> InputTable:
+        """Return the same table with some of its columns to read.
+
+        Raises:
+            InputError: One of them holds neither texts nor numbers.
+        """
+        if unread := [name for name in names if name in self.unread]:
+            raise InputError(f"{self.path}: column {unread[0]!r} holds neither texts nor numbers")
+        return replace(self, kinds={name: self.kinds[name] for name in names})
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -138,24 +147,30 @@ class InputTable:
         Raises:
             InputError: A record breaks a rule of CSV, or a column holds neither texts nor numbers.
         """
-        if unread := [name for name in names if name in self.unread]:
-            raise InputError(f"{self.path}: column {unread[0]!r} holds neither texts nor numbers")
-        self.require_whole()
-        batches = [batch for part in self.parts for batch in self.read(part)]
-        whole = pa.Table.from_batches(batches, self.schema)
+        narrow = self.narrowed(names)
+        batches = [batch for part in self.parts for batch in narrow.read(part)]
+        whole = pa.Table.from_batches(batches, narrow.schema)
+        if self.form is not None and (broken := whole.filter(pc.is_valid(whole.column(MALFORMED)))).num_rows:
+            path, rule, row = (broken.column(name)[0].as_py() for name in (POSITION[0], MALFORMED, POSITION[-1]))
+            raise _not_so(path, rule, number_in_file(row))
         return pa.table({name: whole.column(name).cast(pa.string()) for name in names})
 
     def require_whole(self) -> None:
         """Refuse a table, of which all is public, that has a record of CSV which cannot be read, and name the first."""
         for part in self.parts if self.form is not None else ():
             for some in self._records(part):
-                for number, rule in sorted(some.faults.items()):
-                    path = self.files[part.file].path
-                    raise InputError(f"{path}: expected {rule}; not so in record {number}")
+                if some.faults:
+                    number = min(some.faults)
+                    raise _not_so(self.files[part.file].path, some.faults[number], number)
+
+    @property
+    def _wanted(self) -> list[str]:
+        """Columns of the files that are read."""
+        return [name for name in self.kinds if name in self.names]
 
     def _csv(self, part: Part) -> Iterator[pa.RecordBatch]:
         file, form = self.files[part.file], self.form or PLAIN_CSV
-        wanted = [name for name in self.kinds if name in self.names]
+        wanted = self._wanted
         with unpacked(file.path) as stream:
             for some in csv_records(stream, self.names, wanted, form):
                 yield self._rows(part, dict(zip(wanted, some.rows.columns, strict=True)), some.numbers)
@@ -166,8 +181,7 @@ class InputTable:
 
     def _parquet(self, part: Part) -> Iterator[pa.RecordBatch]:
         file = self.files[part.file]
-        wanted = [name for name in self.kinds if name in self.names]
-        before = part.before
+        wanted, before = self._wanted, part.before
         with parquet.ParquetFile(file.path) as opened:
             for batch in opened.iter_batches(_ROWS, row_groups=[part.group], columns=wanted):
                 columns = {name: _as_kind(file.path, name, batch.column(name), self.kinds[name]) for name in wanted}
@@ -180,6 +194,10 @@ class InputTable:
             name: pa.repeat(pa.scalar(text, pa.string()), size) for name, text in self.partitions[part.file].items()
         }
         return placed(self.schema, {**columns, **of_folders}, self.files[part.file], part.file, numbers)
+
+
+def _not_so(path: str, rule: str, number: int) -> InputError:
+    return InputError(f"{path}: expected {rule}; not so in record {number}")
 
 
 def _csv_columns(files: Sequence[ListedFile], form: CsvForm) -> tuple[tuple[str, ...], tuple[Part, ...]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 POSITION: Final = ("row_file", "row_block", "row_id")
 #: By what the place of a file is multiplied in the last one; below is the number of the row in its file.
 _ROWS_OF_A_FILE: Final = 1 << 40
-_PLACES: Final = pa.schema([("row_file", pa.string()), ("row_block", pa.int64()), ("row_id", pa.int64())])
+_PLACES: Final = pa.schema(zip(POSITION, (pa.string(), pa.int64(), pa.int64()), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,11 @@ def placed(
         numbers: Of each row in it.
     """
     size = len(numbers)
-    known: dict[str, Any] = {
-        **columns,
-        "row_file": pa.repeat(file.path, size),
-        "row_block": pa.repeat(pa.scalar(0, pa.int64()), size),
-        "row_id": pa.array(place * _ROWS_OF_A_FILE + numbers),
-    }
-    arrays: Sequence[pa.Array] = [
-        known[each.name] if each.name in known else pa.nulls(size, each.type) for each in schema
-    ]
+    where = (
+        pa.repeat(file.path, size),
+        pa.repeat(pa.scalar(0, pa.int64()), size),
+        pa.array(place * _ROWS_OF_A_FILE + numbers),
+    )
+    known = {**columns, **dict(zip(POSITION, where, strict=True))}
+    arrays = [known[column.name] if column.name in known else pa.nulls(size, column.type) for column in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -30,8 +30,8 @@ _NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class TableFile:
-    """A file of a table.
+class InputFile:
+    """A file of a table of the input.
 
     Attributes:
         path: Absolute.
@@ -42,7 +42,7 @@ class TableFile:
     partition: tuple[tuple[str, str | None], ...] = ()
 
 
-def table_files(path: str) -> tuple[TableFile, ...]:
+def table_files(path: str) -> tuple[InputFile, ...]:
     """List the files of a table: a file, or all that lie in a folder.
 
     Raises:
@@ -50,7 +50,7 @@ def table_files(path: str) -> tuple[TableFile, ...]:
     """
     place = os.path.abspath(path)
     if os.path.isfile(place):
-        return (TableFile(place),)
+        return (InputFile(place),)
     if not os.path.isdir(place):
         hint = "a name is no pattern: name a folder" if re.search(r"[*?\[]", path) else "check the path"
         raise InputError(f"{path}: no such file or folder", hint=hint)
@@ -58,11 +58,11 @@ def table_files(path: str) -> tuple[TableFile, ...]:
     if not files:
         raise InputError(f"{path}: the folder holds no file")
     _require_one(path, {tuple(name for name, _ in file.partition) for file in files}, "folders of several kinds")
-    _require_one(path, {_kind(file.path) for file in files}, "both CSV and Parquet files")
+    _require_one(path, {kind_of(file.path) for file in files}, "both CSV and Parquet files")
     return files
 
 
-def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]) -> Iterator[TableFile]:
+def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]) -> Iterator[InputFile]:
     with os.scandir(folder) as listed:
         entries = sorted((entry for entry in listed if not _MARKS.fullmatch(entry.name)), key=lambda entry: entry.name)
     folders = [entry for entry in entries if entry.is_dir()]
@@ -71,7 +71,7 @@ def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]
         raise _odd(path, "files beside folders", [*files, *folders], "everything that is read lies side by side")
     if strange := [entry for entry in folders if not _PARTITION.fullmatch(entry.name)]:
         raise _odd(path, "folders that are no parts of it", strange, "parts are called as in state=44")
-    if strange := [entry for entry in files if not _kind(entry.name)]:
+    if strange := [entry for entry in files if not kind_of(entry.name)]:
         raise _odd(path, "files that are no parts of it", strange, f"parts end in {PARQUET}, or in {', '.join(CSV)}")
     if strange := [entry for entry in files if entry.name[0] in "._"]:
         raise _odd(path, "hidden files", strange, "are they half written? Others would not be read")
@@ -80,7 +80,7 @@ def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]
     for entry in files:
         if not entry.is_file():
             raise _odd(path, "something that is no file", [entry], "remove it")
-        yield TableFile(entry.path, partition)
+        yield InputFile(entry.path, partition)
     for entry in folders:
         name, _, value = entry.name.partition("=")
         yield from _below(
@@ -93,8 +93,8 @@ def is_csv(name: str) -> bool:
     return name.lower().endswith(CSV)
 
 
-def _kind(name: str) -> str:
-    """Say of which kind a file in a folder is by its name."""
+def kind_of(name: str) -> str:
+    """Say of which kind a table is by the name of its file: `csv`, `parquet`, or none of both."""
     return "csv" if is_csv(name) else "parquet" if name.lower().endswith(PARQUET) else ""
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from das_spark.errors import InputError
-from das_spark.io.input_files import require_path, unpacked
+from das_spark.io.input_files import record_files, unpacked
 from das_spark.io.listed_files import ListedFile, Part, placed, with_places
-from das_spark.store import POSIX
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,18 +44,8 @@ class TextLines:
             patterns: Of a folder, the names of those that are read; all that are not hidden where none are given.
             encoding: Of the text.
         """
-        found: list[str] = []
-        for path in paths:
-            require_path(path)
-            if not POSIX.is_folder(path):
-                found.append(path)
-                continue
-            names = [name for name in POSIX.names(path) if name[0] not in "._" and _is_wanted(name, patterns)]
-            below = [f"{path.rstrip('/')}/{name}" for name in sorted(names)]
-            found += [name for name in below if POSIX.is_file(name)]
-        if not found:
-            raise InputError(f"{paths[0]}: the folder holds no file of records")
-        return cls(tuple(map(ListedFile.of, found)), encoding)
+        files = (file for path in paths for file in record_files(path, patterns))
+        return cls(tuple(map(ListedFile.of, files)), encoding)
 
     @property
     def schema(self) -> pa.Schema:
@@ -86,10 +73,6 @@ class TextLines:
                 numbers = np.arange(number + 1, number + 1 + len(lines))
                 number += len(lines)
                 yield placed(self.schema, {"value": lines}, file, part.file, numbers)
-
-
-def _is_wanted(name: str, patterns: Sequence[str]) -> bool:
-    return not patterns or any(fnmatch(name, pattern) for pattern in patterns)
 
 
 def _lines(blocks: Iterator[bytes], encoding: str) -> Iterator[pa.StringArray]:

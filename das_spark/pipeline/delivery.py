@@ -17,10 +17,9 @@ from das_spark.config import FILE_KEYS
 from das_spark.errors import InputError
 from das_spark.io.cef import ENDINGS
 from das_spark.io.input_files import data_files
-from das_spark.io.input_tables import InputTable
 from das_spark.io.ipums_1940 import PARTS
 from das_spark.io.table_folder import CSV, PARQUET
-from das_spark.pipeline.delivery_note import count_records, require_delivered
+from das_spark.pipeline.delivery_note import count_records, holds_a_record, require_delivered
 
 if TYPE_CHECKING:
     from das_spark.config import InputSettings
@@ -61,7 +60,7 @@ def examined_files(settings: InputSettings) -> list[dict[str, object]]:
         InputError: A file is not there, cannot be read, or stands twice; or they are not those that were delivered.
     """
     files = [_examined(path) | {"confidential": records} for path, records in sorted(input_files(settings).items())]
-    _require_each_once(files)
+    _require_each_once(files, settings)
     if settings.expected is not None:
         require_delivered(settings.expected, files, settings)
     return files
@@ -103,27 +102,21 @@ def _holds_records(reader: str, name: str) -> bool | None:
     if reader == "ipums_1940":
         return ("/" not in name and any(fnmatch(name, part) for part in PARTS)) or None
     table, dot, ending = name.partition("/")[0].partition(".")
-    endings = ENDINGS if reader == "cef_2020" else (".parquet", *CSV)
+    endings = ENDINGS if reader == "cef_2020" else (PARQUET, *CSV)
     return _TABLES.get(table) if dot + ending in endings else None
 
 
-def _require_each_once(files: Iterable[Mapping[str, object]]) -> None:
+def _require_each_once(files: Iterable[Mapping[str, object]], settings: InputSettings) -> None:
     """Refuse a copy of a file in the folder of the first one: whoever is in it would be counted twice."""
     first: dict[tuple[str, object], str] = {}
     for file in files:
         path = str(file["file"])
         other = first.setdefault((os.path.dirname(path), file["sha256"]), path)
-        if other != path and _holds_a_record(path):
+        if other != path and holds_a_record(path, settings):
             raise InputError(
                 f"{path}: holds the same bytes as {other}",
                 hint="every record is counted, also where it stands twice: move the copy elsewhere",
             )
-
-
-def _holds_a_record(path: str) -> bool:
-    """Whether a file is more than a header."""
-    some = Path(path).stat().st_size > 0
-    return some and (not path.lower().endswith((*CSV, PARQUET)) or InputTable.open(path).has_rows())
 
 
 def _examined(path: Path) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from das_spark.errors import InputError
 from das_spark.io.input_files import CsvForm
 from das_spark.io.input_tables import InputTable
-from das_spark.io.table_folder import CSV, PARQUET
+from das_spark.io.table_folder import kind_of
 from das_spark.io.text_lines import TextLines
 
 if TYPE_CHECKING:
@@ -32,14 +32,25 @@ class Expected:
     sha256: str | None
 
 
+def holds_a_record(path: str, settings: InputSettings) -> bool:
+    """Say whether a file is more than a header."""
+    table = _table(path, settings)
+    return os.path.getsize(path) > 0 if table is None else table.has_rows()
+
+
 def count_records(path: str, settings: InputSettings) -> int:
     """Count the records of a file: rows of a table, those that cannot be read included, or lines."""
-    if not os.path.getsize(path):
-        return 0
-    if path.lower().endswith((*CSV, PARQUET)):
-        return InputTable.open(path, CsvForm(settings.delimiter, settings.encoding)).count_records()
+    table = _table(path, settings)
+    if table is not None:
+        return table.count_records()
     lines = TextLines.of([path])
     return sum(batch.num_rows for part in lines.parts for batch in lines.read(part))
+
+
+def _table(path: str, settings: InputSettings) -> InputTable | None:
+    """Open a file that is a table by its name; None for others, and for one without a byte."""
+    is_table = kind_of(path) and os.path.getsize(path) > 0
+    return InputTable.open(path, CsvForm.of(settings)) if is_table else None
 
 
 def read_note(note: str) -> tuple[Expected, ...]:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import StageKind
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.pipeline.charge import is_charged
-from das_spark.pipeline.registry import stages_by_kind
 from das_spark.pipeline.space import require_beginning, roots_of
+from das_spark.pipeline.stages import stages_by_kind
 from das_spark.pipeline.trials import Ahead, Trial
 from das_spark.store import ledger_folder, require_writable, try_home
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from das_spark.pipeline.features import publications_of
-from das_spark.pipeline.registry import stages_at_work
 from das_spark.pipeline.spines import load_spine
+from das_spark.pipeline.stages import stages_at_work
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry
 from das_spark.spark.spine_report import share_paths

@@ -28,10 +28,10 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_statement, restricted_manifest
 from das_spark.pipeline.published import part_that_publishes
-from das_spark.pipeline.registry import stages_at_work
 from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.spines import shares_on_paths
 from das_spark.pipeline.stage import Judgement, Preparation
+from das_spark.pipeline.stages import stages_at_work
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.process import forbid_core_files

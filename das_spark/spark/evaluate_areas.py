@@ -48,12 +48,16 @@ def areas_of_file(spark: SparkSession, path: Path, spine: Spine) -> Areas:
     """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
     table = open_areas(path)
     table.require_whole()
+    rows = table_rows(spark, table.narrowed(table.names[:2]))
     code, area = (F.col(f"`{name}`").cast("string") for name in table.names[:2])
     short = spine.leaf.length - 1
     # A 16-digit geocode repeats the block group, which is the first digit of the block, before the block.
     wide = F.concat(F.substring(code, 1, short - 4), F.substring(code, short - 3, 1), F.substring(code, short - 3, 4))
     geocode = F.when(F.length(code) == short, wide).otherwise(code)
-    return Areas(path.stem, table_rows(spark, table).select(geocode.alias("geocode"), area.alias("area")))
+    return Areas(
+        path.stem,
+        rows.select(geocode.alias("geocode"), area.alias("area")),
+    )
 
 
 def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:

@@ -116,8 +116,9 @@ def published_rows(
 
 def _above(spine: Spine | None) -> dict[str, int]:
     """By level the characters of a geocode that are those of its parent."""
-    lengths = [0, *(level.length for level in spine.levels)] if spine is not None else []
-    return dict(zip(spine.names, lengths, strict=False)) if spine is not None else {}
+    if spine is None:
+        return {}
+    return dict(zip(spine.names, [0, *(level.length for level in spine.levels[:-1])], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

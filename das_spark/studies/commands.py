@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Json, console
+from das_spark.cli.options import Json, console, group
 
 if TYPE_CHECKING:
     from das_spark.studies.results import StudyResult
 
-app = typer.Typer(
-    name="experiment",
-    help="Do published studies of such systems again, on people whom nobody counted.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = group("experiment", "Do published studies of such systems again, on people whom nobody counted.")
 
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Write JSON, CSV tables and a page with figures there.")
@@ -35,11 +29,6 @@ RatioName = Annotated[
         "--law", metavar="NAME", help="Ratio of the noise: coded, 1 - z as in the programs; exact, exp(-z) as written."
     ),
 ]
-
-
-@app.callback()
-def _commands() -> None:
-    """Do published studies again."""
 
 
 @app.command("flaxman")

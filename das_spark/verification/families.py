@@ -172,6 +172,16 @@ def numbered(keys: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDA
     return np.unique(keys, return_inverse=True)
 
 
+def differing_lines(
+    place: NDArray[np.int64], difference: NDArray[np.int64], width: int, number: int
+) -> tuple[NDArray[np.bool_], int]:
+    """Say which lines have a place (`line * width + place`) that sums to something, and how many places there are."""
+    known, index = numbered(place, number * width)
+    differs = np.zeros(number, dtype=np.bool_)
+    differs[known[summed(index, difference, len(known)) != 0] // width] = True
+    return differs, int(np.count_nonzero(np.bincount(index, minlength=len(known))))
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of a table in some families.
@@ -319,6 +329,15 @@ def alike(
     same[index] = True
     same[index[values != value[index]]] = False
     return value, same
+
+
+def agreed(column: str, one: Rows, other: Rows, size: int) -> NDArray[np.bool_]:
+    """Say of which of `size` geounits all rows of two tables have one text in a column."""
+    sides = [rows.texts(column) for rows in (one, other)]
+    every = list(dict.fromkeys([*sides[0].known, *sides[1].known]))
+    codes = np.concatenate([np.array([*map(every.index, side.known), -1])[side.code] for side in sides])
+    code, same = alike(np.concatenate([one.geounit, other.geounit]), codes, size)
+    return np.asarray(same & (code >= 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,17 @@ import numpy as np
 import pyarrow.compute as pc
 
 from das_spark.core import GROUP_TOTAL
-from das_spark.verification.families import NOWHERE, FamilyRule, Found, Key, alike, first_wrong, names_of, summed
+from das_spark.verification.families import (
+    NOWHERE,
+    FamilyRule,
+    Found,
+    Key,
+    agreed,
+    alike,
+    first_wrong,
+    names_of,
+    summed,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,12 +68,7 @@ class GeounitsPresent(FamilyRule):
         size, spine, estimates = len(families.geocodes), families.rows("geounits"), families.rows("estimates")
         found = np.bincount(estimates.geounit, minlength=size)
         there = (families.geounits > 0) | (found > 0)
-        # Of each geocode the parents by both sides, as numbers.
-        sides = [rows.texts("parent") for rows in (spine, estimates)]
-        every = list(dict.fromkeys([*sides[0].known, *sides[1].known]))
-        codes = np.concatenate([np.array([*map(every.index, side.known), -1])[side.code] for side in sides])
-        parent, same = alike(np.concatenate([spine.geounit, estimates.geounit]), codes, size)
-        bad = there & ~((families.geounits == 1) & (found == 1) & same & (parent >= 0))
+        bad = there & ~((families.geounits == 1) & (found == 1) & agreed("parent", spine, estimates, size))
         bad |= there & pc.equal(families.geocodes, NOWHERE).to_numpy(zero_copy_only=False)
         if there.any():
             yield Found(PRESENT, int(families.geounits.sum()), names_of(families.geocodes, bad))

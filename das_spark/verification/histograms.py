@@ -12,7 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from das_spark.core import GROUP_TOTAL
-from das_spark.verification.families import NOWHERE, FamilyRule, Found, Key, Lists, alike, names_of, numbered, summed
+from das_spark.verification.families import (
+    NOWHERE,
+    FamilyRule,
+    Found,
+    Key,
+    Lists,
+    alike,
+    differing_lines,
+    names_of,
+    summed,
+)
 from das_spark.verification.geounits import keys
 
 if TYPE_CHECKING:
@@ -153,8 +163,7 @@ def differing(families: Families, tables: tuple[str, str], *, by_family: bool = 
     if len(cell):
         lowest = int(cell.min())
         span = int(cell.max()) - lowest + 1
-        known, index = numbered(place * span + (cell - lowest), number * span)
-        differs[known[summed(index, count, len(known)) != 0] // span] = True
+        differs |= differing_lines(place * span + (cell - lowest), count, span, number)[0]
     return differs
 
 

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from das_spark.verification.families import FamilyRule, Found, Key, names_of, numbered, summed
+from das_spark.verification.families import FamilyRule, Found, Key, differing_lines, names_of
 from das_spark.verification.geounits import keys, odd_parents
 from das_spark.verification.histograms import are_possible
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from das_spark.histogram import Query
     from das_spark.verification.families import Families
 
@@ -83,7 +81,7 @@ class PublishedKept(FamilyRule):
             geounit = families.rows(table).geounit[cells.row[inside]][counted]
             places.append(geounit * answers + answer[counted])
             differences.append(sign * cells.count[inside][counted])
-        differs, compared = _differing(
+        differs, compared = differing_lines(
             np.concatenate(places), np.concatenate(differences), answers, len(families.geocodes)
         )
         # Every geounit is looked at, those without anybody too.
@@ -120,18 +118,8 @@ class PublishedSums(FamilyRule):
             inside = (cells.cell >= 0) & (cells.cell < self.size)
             places.append(families.rows(table).family[cells.row[inside]] * self.size + cells.cell[inside])
             differences.append(sign * cells.count[inside])
-        differs, compared = _differing(
+        differs, compared = differing_lines(
             np.concatenate(places), np.concatenate(differences), self.size, len(families.names)
         )
         looked = compared + len(families.rows("above_geounits"))
         yield Found(PUBLISHED_SUMS, looked, names_of(families.names, differs))
-
-
-def _differing(
-    place: NDArray[np.int64], difference: NDArray[np.int64], width: int, number: int
-) -> tuple[NDArray[np.bool_], int]:
-    """Say which lines have a place (`line * width + place`) that sums to something, and how many places there are."""
-    known, index = numbered(place, number * width)
-    differs = np.zeros(number, dtype=np.bool_)
-    differs[known[summed(index, difference, len(known)) != 0] // width] = True
-    return differs, int(np.count_nonzero(np.bincount(index, minlength=len(known))))

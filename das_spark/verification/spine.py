@@ -24,7 +24,7 @@ from das_spark.verification.families import (
     FamilyRule,
     Found,
     Key,
-    alike,
+    agreed,
     first_wrong,
     names_of,
     starts,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from das_spark.geography import Spine
-    from das_spark.verification.families import Families, Rows
+    from das_spark.verification.families import Families
 
 PATHS: Final = "shares sum to 1 on every path"
 MEASURED: Final = "measured geounits have a share"
@@ -148,7 +148,7 @@ class SpinePaths(FamilyRule):
         there = (families.geounits > 0) | (own > 0) | (told > 0)
         wrong = {
             "geocode": there & ((families.geounits != 1) | (own != 1) | (told == 0)),
-            **{name: there & ~_agreed(name, shares, paths, size) for name in ("parent", "share")},
+            **{name: there & ~agreed(name, shares, paths, size) for name in ("parent", "share")},
         }
         yield Found(_SHARES, int(there.sum()), first_wrong(families.geocodes, wrong))
         if families.level == self.levels[-1]:
@@ -158,15 +158,6 @@ class SpinePaths(FamilyRule):
             whole = paths.columns["whole"].fill_null(False).to_numpy(zero_copy_only=False)
             far = np.bincount(paths.geounit[~whole], minlength=size) > 0
             yield Found(PATHS, len(paths), names_of(families.geocodes, far))
-
-
-def _agreed(name: str, one: Rows, other: Rows, size: int) -> NDArray[np.bool_]:
-    """Say of which geounits all rows of two tables have the same text in a column."""
-    sides = [rows.texts(name) for rows in (one, other)]
-    every = list(dict.fromkeys([*sides[0].known, *sides[1].known]))
-    codes = np.concatenate([np.array([*map(every.index, side.known), -1])[side.code] for side in sides])
-    value, same = alike(np.concatenate([one.geounit, other.geounit]), codes, size)
-    return np.asarray(same & (value >= 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,3 +168,15 @@ def test_the_command_lists_what_a_run_would_read(delivery, capsys):
     ]
     assert main(["input", "list", "pl94_2020_to_county", *arguments]) == 0
     assert "RESTRICTED" in capsys.readouterr().out
+
+
+def test_parts_without_a_record_may_be_alike_whatever_stands_between_fields(tmp_path):
+    """They are looked at as the run file says that they are written."""
+    (tmp_path / "persons").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "persons" / f"{name}.csv").write_text("geocode;count\n")
+    (tmp_path / "units.csv").write_text(UNITS.replace(",", ";"))
+    given = InputSettings(
+        reader="tidy_counts", persons=str(tmp_path / "persons"), units=str(tmp_path / "units.csv"), delimiter=";"
+    )
+    assert len(examined_files(given)) == 3

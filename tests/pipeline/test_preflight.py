@@ -51,8 +51,7 @@ from das_spark.io.microdata_digest import digest_part
 from das_spark.io.microdata_formats import Rows, Sink, TextFormat
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
 from das_spark.pipeline.preflight import try_stages
-from das_spark.pipeline.registry import stages_by_kind
-from das_spark.pipeline.stages import STAGES, ingest
+from das_spark.pipeline.stages import STAGES, ingest, stages_by_kind
 from das_spark.pipeline.sweep import carry_out
 from das_spark.pipeline.trials import Ahead
 from das_spark.products import _REGISTRY, PRODUCTS, MicrodataColumn, Product, product_from

@@ -53,11 +53,6 @@ NO_GEOUNIT: Final = "no geounit exists"
 Found = tuple["DataFrame", list[Problem]]
 
 
-def csv_form(settings: InputSettings) -> CsvForm:
-    """How the tables of a run are written where they are CSV."""
-    return CsvForm(settings.delimiter, settings.encoding)
-
-
 def read_table(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> DataFrame:
     """Open a table with named columns; rows of CSV that are not whole are found by :func:`row_checks`."""
     if is_catalog_table(path):
@@ -145,7 +140,7 @@ class TidyTable(Names):
     @classmethod
     def open(cls, spark: SparkSession, file: str, settings: InputSettings, key: str) -> TidyTable:
         """Open a CSV or Parquet table, which is named by a key of the settings."""
-        table = None if is_catalog_table(file) else InputTable.open(file, csv_form(settings))
+        table = None if is_catalog_table(file) else InputTable.open(file, CsvForm.of(settings))
         frame = read_table(spark, file) if table is None else table_rows(spark, table)
         columns, unread = (names_of(frame), frozenset[str]()) if table is None else (table.columns, table.unread)
         return cls(file, tuple(columns), settings, key, unread, frame, row_checks(file, frame))
@@ -268,7 +263,7 @@ def look_at(
     """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at."""
     if not path or is_catalog_table(path):
         return
-    table = InputTable.open(path, csv_form(settings))
+    table = InputTable.open(path, CsvForm.of(settings))
     names = Names(path, table.columns, settings, key, table.unread)
     names.require(*fields(names))
     if not table.has_rows():
