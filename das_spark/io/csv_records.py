@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from das_spark.io.input_files import CsvForm
+    from das_spark.io.listed_files import HashedFile
 
     Places = NDArray[np.int64]
 
@@ -56,7 +57,7 @@ class CsvRecords:
 
 
 def csv_records(
-    stream: BinaryIO, names: Sequence[str], wanted: Sequence[str], form: CsvForm, size: int = _BLOCK
+    stream: BinaryIO | HashedFile, names: Sequence[str], wanted: Sequence[str], form: CsvForm, size: int = _BLOCK
 ) -> Iterator[CsvRecords]:
     """Read the records behind the header; lines without a character are none.
 

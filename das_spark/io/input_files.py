@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -33,6 +33,8 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": ("zstd", ".zst"),
     b"PK\x03\x04": ("ZIP", ""),
 }
+#: Ending of a name -> what opens such a file.
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -57,6 +59,11 @@ class CsvForm:
 
 
 PLAIN_CSV = CsvForm()
+
+
+def codec_of(file: str) -> str | None:
+    """Return how a file is compressed by its name; None where it is not."""
+    return next((codec for ending, codec in _CODECS.items() if file.lower().endswith(ending)), None)
 
 
 def _exists(path: str) -> bool:
@@ -91,7 +98,7 @@ def _begin(file: str) -> bytes:
     with readable(file), POSIX.open_input(file) as opened:
         magic = opened.read(4)
     packed, ending = next((kind for begin, kind in _COMPRESSED.items() if magic.startswith(begin)), ("", ""))
-    named = next((each for _, each in _COMPRESSED.values() if each and file.endswith(each)), "")
+    named = next((each for _, each in _COMPRESSED.values() if each and file.lower().endswith(each)), "")
     if packed and (ending != named or not ending):
         hint = f"rename it to end in {ending}" if ending else "unpack it"
         raise InputError(f"{file}: is compressed ({packed}), and not by its name", hint=hint)
@@ -100,7 +107,7 @@ def _begin(file: str) -> bytes:
         raise InputError(f"{file}: its name ends in {named}, and it is not compressed so", hint=hint)
     if magic == _PARQUET:
         raise InputError(f"{file}: is a Parquet file, and not by its name", hint="rename it to end in .parquet")
-    with readable(file), pa.input_stream(file, compression="detect") as stream:
+    with readable(file), pa.input_stream(file, compression=codec_of(file)) as stream:
         begin: bytes = stream.read(_LONGEST_LINE)
     start = begin[:_SAMPLE]
     if begin.startswith(_UTF_16) or (len(start) == _SAMPLE and any(not any(start[odd::2]) for odd in (0, 1))):
@@ -162,13 +169,6 @@ def look_at_lines(path: str, parts: Sequence[str], is_record: Callable[[str], bo
             raise InputError(f"{file}: does not begin with {expected}", hint=hint)
     if lines and not any(lines.values()):
         raise InputError(f"{path}: holds no record", hint="is it whole?")
-
-
-@contextmanager
-def unpacked(file: str) -> Iterator[BinaryIO]:
-    """Open a file, plain or compressed as its name says."""
-    with pa.input_stream(file, compression="detect") as stream:
-        yield stream
 
 
 @contextmanager

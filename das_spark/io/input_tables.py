@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,14 @@ from pyarrow import parquet
 
 from das_spark.errors import InputError
 from das_spark.io.csv_records import CsvRecords, csv_records
-from das_spark.io.input_files import PLAIN_CSV, CsvForm, csv_names, is_catalog_table, readable, unpacked
+from das_spark.io.input_files import PLAIN_CSV, CsvForm, csv_names, is_catalog_table, readable
 from das_spark.io.listed_files import POSITION, ListedFile, Part, number_in_file, placed, with_places
 from das_spark.io.table_folder import is_csv, table_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from das_spark.io.listed_files import HashedFile
 
 #: Column of what a record of CSV breaks; null where it could be read.
 MALFORMED: Final = "row_malformed"
@@ -129,17 +131,24 @@ class InputTable:
     def _records(self, part: Part, *size: int) -> Iterator[CsvRecords]:
         """Find the records of a file of CSV, and read no column of them."""
         file = self.files[part.file]
-        with file.unchanged(), unpacked(file.path) as stream:
-            yield from csv_records(stream, self.names, (), self.form or PLAIN_CSV, *size)
+        with file.hashed() as opened:
+            yield from csv_records(file.unpacked(opened), self.names, (), self.form or PLAIN_CSV, *size)
 
-    def read(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def read(self, part: Part, digests: dict[str, str] | None = None) -> Iterator[pa.RecordBatch]:
         """Read the rows of a part.
+
+        Args:
+            part: Of the table.
+            digests: To which the digest of the file is added, by its path, when its first part is read.
 
         Raises:
             InputError: The file is another one than it was, or cannot be read.
         """
-        with self.files[part.file].unchanged():
-            yield from self._csv(part) if self.form is not None else self._parquet(part)
+        file = self.files[part.file]
+        with file.hashed() as opened:
+            yield from self._csv(part, file.unpacked(opened)) if self.form is not None else self._parquet(part)
+            if digests is not None and part.group == 0:
+                digests[file.path] = opened.sha256()
 
     def texts(self, names: Sequence[str]) -> pa.Table:
         """Read some columns, whole, as texts: of a table that is public, and small.
@@ -168,21 +177,20 @@ class InputTable:
         """Columns of the files that are read."""
         return [name for name in self.kinds if name in self.names]
 
-    def _csv(self, part: Part) -> Iterator[pa.RecordBatch]:
-        file, form = self.files[part.file], self.form or PLAIN_CSV
+    def _csv(self, part: Part, text: BinaryIO | HashedFile) -> Iterator[pa.RecordBatch]:
         wanted = self._wanted
-        with unpacked(file.path) as stream:
-            for some in csv_records(stream, self.names, wanted, form):
-                yield self._rows(part, dict(zip(wanted, some.rows.columns, strict=True)), some.numbers)
-                if some.faults:
-                    numbers = np.array(list(some.faults), dtype=np.int64)
-                    broken = {MALFORMED: pa.array(some.faults.values(), pa.string())}
-                    yield self._rows(part, broken, numbers)
+        for some in csv_records(text, self.names, wanted, self.form or PLAIN_CSV):
+            yield self._rows(part, dict(zip(wanted, some.rows.columns, strict=True)), some.numbers)
+            if some.faults:
+                numbers = np.array(list(some.faults), dtype=np.int64)
+                broken = {MALFORMED: pa.array(some.faults.values(), pa.string())}
+                yield self._rows(part, broken, numbers)
 
     def _parquet(self, part: Part) -> Iterator[pa.RecordBatch]:
         file = self.files[part.file]
         wanted, before = self._wanted, part.before
-        with parquet.ParquetFile(file.path) as opened:
+        # Pages are held to their checksums, where their writer made some.
+        with parquet.ParquetFile(file.path, page_checksum_verification=True) as opened:
             for batch in opened.iter_batches(_ROWS, row_groups=[part.group], columns=wanted):
                 columns = {name: _as_kind(file.path, name, batch.column(name), self.kinds[name]) for name in wanted}
                 yield self._rows(part, columns, np.arange(before + 1, before + 1 + batch.num_rows))

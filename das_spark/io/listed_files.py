@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 import pyarrow as pa
 
 from das_spark.errors import InputError
-from das_spark.io.input_files import readable
+from das_spark.io.input_files import codec_of, readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,32 @@ POSITION: Final = ("row_file", "row_block", "row_id")
 #: By what the place of a file is multiplied in the last one; below is the number of the row in its file.
 _ROWS_OF_A_FILE: Final = 1 << 40
 _PLACES: Final = pa.schema(zip(POSITION, (pa.string(), pa.int64(), pa.int64()), strict=True))
+
+
+#: Bytes that are read at once.
+_BLOCK: Final = 1 << 22
+
+
+class HashedFile:
+    """The bytes of a file that is read from its begin to its end, whose digest is taken meanwhile."""
+
+    closed = False  # as Arrow asks of files
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Begin."""
+        self._file, self._digest = file, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or all that follow."""
+        block = self._file.read(size)
+        self._digest.update(block)
+        return block
+
+    def sha256(self) -> str:
+        """Read what is left, and return the digest of all."""
+        while self.read(_BLOCK):
+            pass
+        return self._digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +81,21 @@ class ListedFile:
             yield
         self._require_same()
 
+    @contextmanager
+    def hashed(self) -> Iterator[HashedFile]:
+        """Open it, if it is the same before and after.
+
+        Raises:
+            InputError: It is another one, or cannot be read.
+        """
+        with self.unchanged(), open(self.path, "rb") as file:
+            yield HashedFile(file)
+
+    def unpacked(self, file: HashedFile) -> BinaryIO | HashedFile:
+        """Return the text of the file, which is compressed or not as its name says."""
+        codec = codec_of(self.path)
+        return file if codec is None else pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
+
     def _require_same(self) -> None:
         if ListedFile.of(self.path) != self:
             raise InputError(
@@ -79,8 +121,11 @@ class Part:
     rows: int = 0
 
 
-def number_in_file(row_id: int) -> int:
-    """Return the number of a row in its file, from 1, by the last column of `POSITION`."""
+_Number = TypeVar("_Number", int, "NDArray[np.int64]")
+
+
+def number_in_file(row_id: _Number) -> _Number:
+    """Return the numbers of rows in their files, from 1, by the last column of `POSITION`."""
     return row_id % _ROWS_OF_A_FILE
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from das_spark.io.input_files import record_files, unpacked
+from das_spark.io.input_files import record_files
 from das_spark.io.listed_files import ListedFile, Part, placed, with_places
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class TextLines:
             InputError: It is another one than it was, or cannot be read.
         """
         file, number = self.files[part.file], 0
-        with file.unchanged(), unpacked(file.path) as stream:
+        with file.hashed() as opened:
+            stream = file.unpacked(opened)
             for lines in _lines(iter(lambda: stream.read(size), b""), self.encoding):
                 numbers = np.arange(number + 1, number + 1 + len(lines))
                 number += len(lines)
