@@ -20,7 +20,7 @@ from das_spark.pipeline.levels import table_writer
 from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import leaves_on_spine, load_spine
 from das_spark.spark.geounit_rows import Contradiction, Declared
-from das_spark.spark.leaves import LeafRules, UnitRule, leaf_table, resolve_conflicts, write_leaves
+from das_spark.spark.leaves import LeafRules, UnitRule, pooled, resolve_conflicts, write_leaves
 from das_spark.spark.level_sums import write_levels_of
 from das_spark.spark.own_codes import under_geocodes
 from das_spark.spark.problems import Problem
@@ -30,7 +30,7 @@ from das_spark.store import discard, disk_errors, finished, replace_folder, requ
 from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -122,15 +122,15 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     discard(staging)
     with disk_errors(staging):
         try:
-            frame = leaf_table(ingested.counts, ingested.geounits, vacant_counted=plan.product.vacant_counted)
-            facts = write_leaves(frame, table_writer({"leaves": staging}), rules)
+            leaves = pooled(ingested.leaves) if plan.product.vacant_counted else ingested.leaves
+            facts = write_leaves(leaves, table_writer({"leaves": staging}), rules)
         finally:
             ingested.release()
         _refuse_leaves(context, facts)
         if facts.conflicts:
             staging, facts, resolved = _resolve_conflicts(context, staging, facts, rules)
             problems += resolved
-        _refuse_changed(context, staging)
+        _refuse_changed(context, staging, ingested.digests)
         keep_problems(context, problems)
         save_input_record(context, identity, facts, problems)
         require_held(context.layout)
@@ -147,12 +147,12 @@ def _leaf_rules(plan: RunPlan) -> LeafRules:
     return LeafRules(NAMED, units=True, counted=product.record == "unit", bounds=rule)
 
 
-def _refuse_changed(context: RunContext, staging: Path) -> None:
+def _refuse_changed(context: RunContext, staging: Path, read: Mapping[str, str]) -> None:
     """The ledger is that of the files that were hashed; what was read since then must be the same."""
     hashed = context.restricted_facts.input_files
     try:
         if hashed:
-            require_unchanged(context.plan.input, hashed.values(), lambda: context.spark)
+            require_unchanged(context.plan.input, hashed.values(), lambda: context.spark, read)
     except InputError:
         discard(staging)
         raise

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, InputError, OutputError
@@ -153,13 +154,26 @@ def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]])
 
 
 def require_unchanged(
-    settings: InputSettings, files: Iterable[Mapping[str, object]], session: Session | None = None
+    settings: InputSettings,
+    files: Iterable[Mapping[str, object]],
+    session: Session | None = None,
+    read: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse an input that is not, after it was read, what its identity was taken from before."""
+    """Refuse an input that is not, after it was read, what its identity was taken from before.
+
+    Args:
+        settings: Where it is.
+        files: What its identity was taken from.
+        session: Gives the session that knows its tables of a catalog.
+        read: File -> digest of the bytes that tasks have read, where they tell; empty where a file has nothing to read.
+    """
     before = list(files)
     changed = _changed(settings, [each for each in before if "rows" not in each])
     now = _examined_tables(settings, session)
     changed += [str(each["file"]) for each in now if each not in before]
+    hashed = {str(each["file"]): each["sha256"] for each in before}
+    digests = {str(Path(path)): digest for path, digest in (read or {}).items()}
+    changed += [path for path, digest in digests.items() if path not in hashed or digest not in ("", hashed[path])]
     if changed:
         raise InputError(
             f"{changed[0]}: changed while it was read; nothing of it is kept",

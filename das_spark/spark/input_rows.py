@@ -5,41 +5,60 @@ Which files there are is known before (`das_spark.io.input_tables`): no task, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from das_spark.io.input_tables import InputTable
 from das_spark.io.text_lines import TextLines
 from das_spark.spark.engine import cores, in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from das_spark.io.input_tables import InputTable
+    from pyspark.sql.types import StructType
 
 #: Parts that a task reads one after the other, in the middle, where there are many.
 _TASKS_OF_A_CORE: Final = 4
 
+_Files = TypeVar("_Files", bound=InputTable | TextLines)
+
+
+#: From a table and the numbers of some of its parts to rows.
+Read = Callable[[_Files, Iterable[int]], Iterator[pa.RecordBatch]]
+
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Generic[_Files]):
     """From numbers of parts to their rows."""
 
-    table: InputTable | TextLines
+    table: _Files
+    read: Read[_Files]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column("id").to_pylist():
-                yield from self.table.read(self.table.parts[number])
+            yield from self.read(self.table, batch.column("id").to_pylist())
 
 
-def _rows(spark: SparkSession, table: InputTable | TextLines) -> DataFrame:
+def in_parts(spark: SparkSession, table: _Files, read: Read[_Files], schema: StructType) -> DataFrame:
+    """Let tasks read a table, each some of its parts.
+
+    Args:
+        spark: The session.
+        table: The table, as it was listed.
+        read: The work of a task.
+        schema: Of the rows that it makes.
+    """
     number = len(table.parts)
     tasks = max(1, min(number, _TASKS_OF_A_CORE * cores(spark)))
-    return in_tasks(spark.range(0, number, 1, tasks), _Reading(table), from_arrow_schema(table.schema))
+    return in_tasks(spark.range(0, number, 1, tasks), _Reading(table, read), schema)
+
+
+def _rows_of(table: InputTable | TextLines, parts: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    for number in parts:
+        yield from table.read(table.parts[number])
 
 
 def table_rows(spark: SparkSession, table: InputTable) -> DataFrame:
@@ -47,7 +66,7 @@ def table_rows(spark: SparkSession, table: InputTable) -> DataFrame:
 
     A record of CSV that breaks a rule is a row without values, and `MALFORMED` says which rule.
     """
-    return _rows(spark, table)
+    return in_parts(spark, table, _rows_of, from_arrow_schema(table.schema))
 
 
 def text_lines(
@@ -61,4 +80,5 @@ def text_lines(
         patterns: Of a folder, the names of the files that are read; all where none are given.
         encoding: Of the text; bytes that are none become the sign of replacement.
     """
-    return _rows(spark, TextLines.of(paths, patterns, encoding))
+    lines = TextLines.of(paths, patterns, encoding)
+    return in_parts(spark, lines, _rows_of, from_arrow_schema(lines.schema))

@@ -21,12 +21,11 @@ from pyspark.sql import functions as F
 
 from das_spark.spark import tables
 from das_spark.spark.engine import in_sorted_tasks, in_tasks
-from das_spark.spark.ingest import gather
 from das_spark.spark.lists import flat_histograms, flat_lists, list_rows
 from das_spark.store.parquet import file_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from das_spark.constraints import UnitBounds
     from das_spark.histogram import Query
@@ -34,38 +33,16 @@ if TYPE_CHECKING:
     from das_spark.store.parquet import ParquetTables
 
 
-def leaf_table(counts: DataFrame, geounits: DataFrame, *, vacant_counted: bool = False) -> DataFrame:
-    """Gather counts into one sparse histogram a leaf geounit (`tables.LEAVES`), an empty one where there are no people.
+def pooled(leaves: DataFrame) -> DataFrame:
+    """Count vacant units among those of the first class (null where no units are known), and tell them apart no more.
 
-    Counts have the columns geocode, cell, count (a cell may occur more than once); geounits, every leaf once, geocode,
-    units (by class, or null) and vacant (or null). Where vacant units are counted they belong to the first class.
+    `tables.LEAVES`.
     """
-    summed = counts.groupBy("geocode", "cell").agg(F.sum("count").alias("count")).where("count > 0")
-    gathered = gather(summed, "geocode")
-    joined = (
-        geounits.join(gathered, "geocode", "left")
-        .select(
-            "geocode",
-            F.coalesce("cells", F.array().cast("array<int>")).alias("cells"),
-            F.coalesce("counts", F.array().cast("array<bigint>")).alias("counts"),
-            *(_pooled() if vacant_counted else (F.col("units"), F.col("vacant"))),
-        )
-        .select(
-            "geocode",
-            "cells",
-            "counts",
-            F.col("units").cast("array<bigint>").alias("units"),
-            F.col("vacant").cast("long").alias("vacant"),
-        )
-    )
-    return joined.select(*[field.name for field in tables.LEAVES.fields])
-
-
-def _pooled() -> tuple[Column, Column]:
-    """Units with the vacant ones among those of the first class (null where no units are known), and no vacant."""
     first = F.get("units", F.lit(0)) + F.coalesce("vacant", F.lit(0))
-    pooled = F.concat(F.array(first), F.slice("units", F.lit(2), F.size("units") - 1))
-    return F.when(F.col("units").isNotNull(), pooled).alias("units"), F.lit(None).alias("vacant")
+    units = F.concat(F.array(first), F.slice("units", F.lit(2), F.size("units") - 1))
+    return leaves.withColumn("units", F.when(F.col("units").isNotNull(), units)).withColumn(
+        "vacant", F.lit(None).cast("long")
+    )
 
 
 @dataclass(frozen=True, slots=True)

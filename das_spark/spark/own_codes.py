@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.geography import PADDING
-from das_spark.spark.problems import GEOCODE, Problem, refuse, some_geounits
+from das_spark.io.input_fields import GEOCODE
+from das_spark.spark.problems import Problem, refuse, some_geounits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,22 +33,19 @@ def under_geocodes(ingested: IngestedTables, known: Mapping[str, str], table: st
     Raises:
         BadInputError: A code is not known there.
     """
-    spark: SparkSession = ingested.geounits.sparkSession
+    leaves = ingested.leaves
+    spark: SparkSession = leaves.sparkSession
     columns = {"code": pa.array(list(known), pa.string()), "known": pa.array(list(known.values()), pa.string())}
     codes = F.broadcast(spark.createDataFrame(pa.table(columns)))
     # Whatever is counted lies in one of the geounits: the readers have seen to that.
-    unknown = ingested.geounits.join(codes, F.col(GEOCODE) == F.col("code"), "left_anti")
+    unknown = leaves.join(codes, F.col(GEOCODE) == F.col("code"), "left_anti")
     number = unknown.count()
     if number:
         some = some_geounits(unknown)
         refuse([Problem("the geounits of the input", GEOCODE, f"codes that are in {table}", number, geounits=some)])
-
-    def named(frame: DataFrame) -> DataFrame:
-        others = [name for name in frame.columns if name != GEOCODE]
-        joined = frame.join(codes, F.col(GEOCODE) == F.col("code"))
-        return joined.select(F.col("known").alias(GEOCODE), *others)
-
-    return replace(ingested, counts=named(ingested.counts), geounits=named(ingested.geounits))
+    others = [name for name in leaves.columns if name != GEOCODE]
+    joined = leaves.join(codes, F.col(GEOCODE) == F.col("code"))
+    return replace(ingested, leaves=joined.select(F.col("known").alias(GEOCODE), *others))
 
 
 def own_code(spine: Spine) -> Column:

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from das_spark.errors import DasError, InputError, raised_in_task
+from das_spark.io.input_fields import GEOCODE, MOST_EXAMPLES
 from das_spark.io.input_files import is_catalog_table
 from das_spark.io.listed_files import POSITION
 from das_spark.spark.balanced import balanced
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 
 _MOST_PROBLEMS = 20
 """Problems that one error message lists; the others are counted."""
-
-MOST_EXAMPLES = 10
-"""Row numbers, or geounits, that are kept of one problem."""
-
-GEOCODE: Final = "geocode"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,12 @@ from das_spark.geography import (
     county_spines,
     join_counties,
 )
+from das_spark.io.input_fields import MOST_EXAMPLES
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import unknown_blocks
 from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import cut, text_column, together
-from das_spark.spark.problems import MOST_EXAMPLES, Problem, reading, refuse
+from das_spark.spark.problems import Problem, reading, refuse
 from das_spark.store.parquet import ParquetTables, TableFolder
 
 if TYPE_CHECKING:

@@ -26,6 +26,8 @@ from das_spark.simulation import Population
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from das_spark.spark.readers import IngestedTables
+
 
 TINY = Fraction(1, 20_000)
 
@@ -78,6 +80,15 @@ def test_lines_have_the_widths_of_the_extract_and_households_come_first() -> Non
     assert rows[8][88] == "1"
 
 
+def contents_of(tables: IngestedTables) -> tuple[set[tuple[str, int, int]], set[tuple[str, tuple[int, ...], int]]]:
+    """Geocode, cell and count; geocode, units and vacant units."""
+    leaves = tables.leaves.collect()
+    counts = {
+        (row["geocode"], cell, count) for row in leaves for cell, count in zip(row["cells"], row["counts"], strict=True)
+    }
+    return counts, {(row["geocode"], tuple(row["units"]), row["vacant"]) for row in leaves}
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
@@ -99,9 +110,7 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
     found = []
     for each in settings:
         tables = READERS[each.reader].read(spark, each, product, spine)
-        counts = tables.counts.groupBy("geocode", "cell").sum("count").collect()
-        units = tables.geounits.collect()
-        found.append(({tuple(row) for row in counts}, {(row[0], tuple(row[1]), row[2]) for row in units}))
+        found.append(contents_of(tables))
     assert found[0] == found[1] == found[2]
     assert sum(count for _, _, count in found[0][0]) == pytest.approx(132_404_766 * TINY, rel=0.1)
 
@@ -128,9 +137,7 @@ def test_records_of_2020_give_the_histograms_of_the_population_they_were_written
         product = PRODUCTS[name]
         tables = READERS[each.reader].read(spark, each, product, product.spine())
         assert tables.problems == ()
-        counts = tables.counts.groupBy("geocode", "cell").sum("count").collect()
-        units = tables.geounits.collect()
-        found.append(({tuple(row) for row in counts}, {(row[0], tuple(row[1]), row[2]) for row in units}))
+        found.append(contents_of(tables))
     assert found[0] == found[1] == found[2]
     assert sum(count for _, _, count in found[0][0]) == summary.persons
     assert found[3] == found[4]
@@ -165,10 +172,8 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
         product = PRODUCTS[name]
         tables = READERS["cef_2020"].read(spark, settings, product, product.spine())
         assert tables.problems == ()
-        counts: dict[tuple[str, int], int] = {}
-        for geocode, cell, count in tables.counts.collect():
-            counts[geocode, cell] = counts.get((geocode, cell), 0) + count
-        found[name] = counts, {(row[0], tuple(row[1]), row[2]) for row in tables.geounits.collect()}
+        counted, geounits = contents_of(tables)
+        found[name] = {(geocode, cell): count for geocode, cell, count in counted}, geounits
         tables.release()
     (persons, units), (housing, same_units), (relatives, also_detailed), (tenures, detailed), (types, _) = (
         found.values()

@@ -266,7 +266,7 @@ class TestTables:
         persons, _ = tools.census_tables()
         persons["ethnicity"] = persons.pop("hispanic")
         tools.write_census(workshop.census, persons)
-        refused(workshop, FAILED, "persons.parquet: no column 'hispanic'", "input.columns.hispanic")
+        refused(workshop, FAILED, "persons.parquet: no column 'hispanic'", "input.columns.persons.hispanic")
 
     def test_a_folder_without_units_is_refused_by_the_guard(self, workshop, refused, tools):
         path = workshop.run_file("[invariants]\nunits = false\n")

@@ -3,12 +3,31 @@ from dataframes import assert_frames, assert_rows
 from levels_by_sql import all_geounits
 
 from das_spark.geography import Geolevel, Spine
+from das_spark.products import product_from
 from das_spark.spark import ingest, tables
-from das_spark.spark.leaves import leaf_table
+from das_spark.spark.leaves import pooled
+from das_spark.spark.readers._gathered import leaves_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPINE = Spine((Geolevel("National", 0), Geolevel("State", 2), Geolevel("County", 5)))
+PRODUCT = product_from(
+    {
+        "name": "own",
+        "geolevels": [{"name": level.name, "length": level.length} for level in SPINE.levels],
+        "unit_classes": ["home", "prison"],
+        "attributes": [{"name": "kind", "levels": ["a", "b", "c", "d"]}],
+        "strategies": [
+            {
+                "name": "main",
+                "framework": "zcdp",
+                "total": "1",
+                "geolevels": {level.name: "1/3" for level in SPINE.levels},
+                "queries": {"detailed": "1"},
+            }
+        ],
+    }
+)
 
 
 @pytest.fixture
@@ -21,7 +40,7 @@ def leaves(spark):
         [("01001", [1, 0], 2), ("01003", [1, 0], 0), ("02001", [1, 1], 0), ("02003", [0, 0], 0)],
         "geocode string, units array<long>, vacant long",
     )
-    return leaf_table(counts, geounits)
+    return leaves_of(counts, geounits, PRODUCT)
 
 
 def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
@@ -38,13 +57,12 @@ def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
 
 
 def test_vacant_units_may_be_counted_in_the_first_class_and_are_then_not_told_apart(spark):
-    counts = spark.createDataFrame([("01001", 3, 2)], "geocode string, cell int, count long")
-    geounits = spark.createDataFrame(
-        [("01001", [1, 5, 6], 2), ("01003", [1, 0, 0], None), ("02001", None, 3)],
-        "geocode string, units array<long>, vacant long",
+    leaves = spark.createDataFrame(
+        [("01001", [3], [2], [1, 5, 6], 2), ("01003", [], [], [1, 0, 0], None), ("02001", [], [], None, 3)],
+        tables.LEAVES,
     )
-    found = leaf_table(counts, geounits, vacant_counted=True)
-    assert found.columns == [field.name for field in tables.LEAVES.fields]
+    found = pooled(leaves)
+    assert found.dtypes == [(field.name, field.dataType.simpleString()) for field in tables.LEAVES]
     expected = [("01001", [3, 5, 6], None), ("01003", [1, 0, 0], None), ("02001", None, None)]
     assert_rows(found.select("geocode", "units", "vacant"), expected)
 
@@ -83,5 +101,5 @@ def test_geounits_are_those_of_the_declared_geography_with_their_children(spark,
 
 def test_counts_beyond_32_bits_are_kept(spark):
     counts = spark.createDataFrame([("01001", 0, 2**40), ("01001", 0, 2**40)], "geocode string, cell int, count long")
-    geounits = spark.createDataFrame([("01001", None, None)], "geocode string, units array<long>, vacant long")
-    assert_rows(leaf_table(counts, geounits), [("01001", [0], [2**41], None, None)])
+    geounits = spark.createDataFrame([("01001", [1, 0], 0)], "geocode string, units array<long>, vacant long")
+    assert_rows(leaves_of(counts, geounits, PRODUCT), [("01001", [0], [2**41], [1, 0], 0)])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from official_files import read_table
 
@@ -32,7 +33,10 @@ def read(spark, census_data: Path) -> tuple[pa.Table, pa.Table]:
     product = PRODUCTS["e2e_2018"]
     settings = InputSettings(reader="pl94_summary", path=str(census_data / FOLDER))
     tables = READERS["pl94_summary"].read(spark, settings, product, product.spine())
-    return tables.counts.toArrow(), tables.geounits.toArrow()
+    leaves = tables.leaves.toArrow().combine_chunks()
+    cells, counts = (leaves.column(name).combine_chunks() for name in ("cells", "counts"))
+    geocodes = leaves.column("geocode").take(pc.list_parent_indices(cells))
+    return pa.table({"geocode": geocodes, "cell": cells.flatten(), "count": counts.flatten()}), leaves
 
 
 def tabulated(table: Table, geocodes: list[str], names: Any, cells: Any, counts: Any) -> dict[str, list[int]]:

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 from das_spark.io.cef import DELIMITER
+from das_spark.io.input_fields import GEOCODE
 from das_spark.io.input_files import data_files, first_line, require_path
 from das_spark.io.listed_files import POSITION
 from das_spark.spark.input_rows import text_lines
 from das_spark.spark.problems import (
     FAULTS,
-    GEOCODE,
     Problem,
     RowCheck,
     faults,

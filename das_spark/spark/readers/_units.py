@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,13 +12,16 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError
-from das_spark.spark.problems import GEOCODE
-from das_spark.spark.readers.base import Target, level_in_cell
+from das_spark.io.input_fields import GEOCODE
+from das_spark.spark.readers.base import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from das_spark.constraints import UnitBounds
     from das_spark.products import Product
+
+    Whole = NDArray[np.int64]
 
 
 UNITS: Final = "units"
@@ -69,13 +74,6 @@ def counts_of_blocks(blocks: DataFrame, target: Target) -> DataFrame:
     return pairs.select(target.geocode(), F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count"))
 
 
-def with_empty_geounits(units: DataFrame, geography: DataFrame, classes: int) -> DataFrame:
-    """Add the geounits of a geography table that have no unit."""
-    none = F.array(*[F.lit(0).cast("long")] * classes)
-    joined = geography.select(GEOCODE).join(units, GEOCODE, "left")
-    return joined.select(GEOCODE, F.coalesce(UNITS, none).alias(UNITS), zero_if_null(F.col(VACANT)).alias(VACANT))
-
-
 def housing_counts(geounits: DataFrame, target: Target, field: str, *, occupied: int, vacant: int) -> DataFrame:
     """Housing units as what is counted: those of the first class, occupied, and the vacant ones."""
     codes = target.cells({field: np.array([vacant, occupied])}).tolist()
@@ -85,32 +83,52 @@ def housing_counts(geounits: DataFrame, target: Target, field: str, *, occupied:
     return pairs.select(GEOCODE, F.col("pair.cell").cast("int").alias("cell"), "pair.count").where("count > 0")
 
 
-def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) -> DataFrame:
-    """Make the units of a run of which no counts are published, by the fixed rule that `plan` and statement state.
+@dataclass(frozen=True, slots=True)
+class MadeUnits:
+    """Units that are made of the people, where no counts of them are published.
 
-    One housing unit for each 2.5 persons in households, rounded up, and one facility of a class of group quarters
-    where it has people, or as many of either as can hold them; no unit is vacant.
+    One housing unit for each 2.5 persons in households, rounded up, and one facility of a class of group quarters where
+    it has people, or as many of either as can hold them; no unit is vacant.
+
+    Attributes:
+        stride: What a class adds to the number of a cell.
+        bounds: Least and most people of a unit; None where units bound nothing.
+    """
+
+    stride: int
+    bounds: UnitBounds | None
+
+    def of(self, geounit: Whole, cell: Whole, count: Whole, shape: tuple[int, int]) -> Whole:
+        """Return units by geounit and class.
+
+        Args:
+            geounit: Place of the geounit of what is counted, shape ``(rows,)``.
+            cell: Its cell.
+            count: How many there are.
+            shape: Geounits and classes.
+        """
+        people = np.zeros(shape, dtype=np.int64)
+        np.add.at(people, (geounit, cell // self.stride % shape[1]), count)
+        units = (people > 0).astype(np.int64)
+        by, of = _PEOPLE_OF_UNITS
+        units[:, 0] = people[:, 0] // by * of + -(-(people[:, 0] % by * of) // by)
+        if self.bounds is not None:
+            most = np.array(self.bounds.most)
+            bound = slice(0, len(most))
+            needed = people[:, bound] // most + (people[:, bound] % most > 0)
+            units[:, bound] = np.maximum(units[:, bound], needed)
+        return units
+
+
+def made_units(product: Product) -> MadeUnits:
+    """Say how the units of a product are made of the people.
+
+    Raises:
+        ConfigurationError: It counts the units themselves.
     """
     if not product.class_query:
         raise ConfigurationError(
             f"input.units_from_people: product {product.name!r} counts the units themselves", hint="leave it out"
         )
-    level = level_in_cell(product.schema, product.class_query)
-    people = [
-        F.sum(F.when(level == each, F.col("count")).otherwise(F.lit(0).cast("long")))
-        for each in range(len(product.unit_classes))
-    ]
-    # Whole numbers throughout: a quotient of doubles would be one off where there are very many people.
-    households = _quotient_up(people[0] * _PEOPLE_OF_UNITS[1], _PEOPLE_OF_UNITS[0])
-    units = [households, *[F.when(number > 0, F.lit(1)).otherwise(F.lit(0)) for number in people[1:]]]
-    if product.unit_bounds is not None:
-        most = product.unit_bounds.most
-        units = [F.greatest(unit, _quotient_up(each, of)) for unit, each, of in zip(units, people, most, strict=True)]
-    made = counts.groupBy(GEOCODE).agg(F.array(*[unit.cast("long") for unit in units]).alias(UNITS))
-    none = F.lit(0).cast("long")
-    return with_empty_geounits(made.withColumn(VACANT, none), geounits, len(product.unit_classes))
-
-
-def _quotient_up(number: Column, by: int) -> Column:
-    """A whole number of 0 or more divided by another one, rounded up."""
-    return F.call_function("div", number + F.lit(by - 1), F.lit(by))
+    axis = product.schema.axis(product.class_query)
+    return MadeUnits(prod(product.schema.shape[axis + 1 :]), product.unit_bounds)

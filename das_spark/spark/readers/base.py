@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from operator import add
 from typing import TYPE_CHECKING, Final, Protocol
@@ -15,10 +15,11 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import BLOCK, ROOT_GEOCODE
+from das_spark.io.input_fields import GEOCODE
 from das_spark.io.input_files import data_files, require_path
 from das_spark.products import CodedField, FileRecodes
 from das_spark.spark.balanced import balanced
-from das_spark.spark.problems import GEOCODE, Problem
+from das_spark.spark.problems import Problem
 from das_spark.store import POSIX
 
 if TYPE_CHECKING:
@@ -35,17 +36,16 @@ class IngestedTables:
     """The confidential input, read and checked.
 
     Args:
-        counts: Columns geocode (string, leaf), cell (int), count (long, people); occupied cells, which may repeat.
-        geounits: Columns geocode (string, leaf, unique), units (array of long by class, or null), vacant (long or
-            null): every leaf geounit that exists.
+        leaves: `tables.LEAVES`: every leaf geounit that exists, its occupied cells and its units (or null).
         problems: What was put right, or let pass, while reading, because the settings asked for it.
-        held: Confidential counts that Spark keeps, since both tables are made of them; None where there are none.
+        held: Confidential counts that Spark keeps, since the leaves are made of them; None where there are none.
+        digests: SHA-256 of each file as it was read, where that is told; empty where a file holds nothing to read.
     """
 
-    counts: DataFrame
-    geounits: DataFrame
+    leaves: DataFrame
     problems: tuple[Problem, ...] = ()
     held: DataFrame | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     def release(self) -> None:
         """Let Spark forget what it keeps; the tables can still be computed, from the files again."""
@@ -89,7 +89,7 @@ class Reader(Protocol):
             spine: Its lowest level says how long the geocodes are.
 
         Returns:
-            Counts and geounits, all checks passed.
+            The leaves, all checks passed.
 
         Raises:
             InputError: A file is missing, unreadable or holds something that is not allowed; all problems together.
@@ -218,11 +218,11 @@ class Target:
 
     def require_codes(self, reader: str, allowed: Mapping[str, str], coded: Iterable[CodedField]) -> None:
         """Refuse recodes of fields that the files do not have, or that leave out codes which they may hold."""
-        for field in coded:
-            where = f"product {self.product.name!r}, recodes for reader {reader!r}: field {field.name}"
-            if field.name not in allowed:
+        for recode in coded:
+            where = f"product {self.product.name!r}, recodes for reader {reader!r}: field {recode.name}"
+            if recode.name not in allowed:
                 raise ConfigurationError(f"{where}: there is none", hint=f"its fields are {', '.join(allowed)}")
-            if missing := field.missing(allowed[field.name]):
+            if missing := recode.missing(allowed[recode.name]):
                 raise ConfigurationError(f"{where}: no level for the codes from {', '.join(missing)}")
 
     def geocode(self) -> Column:

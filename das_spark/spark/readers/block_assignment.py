@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
+from das_spark.io.input_fields import GEOCODE
 from das_spark.io.listed_files import POSITION
 from das_spark.spark.problems import (
-    GEOCODE,
     Problem,
     RowCheck,
     faults,

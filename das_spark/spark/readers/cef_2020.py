@@ -53,14 +53,13 @@ from das_spark.io.cef import (
     UNIT,
     UNIT_CODES,
 )
+from das_spark.io.input_fields import GEOCODE, MOST_EXAMPLES
 from das_spark.io.input_files import look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
 from das_spark.products import HOUSEHOLD_PLACE_VALUES
 from das_spark.spark.balanced import balanced
 from das_spark.spark.problems import (
     FAULTS,
-    GEOCODE,
-    MOST_EXAMPLES,
     Problem,
     RowCheck,
     faults,
@@ -70,6 +69,7 @@ from das_spark.spark.problems import (
     row_problems,
     some_geounits,
 )
+from das_spark.spark.readers._gathered import leaves_of
 from das_spark.spark.readers._records import LINE, field_checks, is_right, lines_of, number, text
 from das_spark.spark.readers._units import further_kinds, units_by_kind, zero_if_null
 from das_spark.spark.readers.base import IngestedTables, Target, level_in_cell, level_of, released_if_refused
@@ -521,7 +521,7 @@ class Cef2020:
                 passed = _relations(census, settings)
         counted = census.counted.where(F.col("cell").isNotNull())
         counts = counted.select(target.geocode(), "cell", "count")
-        return IngestedTables(counts, _geounits(census), passed, held=census.counted)
+        return IngestedTables(leaves_of(counts, _geounits(census), product), passed, held=census.counted)
 
 
 def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[str, str, str]:

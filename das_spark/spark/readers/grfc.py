@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from das_spark.geography import ENTITY_COLUMNS
 from das_spark.io.cef import BLOCK_KEY, GEOCODE_PARTS, UNIT
+from das_spark.io.input_fields import GEOCODE
 from das_spark.spark.problems import (
     FAULTS,
-    GEOCODE,
     Problem,
     RowCheck,
     faults,

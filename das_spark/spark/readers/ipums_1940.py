@@ -15,11 +15,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
+from das_spark.io.input_fields import GEOCODE
 from das_spark.io.input_files import look_at_lines, require_path, required
 from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PARTS, PERSON
 from das_spark.spark.problems import (
     FAULTS,
-    GEOCODE,
     Problem,
     RowCheck,
     faults,
@@ -28,6 +28,7 @@ from das_spark.spark.problems import (
     refuse,
     row_numbers,
 )
+from das_spark.spark.readers._gathered import leaves_of
 from das_spark.spark.readers._records import LINE, field_checks, is_right, lines_of, number, text
 from das_spark.spark.readers._units import further_kinds, units_by_kind
 from das_spark.spark.readers.base import IngestedTables, Target, level_of, released_if_refused
@@ -82,7 +83,8 @@ class Ipums1940:
                 refuse(_problems(file, checked, counted, checks, target))
         counts = counted.where("cell is not null").select(target.geocode(), "cell", "count")
         vacant, *_ = further_kinds(target)
-        return IngestedTables(counts, units_by_kind(counted.where(F.col("kind") <= vacant), target), held=counted)
+        geounits = units_by_kind(counted.where(F.col("kind") <= vacant), target)
+        return IngestedTables(leaves_of(counts, geounits, product), held=counted)
 
 
 def _is_record(line: str) -> bool:

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
+from das_spark.io.input_fields import GEOCODE
 from das_spark.io.input_files import data_files, first_line, require_path, required
 from das_spark.io.pl94_tables import (
     HISPANIC_ITEMS,
@@ -49,7 +50,6 @@ from das_spark.spark.engine import in_tasks
 from das_spark.spark.input_rows import text_lines
 from das_spark.spark.problems import (
     FAULTS,
-    GEOCODE,
     Problem,
     RowCheck,
     faults,
@@ -59,15 +59,8 @@ from das_spark.spark.problems import (
     some_geounits,
 )
 from das_spark.spark.readers._areas import NOTHING, STATUS_NOTE, STATUS_OF, AreaRows, checked, filled, status_of
-from das_spark.spark.readers._units import (
-    BLOCK_ROWS,
-    UNITS,
-    VACANT,
-    block_batch,
-    counts_of_blocks,
-    housing_counts,
-    units_from_people,
-)
+from das_spark.spark.readers._gathered import leaves_of
+from das_spark.spark.readers._units import BLOCK_ROWS, UNITS, VACANT, block_batch, counts_of_blocks, housing_counts
 from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, files_in, released_if_refused, sixteen
 from das_spark.store import POSIX
 
@@ -316,9 +309,8 @@ class Pl94Summary:
             counts = housing_counts(geounits, target, "OCCUPANCY", occupied=2, vacant=3)
         else:
             counts = counts_of_blocks(blocks, target)
-        if settings.units_from_people and not target.counts_units:
-            geounits = units_from_people(counts, geounits, product)
-        return IngestedTables(counts, geounits, sums, held=blocks)
+        made = settings.units_from_people and not target.counts_units
+        return IngestedTables(leaves_of(counts, geounits, product, units_from_people=made), sums, held=blocks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,29 +7,23 @@ of units says otherwise, the rows are the geounits that exist. Cells without a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import add
-from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from das_spark.errors import Problems
 from das_spark.io.input_files import companion, require_path, required
-from das_spark.spark.balanced import balanced
-from das_spark.spark.problems import GEOCODE, refuse
-from das_spark.spark.readers._tables import NO_GEOUNIT, TidyTable, look_at, read_units, unit_fields, without_units
-from das_spark.spark.readers.base import IngestedTables
-from das_spark.spark.readers.tidy import Places, geounits_of, tidy_target
+from das_spark.spark.readers._gathered import NO_GEOUNIT
+from das_spark.spark.readers._resolved import PublishedCell, PublishedRows
+from das_spark.spark.readers._tables import Resolving, opened, units_of
+from das_spark.spark.readers.tidy import Places, gathering, look_at_tables, tidy_target
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from das_spark.config import CountedCell, InputSettings
+    from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products.base import Product
-
-_COUNT: Final = "count"
+    from das_spark.spark.readers.base import IngestedTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +34,16 @@ class PublishedTables:
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, cells = _places(settings, self.name), _cells(settings, product)
-        target = tidy_target(self.name, product, spine)
-        counted = (GEOCODE, *_columns(cells))
-        look_at(places.persons, settings, "persons", lambda _: counted, without_rows=NO_GEOUNIT)
-        look_at(places.units, settings, "units", lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
-        look_at(places.geography, settings, "geography", lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+        places, target = _places(settings, self.name), tidy_target(self.name, product, spine)
+        counted = _counts(settings, product, spine)
+        look_at_tables(places, settings, counted, units_of(target), target, without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, cells = _places(settings, self.name), _cells(settings, product)
-        target = tidy_target(self.name, product, spine)
-        table = TidyTable.open(spark, places.persons, settings, "persons")
-        geocode = table.geocode(spine)
-        columns = {name: table.count(name) for name in _columns(cells)}
-        counts = [_count(table, each, columns) for each in cells]
-        total = balanced(add, [each.cast("decimal(38,0)") for each in columns.values()])
-        problems = table.problems(next(iter(columns)), total)
-        rows = table.frame.select(geocode)
-        problems = problems or table.repeated(rows, "each geounit in one row")
-        if places.units or places.geography:
-            geounits, more = geounits_of(spark, places, settings, target, read_units)
-            problems += more
-            if not problems:
-                problems = table.outside(rows, geounits, places.geography or places.units)
-        else:
-            geounits = without_units(rows)
-        refuse(problems)
-        pairs = [
-            F.struct(F.lit(each.cell).alias("cell"), count.alias(_COUNT))
-            for each, count in zip(cells, counts, strict=True)
-        ]
-        every: DataFrame = table.frame.select(geocode, F.explode(F.array(*pairs)).alias("pair"))
-        found = every.select(GEOCODE, F.col("pair.cell").alias("cell"), F.col(f"pair.{_COUNT}").alias(_COUNT))
-        return IngestedTables(found.where(F.col(_COUNT) > 0), geounits)
+        places, target = _places(settings, self.name), tidy_target(self.name, product, spine)
+        table = opened(spark, places.persons, settings, "persons", _counts(settings, product, spine))
+        summed = table.resolve.fields(table.names)[1]
+        return gathering(spark, table, places, settings, target, units_of(target), summed=summed).read(spark)
 
 
 def _places(settings: InputSettings, reader: str) -> Places:
@@ -89,24 +59,11 @@ def _places(settings: InputSettings, reader: str) -> Places:
     return Places(persons, units or "", geography or "")
 
 
-def _cells(settings: InputSettings, product: Product) -> tuple[CountedCell, ...]:
+def _counts(settings: InputSettings, product: Product, spine: Spine) -> Resolving:
     problems = Problems("run")
     from das_spark.config import counted_cells  # noqa: PLC0415 - tasks import readers, and no configuration
 
-    found = counted_cells(settings, product, problems)
+    cells = counted_cells(settings, product, problems)
     problems.raise_if_any()
-    return found
-
-
-def _columns(cells: tuple[CountedCell, ...]) -> tuple[str, ...]:
-    """Columns that are read, once each."""
-    return tuple(dict.fromkeys(name for each in cells for name in (each.column, *each.minus)))
-
-
-def _count(table: TidyTable, cell: CountedCell, columns: Mapping[str, Column]) -> Column:
-    """The count of a cell; what others are taken from is no less than these."""
-    count = columns[cell.column]
-    if cell.minus:
-        count = count - balanced(add, [columns[name] for name in cell.minus])
-        table.check(cell.column, f"a count no less than that of {' and '.join(cell.minus)} together", count < 0)
-    return count
+    rows = PublishedRows(spine, tuple(PublishedCell(each.cell, each.column, tuple(each.minus)) for each in cells))
+    return lambda _: rows

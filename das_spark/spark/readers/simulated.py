@@ -21,6 +21,7 @@ from das_spark.errors import ConfigurationError
 from das_spark.products import CodedField, FileRecodes
 from das_spark.simulation import LIKES, PopulationKind, parts_of, share_of
 from das_spark.spark.engine import cores, in_tasks
+from das_spark.spark.readers._gathered import leaves_of
 from das_spark.spark.readers._units import BLOCK_ROWS, block_batch, counts_of_blocks, housing_counts
 from das_spark.spark.readers.base import IngestedTables, Target
 
@@ -76,7 +77,7 @@ class Simulated:
             counts = housing_counts(geounits, target, "OCCUPIED", occupied=1, vacant=0)
         else:
             counts = counts_of_blocks(made, target)
-        return IngestedTables(counts, geounits, held=made)
+        return IngestedTables(leaves_of(counts, geounits, product), held=made)
 
 
 def _cells(kind: PopulationKind, target: Target) -> NDArray[np.int64] | None:

@@ -23,51 +23,40 @@ that say which blocks have group quarters, and a crosswalk to primitive geounits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
+from das_spark.io.input_fields import GEOCODE, Names
 from das_spark.io.input_files import companion, require_path, required
 from das_spark.io.input_tables import columns_in
 from das_spark.io.listed_files import POSITION
 from das_spark.products import CodedField, FileRecodes
-from das_spark.spark.problems import (
-    FAULTS,
-    GEOCODE,
-    Problem,
-    RowCheck,
-    faults,
-    is_not,
-    reading,
-    refuse,
-    row_numbers,
-    row_problems,
-)
+from das_spark.spark.problems import FAULTS, RowCheck, faults, is_not, reading, refuse, row_problems
 from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeated_blocks
-from das_spark.spark.readers._contributors import CONTRIBUTOR, whose, within_bound
+from das_spark.spark.readers._gathered import NO_GEOUNIT, Gathering
+from das_spark.spark.readers._passes import LeafPass, Rule, UnitPass
+from das_spark.spark.readers._reading import Reading
+from das_spark.spark.readers._resolved import COUNT, UNIT, CountRows, HomeRows, Kind, RecordRows, levels_of, strides_of
 from das_spark.spark.readers._tables import (
-    NO_GEOUNIT,
-    Found,
-    Names,
-    TidyTable,
-    class_level,
+    Resolving,
+    geography_of,
     is_whole,
     look_at,
     names_of,
-    read_geography,
+    opened,
     read_table,
-    read_units,
     row_checks,
-    unit_fields,
+    unit_class,
+    units_of,
 )
-from das_spark.spark.readers._units import UNITS, VACANT, units_from_people, with_empty_geounits
-from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, cell_of, sixteen
+from das_spark.spark.readers._units import UNITS, made_units
+from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, sixteen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -77,7 +66,6 @@ if TYPE_CHECKING:
     from das_spark.products.base import Product, Record
 
 
-_COUNT: Final = "count"
 _OF_RECORDS: Final = "tidy_records"
 _NO_RECORD: Final = "there is no record to protect"
 
@@ -90,25 +78,19 @@ class TidyCounts:
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = _locate(settings, self.name, product), tidy_target(self.name, product, spine)
-        counted = (GEOCODE, *(coded.name for coded in target.recodes.attributes.values()), _COUNT)
-        look_at(places.persons, settings, "persons", lambda _: counted, without_rows=_NO_RECORD)
-        look_at(places.units, settings, "units", lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
-        look_at(places.geography, settings, "geography", lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+        target = tidy_target(self.name, product, spine)
+        places = _locate(settings, self.name, product)
+        look_at_tables(places, settings, self._counts(target), units_of(target), target, without_rows=_NO_RECORD)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = _locate(settings, self.name, product), tidy_target(self.name, product, spine)
-        people = TidyTable.open(spark, places.persons, settings, "persons")
-        counts, problems = _counts(people, target)
-        geounits, more = geounits_of(spark, places, settings, target, read_units)
-        problems += more
-        if not problems:
-            problems = people.outside(counts, geounits, places.geography or places.units)
-        refuse(problems)
-        if settings.units_from_people:
-            geounits = units_from_people(counts, geounits, product)
-        return IngestedTables(counts, geounits)
+        people = opened(spark, places.persons, settings, "persons", self._counts(target))
+        return gathering(spark, people, places, settings, target, units_of(target), summed=COUNT).read(spark)
+
+    @staticmethod
+    def _counts(target: Target) -> Resolving:
+        return lambda _: CountRows(target.spine, levels_of(target))
 
 
 def tidy_target(reader: str, product: Product, spine: Spine) -> Target:
@@ -165,46 +147,106 @@ def _locate(settings: InputSettings, reader: str, product: Product) -> Places:
     return Places(persons, units or "", geography or "")
 
 
-def geounits_of(
+def look_at_tables(
+    places: Places,
+    settings: InputSettings,
+    counted: Resolving,
+    units: Resolving,
+    target: Target,
+    *,
+    without_rows: str,
+) -> None:
+    """See without Spark that tables are there and have their columns; `without_rows`: what one of no record means."""
+    look_at(places.persons, settings, "persons", counted, without_rows=without_rows)
+    look_at(places.units, settings, "units", units, without_rows=NO_GEOUNIT)
+    look_at(places.geography, settings, "geography", geography_of(target), without_rows=NO_GEOUNIT)
+
+
+def gathering(
     spark: SparkSession,
+    counted: Reading,
     places: Places,
     settings: InputSettings,
     target: Target,
-    units_of: Callable[[TidyTable, Target], Found],
-) -> Found:
-    """The geounits that exist, with their units where there is a table of units."""
-    problems: list[Problem] = []
-    if places.geography:
-        geography, problems = read_geography(TidyTable.open(spark, places.geography, settings, "geography"), target)
-        if not places.units:
-            return geography, problems
-    table = TidyTable.open(spark, places.units, settings, "units")
-    units, more = units_of(table, target)
-    problems += more
-    if places.geography and not problems:
-        problems = table.outside(units, geography, places.geography)
-        units = with_empty_geounits(units, geography, target.classes)
-    return units, problems
+    units: Resolving,
+    *,
+    summed: str = "",
+) -> Gathering:
+    """Say how what is counted comes together with units and geounits.
+
+    Args:
+        spark: The session.
+        counted: The table of what is counted.
+        places: Of the tables.
+        settings: How they are written.
+        target: What is read for.
+        units: What is made of a table of units.
+        summed: Field of what is counted whose sum an int64 must hold.
+    """
+    others = {
+        key: opened(spark, place, settings, key, resolving)
+        for key, place, resolving in (
+            ("units", places.units, units),
+            ("geography", places.geography, geography_of(target)),
+        )
+        if place
+    }
+    product = target.product
+    leaves = _leaves(counted, others.get("units"), others.get("geography"), settings, target)
+    sums = {"persons": summed} if summed else {}
+    if "units" in others and not isinstance(others["units"].resolve, HomeRows):
+        sums["units"] = UNITS
+    by_unit = _by_unit(counted, others.get("units"), product)
+    return Gathering(counted, tuple(others.values()), sums, by_unit, product.records, settings.identity, leaves)
 
 
-def _levels(table: TidyTable, target: Target, fields: Mapping[str, CodedField]) -> dict[str, Column]:
-    """The levels of some attributes."""
-    labels = {attribute.name: attribute.levels for attribute in target.product.schema.attributes}
-    return {name: table.level(coded, labels[name], name) for name, coded in fields.items()}
+def _leaves(
+    counted: Reading, units: Reading | None, geography: Reading | None, settings: InputSettings, target: Target
+) -> LeafPass:
+    """Say what is expected of geounits, and by which table they exist."""
+    tables = [table for table in (geography, units, counted) if table is not None]
+    once, inside, heads, records = dict[Kind, Rule](), dict[Kind, Rule](), dict[Kind, int](), set[Kind]()
+    known = tables[0]
+    for table in tables:
+        resolve = table.resolve
+        for kind in resolve.kinds:
+            if resolve.once:
+                once[kind] = _at_geocode(table, resolve.once)
+            if resolve.head is not None:
+                heads[kind] = resolve.head
+            if resolve.are_records:
+                records.add(kind)
+            if table is not known:
+                inside[kind] = _at_geocode(table, f"a geocode that is in {known.names.file}")
+    made = made_units(target.product) if settings.units_from_people else None
+    return LeafPass(
+        target.classes, known.resolve.kinds, once, inside, heads, frozenset(records), units is not None, made
+    )
 
 
-def _counts(table: TidyTable, target: Target) -> Found:
-    geocode = table.geocode(target.spine)
-    levels = _levels(table, target, target.recodes.attributes)
-    count = table.count(_COUNT)
-    cell = cell_of(target.product.schema, levels).alias("cell")
-    return table.frame.select(geocode, cell, count.alias(_COUNT)), table.problems(_COUNT, count)
+def _at_geocode(table: Reading, expected: str) -> Rule:
+    return Rule(table.names.file, table.names.of(GEOCODE), expected)
 
 
-_UNIT: Final = "unit"
+def _by_unit(counted: Reading, units: Reading | None, product: Product) -> UnitPass | None:
+    """Say how records come to their units, where there are records of units."""
+    if units is None or not isinstance(units.resolve, HomeRows):
+        return None
+    once = Rule(units.names.file, units.names.of(UNIT), "each household once")
+    file, field, alone = counted.names.file, counted.names.of(UNIT), None
+    expected, stride = "the unit of every person in the unit records", 0
+    if product.record != "person":
+        alone = Rule(file, field, once.expected)
+        kind = "an occupied" if product.record == "household" else "a"
+        expected = f"{kind} housing unit of the unit records"
+    elif isinstance(counted.resolve, RecordRows) and counted.resolve.of_unit:
+        stride = strides_of(product.schema)[product.class_query]
+    bound = bool(product.records.contributor)
+    return UnitPass(once, Rule(file, field, expected), stride, alone, product.record == "household", bound)
+
+
 _UNIT_CLASS: Final = "unit_class"
 """Field of unit records that tells the class, where no attribute of what is counted is called so."""
-_HOME: Final = "home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,19 +258,8 @@ class TidyRecords:
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), tidy_target(self.name, product, spine)
-        own = target.recodes.attributes
-        whose = [product.records.contributor] if product.records.contributor else []
-
-        def of_persons(names: Names) -> list[str]:
-            if _alone(settings, product) or not names.has(_UNIT):
-                return [GEOCODE, *(coded.name for coded in own.values()), *whose]
-            return [_UNIT, *(coded.name for name, coded in own.items() if name != product.class_query), *whose]
-
-        look_at(places.persons, settings, "persons", of_persons, without_rows=_NO_RECORD)
-        look_at(
-            places.units, settings, "units", lambda _: (_UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT
-        )
-        look_at(places.geography, settings, "geography", lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+        counted = _records(settings, target)
+        look_at_tables(places, settings, counted, _homes(target), target, without_rows=_NO_RECORD)
 
     def _places(self, settings: InputSettings, product: Product) -> Places:
         places = _locate(settings, self.name, product)
@@ -242,24 +273,8 @@ class TidyRecords:
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), tidy_target(self.name, product, spine)
-        people = TidyTable.open(spark, places.persons, settings, "persons")
-        homes: DataFrame | None = None
-        problems: list[Problem] = []
-        units_of = read_units
-        if not _alone(settings, product):
-            homes, problems = _homes(TidyTable.open(spark, places.units, settings, "units"), target)
-            units_of = partial(_units, homes)
-        records, more = _people(people, homes, target)
-        geounits, others = geounits_of(spark, places, settings, target, units_of)
-        problems += [*more, *others]
-        if not problems and (homes is None or not people.has(_UNIT)):
-            problems = people.outside(records, geounits, places.geography or places.units)
-        refuse(problems)
-        records, passed = within_bound(people, records, product.records, settings.identity)
-        counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
-        if settings.units_from_people:
-            geounits = units_from_people(counts, geounits, product)
-        return IngestedTables(counts, geounits, passed)
+        people = opened(spark, places.persons, settings, "persons", _records(settings, target))
+        return gathering(spark, people, places, settings, target, _homes(target)).read(spark)
 
 
 def _alone(settings: InputSettings, product: Product) -> bool:
@@ -267,78 +282,21 @@ def _alone(settings: InputSettings, product: Product) -> bool:
     return settings.units_from_people or (product.record == "person" and not product.class_query)
 
 
-def _homes(table: TidyTable, target: Target) -> Found:
-    """Unit records: unit, geocode, home (class), vacant (0 or 1)."""
-    geocode, level = table.geocode(target.spine), class_level(table, target)
-    unit = _identity(table)
-    vacant: Column = F.lit(0).cast("long")
-    if table.has(VACANT):
-        vacant, is_whole, _ = table.whole(VACANT)
-        empty = F.coalesce(vacant == 1, F.lit(False)) & F.coalesce(level != 0, F.lit(False))
-        table.check(VACANT, "0 or 1", is_not(is_whole & vacant.isin(0, 1)))
-        table.check(VACANT, "0 in every class but the first", empty)
-    problems = table.problems()
-    if not problems:
-        table.require_some()
-        problems = _repeated(table, unit)
-    return table.frame.select(unit, geocode, level.alias(_HOME), vacant.alias(VACANT)), problems
+def _records(settings: InputSettings, target: Target) -> Resolving:
+    """Records of what is counted, which name their unit, or where they are and of what."""
+    product = target.product
+
+    def resolve(names: Names) -> RecordRows:
+        of_unit = not _alone(settings, product) and names.has(UNIT)
+        levels = levels_of(target, without=product.class_query if of_unit else "")
+        return RecordRows(target.spine, levels, of_unit, product.records, settings.identity)
+
+    return resolve
 
 
-def _identity(table: TidyTable) -> Column:
-    table.check(_UNIT, "the identity of a unit in every row", table.column(_UNIT).isNull())
-    return table.column(_UNIT).cast("string").alias(_UNIT)
-
-
-def _repeated(table: TidyTable, unit: Column) -> list[Problem]:
-    with reading(table.file):
-        twice = table.frame.groupBy(unit.alias("twice")).count().where("count > 1")
-        number = twice.agg(F.sum("count")).collect()[0][0]
-        if not number:
-            return []
-        rows = table.frame.join(twice.select("twice"), unit == F.col("twice"), "left_semi")
-        return [Problem(table.file, table.of(_UNIT), "each household once", number, row_numbers(table.frame, rows))]
-
-
-def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> Found:
-    """Person records: geocode, cell; `homes` are the unit records, if there are any."""
-    schema, of_class = target.product.schema, target.product.class_query
-    own, of = target.recodes.attributes, whose(table, target.product.records)
-    if homes is None or not table.has(_UNIT):
-        levels = _levels(table, target, own)
-        geocode = table.geocode(target.spine)
-        return table.frame.select(geocode, cell_of(schema, levels).alias("cell"), *of), table.problems()
-    unit = _identity(table)
-    levels = _levels(table, target, {name: coded for name, coded in own.items() if name != of_class})
-    problems = table.problems() or _without_unit(table, unit, homes, target)
-    cell = F.col("of_record")
-    if target.counts_units:
-        problems = problems or _repeated(table, unit)
-    else:
-        cell += cell_of(schema, {of_class: F.col(_HOME)})
-    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_record"), *of).join(homes, _UNIT)
-    return joined.select(GEOCODE, cell.alias("cell"), *([CONTRIBUTOR] if of else [])), problems
-
-
-def _without_unit(table: TidyTable, unit: Column, homes: DataFrame, target: Target) -> list[Problem]:
-    expected = "the unit of every person in the unit records"
-    if target.counts_units:
-        occupied = target.product.record == "household"
-        homes = homes.where((F.col(_HOME) == 0) & (F.col(VACANT) == 0) if occupied else F.col(_HOME) == 0)
-        expected = f"{'an occupied' if occupied else 'a'} housing unit of the unit records"
-    with reading(table.file):
-        units = homes.select(F.col(_UNIT).alias("known_unit"))
-        rows = table.frame.join(units, unit == F.col("known_unit"), "left_anti")
-        number = rows.count()
-        if not number:
-            return []
-        examples = row_numbers(table.frame, rows)
-    return [Problem(table.file, table.of(_UNIT), expected, number, examples)]
-
-
-def _units(homes: DataFrame, _: TidyTable, target: Target) -> Found:
-    occupied = F.col(VACANT) == 0
-    by_class = [F.sum((occupied & (F.col(_HOME) == each)).cast("long")) for each in range(target.classes)]
-    return homes.groupBy(GEOCODE).agg(F.array(*by_class).alias(UNITS), F.sum(VACANT).alias(VACANT)), []
+def _homes(target: Target) -> Resolving:
+    """Records of units."""
+    return lambda _: HomeRows(target.spine, unit_class(target))
 
 
 #: Names of a column of census blocks of 15 digits, where there is none of geocodes of 16.

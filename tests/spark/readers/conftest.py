@@ -30,13 +30,14 @@ def contents() -> Callable[[IngestedTables], tuple[dict, dict]]:
     """Persons by (geocode, cell), and (units, vacant) by geocode."""
 
     def collect(tables: IngestedTables) -> tuple[dict, dict]:
-        counts: dict[tuple[str, int], int] = {}
-        for row in tables.counts.collect():
-            key = (row["geocode"], row["cell"])
-            counts[key] = counts.get(key, 0) + row["count"]
-        geounits = tables.geounits.collect()
-        assert len({row["geocode"] for row in geounits}) == len(geounits)
-        return counts, {row["geocode"]: (row["units"], row["vacant"]) for row in geounits}
+        leaves = tables.leaves.collect()
+        assert len({row["geocode"] for row in leaves}) == len(leaves)
+        counts = {
+            (row["geocode"], cell): count
+            for row in leaves
+            for cell, count in zip(row["cells"], row["counts"], strict=True)
+        }
+        return counts, {row["geocode"]: (row["units"], row["vacant"]) for row in leaves}
 
     return collect
 

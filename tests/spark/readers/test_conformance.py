@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
 
 from das_spark.config import InputSettings, SimulateSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.spark.readers import READERS, reader
 from das_spark.spark.readers import look as look_at_input
+from das_spark.spark.tables import LEAVES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,26 +102,23 @@ def test_the_exam_knows_every_reader() -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_reader_gives_the_two_tables_with_their_types(
+def test_a_reader_gives_the_leaves_with_their_types(
     name: str, valid: Callable, read: Callable, of_product: Callable
 ) -> None:
     tables = read(valid(name))
     product, spine = of_product(PRODUCT[name])
-    kinds = {field.name: field.dataType for field in tables.counts.schema.fields}
-    assert kinds == {"geocode": StringType(), "cell": IntegerType(), "count": LongType()}
-    kinds = {field.name: field.dataType for field in tables.geounits.schema.fields}
-    assert list(kinds) == ["geocode", "units", "vacant"]
-    assert isinstance(kinds["units"], ArrayType)
-    assert kinds["units"].elementType == LongType()
-    assert kinds["vacant"] == LongType()
-    geounits = tables.geounits.collect()
-    codes = [row["geocode"] for row in geounits]
+    kinds = {field.name: field.dataType for field in tables.leaves.schema.fields}
+    assert kinds == {field.name: field.dataType for field in LEAVES.fields}
+    leaves = tables.leaves.collect()
+    codes = [row["geocode"] for row in leaves]
     assert len(set(codes)) == len(codes) >= 2
     assert all(len(code) == spine.leaf.length and code.isdigit() for code in codes)
-    assert all(len(row["units"]) == len(product.unit_classes) for row in geounits)
-    counts = tables.counts.collect()
-    assert {row["geocode"] for row in counts} < set(codes)
-    assert all(0 <= row["cell"] < product.schema.size and row["count"] > 0 for row in counts)
+    assert all(len(row["units"]) == len(product.unit_classes) for row in leaves)
+    cells = [cell for row in leaves for cell in row["cells"]]
+    assert cells
+    assert all(0 <= cell < product.schema.size for cell in cells)
+    assert all(row["cells"] == sorted(set(row["cells"])) for row in leaves)
+    assert all(count > 0 for row in leaves for count in row["counts"])
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from das_spark.products import product_from
 from das_spark.spark.problems import BadInputError
 from das_spark.spark.readers import READERS
 from das_spark.spark.readers._contributors import normalised
+from das_spark.spark.tables import LEAVES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -76,7 +77,7 @@ OVER = [
 
 def test_records_within_the_bound_are_counted_and_nothing_else_is_told(read, contents):
     made = read(FITTING)
-    assert made.counts.columns == ["geocode", "cell", "count"]
+    assert made.leaves.columns == [field.name for field in LEAVES.fields]
     assert contents(made)[0] == {("11", 0): 2, ("21", 2): 1, ("12", 1): 1}
     assert made.problems == ()
     before, columns = contents(made)[0], {"who": "patient_id"}

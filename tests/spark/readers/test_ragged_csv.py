@@ -35,13 +35,18 @@ except Py4JJavaError:
 READ = """
 import sys
 
-from das_spark.spark.readers._tables import TidyTable
 from das_spark.config import InputSettings
-from das_spark.geography import Geolevel, Spine
+from das_spark.errors import InputError
+from das_spark.products import PRODUCTS
+from das_spark.spark.readers import READERS
 from das_spark.spark.session import session
-table = TidyTable.open(session("test"), sys.argv[1], InputSettings(reader="tidy_counts"), "persons")
-table.geocode(Spine((Geolevel("Block", 16),)))
-print(table.problems())
+
+product = PRODUCTS["e2e_1940"]
+settings = InputSettings(reader="tidy_counts", persons=sys.argv[1], units=sys.argv[2])
+try:
+    READERS["tidy_counts"].read(session("test"), settings, product, product.spine())
+except InputError as error:
+    print(error)
 """
 
 
@@ -95,9 +100,15 @@ def test_a_misspelt_column_is_named_beside_those_that_are_there(read: Callable) 
 def test_a_ragged_row_stands_in_no_log_of_spark(tmp_path: Path, script: str, quoted: bool) -> None:
     table = tmp_path / "persons.csv"
     table.write_text(f"{HEADER}\n{A},0,0,0,0,{CANARY},1\n")
+    units = tmp_path / "units.csv"
+    units.write_text(f"geocode,hhgq,units\n{A},0,2\n")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-c", script, str(table)], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", script, table, units],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     assert "fields, as in the header" in done.stdout or quoted
     assert (CANARY in done.stdout + done.stderr) is quoted

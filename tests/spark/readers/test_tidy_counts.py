@@ -274,9 +274,9 @@ def test_texas_with_dallas_by_block_is_read(spark: SparkSession, of_product: Cal
         columns={"geocode": "geocode16", "age18plus": "va", "hispanic": "hisp"},
     )
     tables = READERS["tidy_counts"].read(spark, settings, *of_product("dallas_2010"))
-    assert tables.counts.groupBy().sum("count").collect()[0][0] == 25_144_960
-    assert tables.geounits.count() == 26_040
-    assert tables.geounits.selectExpr("sum(aggregate(units, 0L, (a, b) -> a + b))").collect()[0][0] == 5_039_533
+    assert tables.leaves.selectExpr("sum(aggregate(counts, 0L, (a, b) -> a + b))").collect()[0][0] == 25_144_960
+    assert tables.leaves.count() == 26_040
+    assert tables.leaves.selectExpr("sum(aggregate(units, 0L, (a, b) -> a + b))").collect()[0][0] == 5_039_533
 
 
 def test_tables_may_name_a_field_differently(

@@ -127,7 +127,7 @@ def test_the_tracts_of_illinois_have_as_many_units_as_the_rule_says(read: Callab
         columns=names,
         code_base={"votingage": 1, "hispanic": 1, "cenrace": 1},
     )
-    found = {row["geocode"]: row["units"] for row in tables.geounits.collect()}
+    found = {row["geocode"]: row["units"] for row in tables.leaves.collect()}
     people: dict[str, list[int]] = {code: [0] * 8 for code in found}
     for row in pq.read_table(census_data / "il_2020_tract_person_cells.parquet").to_pylist():
         people[row["geoid"]][row["hhgq"]] += row["n"]
