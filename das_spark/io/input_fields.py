@@ -178,7 +178,17 @@ class Rows:
             told = {FIELDS: f"{names.header} fields, as in the header"}
             for rule in RULES_OF_CSV:
                 self._add("row", told.get(rule, rule), _flags(pc.equal(broken, rule)))
-        self._broken = self.faulty.copy()
+        self.settle()
+
+    def of(self, kept: Flags, columns: Mapping[str, pa.Array]) -> Rows:
+        """Return some of the rows, with other columns; what is wrong with them is counted together.
+
+        Args:
+            kept: Which rows: shape ``(rows,)``.
+            columns: By name, of these rows.
+        """
+        batch = pa.RecordBatch.from_pydict({**columns, POSITION[-1]: self._numbers.filter(pa.array(kept))})
+        return Rows(self.names, batch, self._faults)
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -192,6 +202,10 @@ class Rows:
     def check(self, name: str, expected: str, fails: Flags) -> None:
         """Add a rule that some rows break; of records that cannot be taken apart nothing more is said."""
         self._add(self.names.of(name), expected, fails & ~self._broken)
+
+    def settle(self) -> None:
+        """Say nothing more of the rows that break a rule by now."""
+        self._broken = self.faulty.copy()
 
     def _add(self, column: str, expected: str, fails: Flags) -> None:
         fault = self._faults.setdefault((column, expected), Fault())

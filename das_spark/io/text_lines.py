@@ -17,6 +17,8 @@ from das_spark.io.listed_files import ListedFile, Part, placed, with_places
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: Column of lines.
+LINE: Final = "value"
 #: Bytes that are read at once.
 _BLOCK: Final = 1 << 24
 _LINE_FEED, _RETURN = b"\n\r"
@@ -50,18 +52,21 @@ class TextLines:
     @property
     def schema(self) -> pa.Schema:
         """Of the lines: value, and their places."""
-        return with_places(pa.schema([("value", pa.string())]))
+        return with_places(pa.schema([(LINE, pa.string())]))
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """What there is to read."""
         return tuple(Part(place) for place in range(len(self.files)))
 
-    def read(self, part: Part, *, size: int = _BLOCK) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, part: Part, digests: dict[str, str] | None = None, *, size: int = _BLOCK
+    ) -> Iterator[pa.RecordBatch]:
         """Read the lines of a file.
 
         Args:
             part: Of the files.
+            digests: To which the digest of the file is added, by its path.
             size: Bytes that are read at once.
 
         Raises:
@@ -73,7 +78,9 @@ class TextLines:
             for lines in _lines(iter(lambda: stream.read(size), b""), self.encoding):
                 numbers = np.arange(number + 1, number + 1 + len(lines))
                 number += len(lines)
-                yield placed(self.schema, {"value": lines}, file, part.file, numbers)
+                yield placed(self.schema, {LINE: lines}, file, part.file, numbers)
+            if digests is not None:
+                digests[file.path] = opened.sha256()
 
 
 def _lines(blocks: Iterator[bytes], encoding: str) -> Iterator[pa.StringArray]:

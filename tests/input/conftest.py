@@ -53,11 +53,11 @@ def _gathering(settings: InputSettings) -> Gathering:
 
 
 def _leaves(gathered: Gathering) -> Leaves:
-    counted, others = _read(gathered.counted), [_read(table) for table in gathered.others]
+    read = {table.names.table: _read(table) for table in gathered.tables}
     if gathered.units is not None:
-        homes, *others = others
-        counted = _passed(gathered.units, [*counted, *homes], ("unit", "kind"))
-    rows = [batch.select(["geocode", "kind", "cell", "count", TOLD]) for part in (counted, *others) for batch in part]
+        together = [batch for key in gathered.by_unit for batch in read.pop(key)]
+        read[gathered.by_unit[0]] = _passed(gathered.units, together, ("unit", "kind"))
+    rows = [batch.select(["geocode", "kind", "cell", "count", TOLD]) for part in read.values() for batch in part]
     made = [row for batch in _passed(gathered.leaves, rows, ("geocode", "kind", "cell")) for row in batch.to_pylist()]
     gathered._judged([json.loads(row[TOLD]) for row in made if row[TOLD] is not None])
     return {
@@ -68,9 +68,7 @@ def _leaves(gathered: Gathering) -> Leaves:
 
 
 def _read(table: Reading) -> list[pa.RecordBatch]:
-    assert table.table is not None
-    used = table.table.narrowed(tuple(dict.fromkeys(map(table.names.of, table.resolve.fields(table.names)))))
-    return list(_ReadParts(table.names, table.resolve)(used, range(len(used.parts))))
+    return list(_ReadParts(table.names, table.resolve)(table.used, range(len(table.used.parts))))
 
 
 def _passed(work: UnitPass | LeafPass, batches: Sequence[pa.RecordBatch], keys: Sequence[str]) -> list[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from das_spark.spark.problems import Problem, reading, refuse
 from das_spark.spark.readers._contributors import let_pass
 from das_spark.spark.readers._passes import BY_GEOUNIT, BY_PERSON, BY_UNIT, ContributorPass, LeafPass, UnitPass
 from das_spark.spark.readers._reading import READ, Reading
-from das_spark.spark.readers._resolved import COUNT, Kind, RecordRows
+from das_spark.spark.readers._resolved import COUNT, Kind
 from das_spark.spark.readers._told import TOLD, problems_in, told_in
 from das_spark.spark.readers._units import UNITS, VACANT, made_units, zero_if_null
 from das_spark.spark.readers.base import IngestedTables, released_if_refused
@@ -39,22 +39,24 @@ class Gathering:
     """How tables become leaves.
 
     Attributes:
-        counted: The table of what is counted.
-        others: Tables of units, and of geounits.
+        tables: What is read; first what is counted.
+        by_unit: Keys of those whose rows come together by unit before.
         summed: Table -> the field whose sum over all rows an int64 must hold.
         units: Brings records to their units; None where they say themselves where they are.
         records: What the product says of contributors.
         identity: How their identities are compared.
         leaves: Brings all together.
+        nothing: What is said where no geounit exists.
     """
 
-    counted: Reading
-    others: tuple[Reading, ...]
+    tables: tuple[Reading, ...]
+    by_unit: tuple[str, ...]
     summed: Mapping[str, str]
     units: UnitPass | None
     records: Records
     identity: str | None
     leaves: LeafPass
+    nothing: str = f"the table has no rows, so {NO_GEOUNIT}"
 
     def read(self, spark: SparkSession) -> IngestedTables:
         """Read all tables by one job.
@@ -63,74 +65,62 @@ class Gathering:
             BadInputError: Rows are not as they must be; all such problems of a kind together.
             InputError: A table cannot be read or is another one by now, or has no rows.
         """
-        files = " or ".join(table.names.file for table in self._readings)
-        with reading(files):
+        with reading(" or ".join(table.names.file for table in self.tables)):
             held = self.leaves.of(self._rows(spark)).persist()
             with released_if_refused(held):
                 facts = told_in(held)
                 passed = self._judged(facts)
         return IngestedTables(held.where(f"{TOLD} is null").drop(TOLD), passed, held, self._digests(facts))
 
-    @property
-    def _readings(self) -> tuple[Reading, ...]:
-        return (self.counted, *self.others)
-
     def _rows(self, spark: SparkSession) -> DataFrame:
-        counted, others = self.counted.rows(spark), [table.rows(spark) for table in self.others]
+        rows = {table.names.table: table.rows(spark) for table in self.tables}
+        parts = list(rows.values())
         if self.units is not None:
-            # Records of units are the first of the other tables.
-            homes, *others = others
-            if isinstance(self.counted.resolve, RecordRows) and self.counted.resolve.of_unit:
-                counted = self.units.of(counted.unionAll(homes))
-            else:
-                counted = counted.unionAll(self.units.of(homes))
-        if self.records.contributor:
-            counted = ContributorPass(self.records.at_most).of(counted)
-        return reduce(DataFrame.unionAll, others, counted)
+            together = reduce(DataFrame.unionAll, [rows.pop(key) for key in self.by_unit])
+            parts = [self.units.of(together), *rows.values()]
+        whole = reduce(DataFrame.unionAll, parts)
+        return ContributorPass(self.records.at_most).of(whole) if self.records.contributor else whole
 
     def _judged(self, facts: _Facts) -> tuple[Problem, ...]:
         """Refuse what is not as it must be, kind by kind: what comes later follows from what was wrong before."""
-        by_kind = {kind: [fact for fact in facts if fact["kind"] == kind] for kind in (BY_UNIT, BY_GEOUNIT, BY_PERSON)}
-        read = {
-            table.names.table: [fact for fact in facts if fact["kind"] == READ and fact["table"] == table.names.table]
-            for table in self._readings
+        kinds = (READ, BY_UNIT, BY_GEOUNIT, BY_PERSON)
+        by_kind = {kind: [fact for fact in facts if fact["kind"] == kind] for kind in kinds}
+        of_table = {
+            table.names.table: [fact for fact in by_kind[READ] if fact["table"] == table.names.table]
+            for table in self.tables
         }
-        refuse([problem for table in self._readings for problem in self._of_rows(table, read[table.names.table])])
-        for table in self.others:
-            if not sum(fact["records"] for fact in read[table.names.table]):
-                raise InputError(f"{table.names.file}: the table has no rows, so {NO_GEOUNIT}")
+        refuse([problem for table in self.tables for problem in self._of_rows(table, of_table[table.names.table])])
+        for table in self.tables:
+            geounits = sum(fact["records"] - fact["counted"] for fact in of_table[table.names.table])
+            if not (geounits or Kind.COUNTED in table.resolve.kinds):
+                raise InputError(f"{table.names.file}: {self.nothing}")
         refuse(problems_in(by_kind[BY_UNIT]))
         refuse(problems_in(by_kind[BY_GEOUNIT]))
-        names = self.counted.names
+        names = self.tables[0].names
         passed: tuple[Problem, ...] = ()
         if self.records.contributor:
             field = names.of(self.records.contributor)
             passed = let_pass(by_kind[BY_PERSON], self.records, self.identity, names.file, field)
-        self._require_arrived(read, by_kind)
+        dropped = sum(fact["dropped"] for fact in by_kind[BY_PERSON])
+        counted, others = (sum(fact[name] for fact in by_kind[READ]) for name in ("counted", "others"))
+        arrived = tuple(sum(fact[name] for fact in by_kind[BY_GEOUNIT]) for name in ("counted", "others"))
+        if arrived != (counted - dropped, others):
+            raise InputError(
+                f"{names.file}: not all that was read has arrived where it is counted, or more than that",
+                hint="nothing of it is kept: run the same command again, and tell the authors of das_spark",
+            )
         return passed
 
     def _of_rows(self, table: Reading, facts: _Facts) -> Iterator[Problem]:
         yield from problems_in(facts)
         field = self.summed.get(table.names.table)
-        if field is not None and sum(fact["total"] for fact in facts) > LARGEST:
+        if field is not None and sum(fact["counted"] + fact["others"] for fact in facts) > LARGEST:
             expected = f"a sum over all rows up to {LARGEST:,}"
             yield Problem(table.names.file, table.names.of(field), expected, 1)
 
-    def _require_arrived(self, read: Mapping[str, _Facts], by_kind: Mapping[str, _Facts]) -> None:
-        """Refuse to go on where records that were read have not arrived, or more than these."""
-        dropped = sum(fact["dropped"] for fact in by_kind[BY_PERSON])
-        totals = {table: sum(fact["total"] for fact in facts) for table, facts in read.items()}
-        counted = totals.pop(self.counted.names.table) - dropped
-        arrived = [sum(fact[name] for fact in by_kind[BY_GEOUNIT]) for name in ("counted", "others")]
-        if arrived != [counted, sum(totals.values())]:
-            raise InputError(
-                f"{self.counted.names.file}: not all that was read has arrived where it is counted, or more than that",
-                hint="nothing of it is kept: run the same command again, and tell the authors of das_spark",
-            )
-
     def _digests(self, facts: _Facts) -> dict[str, str]:
         """Return the digests of all files as they were read; empty where there was nothing to read in one."""
-        listed = {file.path: "" for table in self._readings if table.table is not None for file in table.table.files}
+        listed = {file.path: "" for table in self.tables if table.table is not None for file in table.table.files}
         for fact in facts:
             if fact["kind"] == READ:
                 listed |= fact["digests"]

@@ -75,7 +75,6 @@ class UnitPass:
     Attributes:
         once: Each unit stands once among the records of units.
         known: The unit of every record is there.
-        stride: What a class of units adds to the number of a cell; 0 where the class tells nothing of it.
         alone: A unit has one record, where units are counted; None where it may have many.
         occupied: Whether, where units are counted, the vacant ones have no record.
         bound: Whether contributors are looked at afterwards: records stay what they are.
@@ -83,7 +82,6 @@ class UnitPass:
 
     once: Rule
     known: Rule
-    stride: int
     alone: Rule | None
     occupied: bool
     bound: bool
@@ -128,7 +126,7 @@ class UnitPass:
         yield summed(input_rows(Kind.UNITS, units, len(cell)).filter(pa.array(home & ~twice)))
         columns = {
             GEOCODE: geocode,
-            "cell": cell + self.stride * unit_class[group],
+            "cell": cell + _array(rows, "part")[first][group],
             COUNT: count,
             "who": rows.column("who").combine_chunks(),
             "person": rows.column("person").combine_chunks(),

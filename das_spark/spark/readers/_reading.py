@@ -11,10 +11,11 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.io.input_fields import Fault, Names, Rows
+from das_spark.io.text_lines import TextLines
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.input_rows import in_parts
 from das_spark.spark.problems import Problem
-from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Resolve, exact_sum
+from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, Resolve, exact_sum
 from das_spark.spark.readers._told import tell
 
 if TYPE_CHECKING:
@@ -33,20 +34,26 @@ class Reading:
     Attributes:
         names: What it calls its fields.
         resolve: What is made of its rows.
-        table: Its files; None of a table of a catalog.
+        table: Its files, as tables or lines; None of a table of a catalog.
     """
 
     names: Names
     resolve: Resolve
-    table: InputTable | None
+    table: InputTable | TextLines | None
+
+    @property
+    def used(self) -> InputTable | TextLines:
+        """The files, with the columns that are read."""
+        assert self.table is not None  # noqa: S101 - a table of a catalog is read by Spark
+        if isinstance(self.table, TextLines):
+            return self.table
+        return self.table.narrowed(tuple(dict.fromkeys(map(self.names.of, self.resolve.fields(self.names)))))
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """Return what is made of the rows, and what is told of each part: `INPUT_ROWS`."""
         kind = from_arrow_schema(INPUT_ROWS)
-        fields = self.resolve.fields(self.names)
         if self.table is not None:
-            used = tuple(dict.fromkeys(self.names.of(name) for name in fields))
-            return in_parts(spark, self.table.narrowed(used), _ReadParts(self.names, self.resolve), kind)
+            return in_parts(spark, self.used, _ReadParts(self.names, self.resolve), kind)
         from das_spark.spark.catalog import catalog_rows  # noqa: PLC0415 - for such tables alone
 
         return in_tasks(catalog_rows(spark, self.names.file), _ReadRows(self.names, self.resolve), kind)
@@ -59,13 +66,17 @@ class _Found:
     names: Names
     resolve: Resolve
     records: int = 0
-    total: int = 0
+    counted: int = 0
+    others: int = 0
     faults: dict[tuple[str, str], Fault] = field(default_factory=dict)
 
     def resolved(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         made = self.resolve(Rows(self.names, batch, self.faults))
         self.records += batch.num_rows
-        self.total += exact_sum(np.asarray(made.column(COUNT)))
+        count = np.asarray(made.column(COUNT))
+        counted = np.asarray(made.column("kind")) == Kind.COUNTED
+        self.counted += exact_sum(count[counted])
+        self.others += exact_sum(count[~counted])
         return made
 
     def told(self, **facts: object) -> pa.RecordBatch:
@@ -73,7 +84,8 @@ class _Found:
             Problem(self.names.file, name, expected, fault.rows, tuple(fault.examples))
             for (name, expected), fault in self.faults.items()
         ]
-        return tell(INPUT_ROWS, READ, problems, table=self.names.table, records=self.records, total=self.total, **facts)
+        numbers = {"records": self.records, "counted": self.counted, "others": self.others}
+        return tell(INPUT_ROWS, READ, problems, table=self.names.table, **numbers, **facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +95,7 @@ class _ReadParts:
     names: Names
     resolve: Resolve
 
-    def __call__(self, table: InputTable, parts: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, table: InputTable | TextLines, parts: Iterable[int]) -> Iterator[pa.RecordBatch]:
         for number in parts:
             found, part = _Found(self.names, self.resolve), table.parts[number]
             digests: dict[str, str] = {}

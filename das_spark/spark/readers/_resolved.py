@@ -45,6 +45,7 @@ class Kind(IntEnum):
 
 #: What is made of tables.
 #: cell: of what is counted, or the part of it that a record tells; class of units.
+#: part: of a home, the part of the cells of its records that it tells.
 #: count: how many; of a record, a home or a geounit, 1.
 #: row: number of a record in its file.
 #: who, person: whose a record is, as it is written, and normalised unless bytes are compared.
@@ -54,6 +55,7 @@ INPUT_ROWS: Final = pa.schema(
         (GEOCODE, pa.string()),
         ("kind", pa.int8()),
         ("cell", pa.int32()),
+        ("part", pa.int32()),
         (COUNT, pa.int64()),
         ("row", pa.int64()),
         ("who", pa.string()),
@@ -126,19 +128,21 @@ def strides_of(schema: Schema) -> dict[str, int]:
     return {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
 
 
-def _cell(rows: Rows, levels: Sequence[Level]) -> NDArray[np.int64]:
-    """The cells of rows, or the parts of them that some fields tell."""
+def cell_of(rows: Rows, levels: Sequence[Level]) -> NDArray[np.int64]:
+    """Return the cells of rows, or the parts of them that some fields tell."""
     cell = np.zeros(len(rows), dtype=np.int64)
     for each in levels:
         cell += each.stride * rows.level(each.coded, each.labels, each.attribute)
     return cell
 
 
-def _once(rows: int) -> NDArray[np.int64]:
+def once(rows: int) -> NDArray[np.int64]:
+    """Return the counts of records."""
     return np.ones(rows, dtype=np.int64)
 
 
-def _kept(made: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+def kept(made: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    """Leave out what was made of rows that break a rule."""
     return made.filter(pa.array(~rows.faulty)) if rows.faulty.any() else made
 
 
@@ -156,8 +160,8 @@ class CountRows(Resolve):
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
         geocode = rows.geocode(self.spine)
-        columns = {GEOCODE: geocode, "cell": _cell(rows, self.levels), COUNT: rows.count(COUNT)}
-        return _kept(input_rows(Kind.COUNTED, columns, len(rows)), rows)
+        columns = {GEOCODE: geocode, "cell": cell_of(rows, self.levels), COUNT: rows.count(COUNT)}
+        return kept(input_rows(Kind.COUNTED, columns, len(rows)), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,7 @@ class RecordRows(Resolve):
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
         size = len(rows)
-        columns: dict[str, pa.Array | NDArray[np.int64]] = {COUNT: _once(size)}
+        columns: dict[str, pa.Array | NDArray[np.int64]] = {COUNT: once(size)}
         if self.records.contributor:
             of = f"a {self.records.contributed_by}"
             who = rows.identity(self.records.contributor, of, visible=VISIBLE)
@@ -199,16 +203,21 @@ class RecordRows(Resolve):
             columns |= {"who": who, "person": persons.take(distinct.indices)}
         if self.of_unit:
             columns |= {UNIT: rows.identity(UNIT, "a unit"), "row": rows.numbers}
-        columns["cell"] = _cell(rows, self.levels)
+        columns["cell"] = cell_of(rows, self.levels)
         if not self.of_unit:
             columns[GEOCODE] = rows.geocode(self.spine)
-        made = _kept(input_rows(Kind.COUNTED, columns, size), rows)
+        made = kept(input_rows(Kind.COUNTED, columns, size), rows)
         return made if self.of_unit or self.records.contributor else summed(made)
 
 
 @dataclass(frozen=True, slots=True)
 class HomeRows(Resolve):
-    """Records of units: unit, geocode, class, and perhaps whether it is vacant."""
+    """Records of units: unit, geocode, class, and perhaps whether it is vacant.
+
+    Attributes:
+        spine: Of the geocodes.
+        unit_class: The field of the class; its stride is what the class adds to the cells of records.
+    """
 
     kinds = (Kind.UNITS, Kind.VACANT)
     are_records = True
@@ -233,8 +242,8 @@ class HomeRows(Resolve):
             rows.check(VACANT, "0 or 1", ~(number.is_whole & ((vacant == 0) | (vacant == 1))))
             rows.check(VACANT, "0 in every class but the first", (vacant == 1) & (level > 0))
         kind = np.where(vacant == 1, Kind.VACANT_HOME, Kind.HOME).astype(np.int8)
-        columns = {UNIT: unit, GEOCODE: geocode, "cell": level, COUNT: _once(size), "row": rows.numbers, "kind": kind}
-        return _kept(input_rows(Kind.HOME, columns, size), rows)
+        columns = {UNIT: unit, GEOCODE: geocode, "cell": level, COUNT: once(size), "row": rows.numbers, "kind": kind}
+        return kept(input_rows(Kind.HOME, columns | {"part": level * self.unit_class.stride}, size), rows)
 
 
 def _by_cell(
@@ -314,8 +323,8 @@ class GeographyRows(Resolve):
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
-        columns = {GEOCODE: rows.geocode(self.spine), COUNT: _once(len(rows))}
-        return _kept(input_rows(Kind.GEOGRAPHY, columns, len(rows)), rows)
+        columns = {GEOCODE: rows.geocode(self.spine), COUNT: once(len(rows))}
+        return kept(input_rows(Kind.GEOGRAPHY, columns, len(rows)), rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,13 @@ def opened(spark: SparkSession, file: str, settings: InputSettings, key: str, re
 
         names = Names.of_catalog(settings, key, file, names_of(catalog_rows(spark, file)))
         return _required(Reading(names, resolving(names), None))
-    return _opened_file(file, settings, key, resolving)
+    return _opened_file(file, settings, key, resolving)[0]
 
 
-def _opened_file(file: str, settings: InputSettings, key: str, resolving: Resolving) -> Reading:
+def _opened_file(file: str, settings: InputSettings, key: str, resolving: Resolving) -> tuple[Reading, InputTable]:
     table = InputTable.open(file, CsvForm.of(settings))
     names = Names.of_file(settings, key, table)
-    return _required(Reading(names, resolving(names), table))
+    return _required(Reading(names, resolving(names), table)), table
 
 
 def _required(reading: Reading) -> Reading:
@@ -57,8 +57,8 @@ def look_at(path: str, settings: InputSettings, key: str, resolving: Resolving, 
     """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at."""
     if not path or is_catalog_table(path):
         return
-    table = _opened_file(path, settings, key, resolving).table
-    if table is not None and not table.has_rows():
+    _, table = _opened_file(path, settings, key, resolving)
+    if not table.has_rows():
         raise InputError(f"{path}: the table has no rows, so {without_rows}")
 
 

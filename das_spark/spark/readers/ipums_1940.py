@@ -1,49 +1,54 @@
 """Reader of the IPUMS extract of the 1940 census, EXT1940USCB.dat: household and person lines of fixed width.
 
-One scan and one shuffle: every line becomes a row of its household; a window over the household's serial number gives
-persons their district and what household fields say of their cell; rows are then counted by district, cell and kind.
-A kind is the class of a unit, or one of three more: vacant units, persons without a household, repeated households.
-A unit is vacant where its GQ is 0 and it is a housing unit.
+A household line is a unit, which is vacant where its GQ is 0 and it is a housing unit; a person line names its
+household by the serial number, and may stand in another file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from das_spark.errors import InputError
-from das_spark.io.input_fields import GEOCODE
+from das_spark.geography import ROOT_GEOCODE
+from das_spark.io.input_fields import GEOCODE, Names
 from das_spark.io.input_files import look_at_lines, require_path, required
 from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PARTS, PERSON
-from das_spark.spark.problems import (
-    FAULTS,
-    Problem,
-    RowCheck,
-    faults,
-    problems_of,
-    reading,
-    refuse,
-    row_numbers,
+from das_spark.io.line_fields import records_of
+from das_spark.io.text_lines import LINE, TextLines
+from das_spark.spark.readers._gathered import Gathering
+from das_spark.spark.readers._passes import LeafPass, Rule, UnitPass
+from das_spark.spark.readers._reading import Reading
+from das_spark.spark.readers._resolved import (
+    COUNT,
+    UNIT,
+    Kind,
+    Level,
+    Resolve,
+    cell_of,
+    input_rows,
+    kept,
+    levels_of,
+    once,
 )
-from das_spark.spark.readers._gathered import leaves_of
-from das_spark.spark.readers._records import LINE, field_checks, is_right, lines_of, number, text
-from das_spark.spark.readers._units import further_kinds, units_by_kind
-from das_spark.spark.readers.base import IngestedTables, Target, level_of, released_if_refused
+from das_spark.spark.readers._tables import unit_class
+from das_spark.spark.readers.base import IngestedTables, Target
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
-    from das_spark.io.record_text import Record
+    from das_spark.io.input_fields import Rows
     from das_spark.products import Product
 
 
 _GEOCODE_LENGTH = 10
 _GEOCODE_PARTS = " (state 2, county 4, enumeration district 4)"
+_TABLE: Final = "extract"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Ipums1940:
     def _file(self, settings: InputSettings, target: Target) -> str:
         target.require_codes(self.name, HOUSEHOLD.codes | PERSON.codes, target.recodes.attributes.values())
         target.require_codes(self.name, HOUSEHOLD.codes, [target.unit_class])
-        target.require_geocodes(self.name, " (state 2, county 4, enumeration district 4)", _GEOCODE_LENGTH)
+        target.require_geocodes(self.name, _GEOCODE_PARTS, _GEOCODE_LENGTH)
         file = required(settings.path, "input.path", self.name)
         require_path(file)
         return file
@@ -72,95 +77,82 @@ class Ipums1940:
         """
         target = Target.of(self.name, product, spine)
         file = self._file(settings, target)
-        with reading(file):
-            lines = lines_of(spark, file, PARTS)
-            checks = _checks(file)
-            # Most lines match one expression, and need no other look.
-            good = (_is(HOUSEHOLD) & is_right(HOUSEHOLD)) | (_is(PERSON) & is_right(PERSON))
-            checked = lines.withColumn(FAULTS, F.when(good, F.lit(0)).otherwise(faults(checks)))
-            counted = _count(checked, target).persist()
-            with released_if_refused(counted):
-                refuse(_problems(file, checked, counted, checks, target))
-        counts = counted.where("cell is not null").select(target.geocode(), "cell", "count")
-        vacant, *_ = further_kinds(target)
-        geounits = units_by_kind(counted.where(F.col("kind") <= vacant), target)
-        return IngestedTables(leaves_of(counts, geounits, product), held=counted)
+        levels = levels_of(target)
+        rows = _ExtractRows(
+            spine.leaf.length,
+            unit_class(target),
+            tuple(level for level in levels if level.coded.name in HOUSEHOLD.codes),
+            tuple(level for level in levels if level.coded.name not in HOUSEHOLD.codes),
+        )
+        extract = Reading(Names(file, (), _TABLE), rows, TextLines.of([file], PARTS))
+        units = UnitPass(
+            once=Rule(file, "SERIAL", "each household once"),
+            known=Rule(file, "SERIAL", "a household line for every person line"),
+            alone=None,
+            occupied=False,
+            bound=False,
+        )
+        leaves = LeafPass(target.classes, rows.kinds, {}, {}, {}, frozenset(), units=True, made=None)
+        nothing = "no household line, so no enumeration district exists"
+        return Gathering((extract,), (_TABLE,), {}, units, product.records, None, leaves, nothing).read(spark)
 
 
 def _is_record(line: str) -> bool:
     return any(line.startswith(record.name) and len(line) == record.length for record in (HOUSEHOLD, PERSON))
 
 
-def _is(record: Record) -> Column:
-    return F.startswith(LINE, F.lit(record.name))
+@dataclass(frozen=True, slots=True)
+class _ExtractRows(Resolve):
+    """Lines of households and persons.
 
+    Attributes:
+        digits: Of a geocode of the lowest level.
+        unit_class: Of households.
+        of_household: Fields of households that tell of the cells of their persons.
+        of_person: Those of persons.
+    """
 
-def _checks(file: str) -> list[RowCheck]:
-    checks = [RowCheck(file, "RECTYPE", "a line that begins with H or P", ~(_is(HOUSEHOLD) | _is(PERSON)))]
-    for record, article in ((HOUSEHOLD, "an"), (PERSON, "a")):
-        length = f"{record.length} characters in {article} {record.name} line"
-        checks += field_checks(file, record, length, _is(record))
-    return checks
+    digits: int
+    unit_class: Level
+    of_household: tuple[Level, ...]
+    of_person: tuple[Level, ...]
 
+    kinds = (Kind.UNITS, Kind.VACANT)
 
-def _count(checked: DataFrame, target: Target) -> DataFrame:
-    """Count lines by district, cell and kind; a faulty line has none of these, only its faults."""
-    good = F.col(FAULTS) == 0
-    household, person = good & _is(HOUSEHOLD), good & _is(PERSON)
-    vacant, orphan, repeated = further_kinds(target)
+    def fields(self, names: Names) -> tuple[str, ...]:
+        """See `Resolve`."""
+        return (LINE,)
 
-    def code(field: str) -> Column:
-        return number(HOUSEHOLD if field in HOUSEHOLD.codes else PERSON, field)
+    def __call__(self, rows: Rows) -> pa.RecordBatch:
+        """See `Resolve`."""
+        begin = pc.utf8_slice_codeunits(rows.column(LINE), 0, 1)
+        household, person = (np.asarray(pc.equal(begin, record.name)) for record in (HOUSEHOLD, PERSON))
+        rows.check("RECTYPE", "a line that begins with H or P", ~(household | person))
+        homes = records_of(rows, HOUSEHOLD, household, f"{HOUSEHOLD.length} characters in an H line")
+        persons = records_of(rows, PERSON, person, f"{PERSON.length} characters in a P line")
+        return pa.concat_batches([self._households(homes), self._persons(persons)])
 
-    unit_class = level_of(target.unit_class, code(target.unit_class.name))
-    is_vacant = (unit_class == 0) & (code("GQ") == 0)
-    rows = checked.select(
-        # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
-        F.when(good, number(HOUSEHOLD, "SERIAL")).otherwise(-1 - F.col("row_id")).alias("serial"),
-        F.when(household, F.concat(*(text(HOUSEHOLD, name) for name in GEOCODE_PARTS))).alias("district"),
-        F.when(household, F.when(is_vacant, vacant).otherwise(unit_class)).alias("kind"),
-        F.when(household, target.cell(code, HOUSEHOLD.codes)).alias("of_household"),
-        F.when(person, target.cell(code, PERSON.codes)).alias("of_person"),
-        F.col(FAULTS),
-    )
-    home = Window.partitionBy("serial")
-    joined = rows.select(
-        F.max("district").over(home).alias(GEOCODE),
-        F.max("of_household").over(home).alias("home"),
-        F.count("kind").over(home).alias("households"),
-        "kind", "of_person", FAULTS,
-    )  # fmt: skip
-    is_unit, is_person = F.col("kind").isNotNull(), F.col("of_person").isNotNull()
-    alone = is_person & (F.col("households") == 0)
-    kind = F.when(is_unit & (F.col("households") > 1), repeated).when(alone, orphan).otherwise(F.col("kind"))
-    cell = F.when(is_person, F.col("home") + F.col("of_person"))
-    grouped = joined.groupBy(GEOCODE, cell.alias("cell"), kind.alias("kind"), FAULTS)
-    return grouped.agg(F.count(F.lit(1)).alias("count"))
+    def _households(self, rows: Rows) -> pa.RecordBatch:
+        level = rows.level(self.unit_class.coded, self.unit_class.labels)
+        vacant = (level == 0) & (rows.whole("GQ").value == 0)
+        district = pc.binary_join_element_wise(*(rows.column(name) for name in GEOCODE_PARTS), "")
+        digits, nation = self.digits, pa.repeat(ROOT_GEOCODE, len(rows))
+        columns = {
+            UNIT: rows.column("SERIAL"),
+            GEOCODE: pc.utf8_slice_codeunits(district, 0, digits) if digits else nation,
+            "cell": level,
+            "part": cell_of(rows, self.of_household),
+            COUNT: once(len(rows)),
+            "row": rows.numbers,
+            "kind": np.where(vacant, Kind.VACANT_HOME, Kind.HOME).astype(np.int8),
+        }
+        return kept(input_rows(Kind.HOME, columns, len(rows)), rows)
 
-
-def _problems(
-    file: str, checked: DataFrame, counted: DataFrame, checks: list[RowCheck], target: Target
-) -> list[Problem]:
-    rows = counted.groupBy(FAULTS, "kind").agg(F.sum("count")).collect()
-    problems = problems_of(checked, [(fault, number) for fault, _, number in rows], checks)
-    if problems:
-        return problems  # a broken household line would make orphans of its persons: one cause, one message
-    vacant, orphan, repeated = further_kinds(target)
-    marked = {kind: number for _, kind, number in rows if kind is not None}
-    if not any(kind <= vacant or kind == repeated for kind in marked):
-        raise InputError(f"{file}: no household line, so no enumeration district exists")
-    expected = {repeated: "each household once", orphan: "a household line for every person line"}
-    return [
-        Problem(
-            file, "SERIAL", rule, marked[kind], row_numbers(checked, _wrong_serials(checked, repeated=kind == repeated))
-        )
-        for kind, rule in expected.items()
-        if kind in marked
-    ]
-
-
-def _wrong_serials(checked: DataFrame, *, repeated: bool) -> DataFrame:
-    household = _is(HOUSEHOLD)
-    homes = F.count(F.when(household, F.lit(1))).over(Window.partitionBy(text(HOUSEHOLD, "SERIAL")))
-    counted = checked.withColumn("homes", homes)
-    return counted.where(household & (F.col("homes") > 1) if repeated else F.col("homes") == 0)
+    def _persons(self, rows: Rows) -> pa.RecordBatch:
+        columns = {
+            UNIT: rows.column("SERIAL"),
+            "cell": cell_of(rows, self.of_person),
+            COUNT: once(len(rows)),
+            "row": rows.numbers,
+        }
+        return kept(input_rows(Kind.COUNTED, columns, len(rows)), rows)

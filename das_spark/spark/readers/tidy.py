@@ -197,7 +197,10 @@ def gathering(
     if "units" in others and not isinstance(others["units"].resolve, HomeRows):
         sums["units"] = UNITS
     by_unit = _by_unit(counted, others.get("units"), product)
-    return Gathering(counted, tuple(others.values()), sums, by_unit, product.records, settings.identity, leaves)
+    of_units = isinstance(counted.resolve, RecordRows) and counted.resolve.of_unit
+    together = ("persons", "units") if of_units else ("units",)
+    tables = (counted, *others.values())
+    return Gathering(tables, together, sums, by_unit, product.records, settings.identity, leaves)
 
 
 def _leaves(
@@ -234,15 +237,13 @@ def _by_unit(counted: Reading, units: Reading | None, product: Product) -> UnitP
         return None
     once = Rule(units.names.file, units.names.of(UNIT), "each household once")
     file, field, alone = counted.names.file, counted.names.of(UNIT), None
-    expected, stride = "the unit of every person in the unit records", 0
+    expected = "the unit of every person in the unit records"
     if product.record != "person":
         alone = Rule(file, field, once.expected)
         kind = "an occupied" if product.record == "household" else "a"
         expected = f"{kind} housing unit of the unit records"
-    elif isinstance(counted.resolve, RecordRows) and counted.resolve.of_unit:
-        stride = strides_of(product.schema)[product.class_query]
     bound = bool(product.records.contributor)
-    return UnitPass(once, Rule(file, field, expected), stride, alone, product.record == "household", bound)
+    return UnitPass(once, Rule(file, field, expected), alone, product.record == "household", bound)
 
 
 _UNIT_CLASS: Final = "unit_class"
@@ -296,7 +297,9 @@ def _records(settings: InputSettings, target: Target) -> Resolving:
 
 def _homes(target: Target) -> Resolving:
     """Records of units."""
-    return lambda _: HomeRows(target.spine, unit_class(target))
+    product = target.product
+    stride = strides_of(product.schema)[product.class_query] if product.record == "person" else 0
+    return lambda _: HomeRows(target.spine, replace(unit_class(target), stride=stride))
 
 
 #: Names of a column of census blocks of 15 digits, where there is none of geocodes of 16.

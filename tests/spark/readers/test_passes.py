@@ -18,7 +18,7 @@ from das_spark.spark.problems import BadInputError
 from das_spark.spark.readers._gathered import Gathering
 from das_spark.spark.readers._passes import BY_GEOUNIT, BY_PERSON, BY_UNIT, ContributorPass, LeafPass, Rule, UnitPass
 from das_spark.spark.readers._reading import READ, Reading
-from das_spark.spark.readers._resolved import INPUT_ROWS, NO_CELL, CountRows, Kind, exact_sum
+from das_spark.spark.readers._resolved import INPUT_ROWS, NO_CELL, CountRows, Kind, WideUnits, exact_sum
 from das_spark.spark.readers._told import TOLD, problems_in
 
 CODES = ("01", "02", "03")
@@ -126,6 +126,7 @@ def test_records_come_to_their_units_or_are_told_as_lost(homes, people, record, 
             "geocode": code,
             "kind": Kind.VACANT_HOME if empty else Kind.HOME,
             "cell": level,
+            "part": 10 * level if record == "person" else 0,
             "count": 1,
             "row": number,
         }
@@ -137,7 +138,7 @@ def test_records_come_to_their_units_or_are_told_as_lost(homes, people, record, 
     ]
     alone = None if record == "person" else Rule("p", "unit", "alone")
     units = UnitPass(
-        Rule("h", "unit", "once"), Rule("p", "unit", "known"), 10 if record == "person" else 0, alone,
+        Rule("h", "unit", "once"), Rule("p", "unit", "known"), alone,
         record == "household", False,
     )  # fmt: skip
     made, facts = results_of(units._tasks(iter(batches_of(rows, ("unit", "kind"), cuts))))
@@ -218,15 +219,15 @@ def test_sums_are_exact(numbers):
 @pytest.fixture
 def gathering():
     counted = Reading(Names("persons.csv", ("geocode",), "persons"), CountRows(None, ()), None)
-    units = Reading(Names("units.csv", ("geocode",), "units"), CountRows(None, ()), None)
+    units = Reading(Names("units.csv", ("geocode",), "units"), WideUnits(None, 1), None)
     leaves = LeafPass(1, (Kind.UNITS,), {}, {}, {}, frozenset(), True, None)
-    return Gathering(counted, (units,), {"persons": "count"}, None, Records(), None, leaves)
+    return Gathering((counted, units), (), {"persons": "count"}, None, Records(), None, leaves)
 
 
-def facts_of(*, people=5, counted=5, units=2, others=2, problems=()):
+def facts_of(*, people=5, counted=5, units=2, others=2):
     return [
-        {"kind": READ, "table": "persons", "problems": list(problems), "total": people, "records": 3, "digests": {}},
-        {"kind": READ, "table": "units", "problems": [], "total": units, "records": 2, "digests": {}},
+        {"kind": READ, "table": "persons", "problems": [], "counted": people, "others": 0, "records": 3, "digests": {}},
+        {"kind": READ, "table": "units", "problems": [], "counted": 0, "others": units, "records": 2, "digests": {}},
         {"kind": BY_GEOUNIT, "problems": [], "counted": counted, "others": others},
     ]
 
