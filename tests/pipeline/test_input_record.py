@@ -123,6 +123,28 @@ def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it
     assert layout.restricted.input_record.is_file()
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_other_bytes_of_the_same_size_and_time_are_not_those_that_were_hashed(workshop, monkeypatch):
+    plan = workshop.plan()
+    file, plain = workshop.census / "persons.parquet", {"compression": "none", "use_dictionary": False}
+    table = parquet.read_table(file)
+    parquet.write_table(table, file, **plain)
+    times, reader = file.stat(), ingest_stage.reader
+
+    def deliver(name):
+        parquet.write_table(table.take(list(range(table.num_rows))[::-1]), file, **plain)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert file.stat().st_size == times.st_size
+        return reader(name)
+
+    monkeypatch.setattr(ingest_stage, "reader", deliver)
+    with pytest.raises(InputError, match=r"persons\.parquet: changed while it was read"):
+        run_stages(plan, run_id="other", test_key="x", spark=workshop.spark, until="ingest")
+    assert not workshop.layout("other").restricted.input_record.exists()
+    assert workshop.ledger() == []
+
+
 @pytest.fixture
 def read(tmp_path, monkeypatch):
     """A run that has read its input, and how often that was hashed since."""
