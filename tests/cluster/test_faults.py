@@ -104,11 +104,11 @@ def small_disk(folder: Path) -> Iterator[Callable[[], Path]]:
 
     def fill() -> Path:
         filler = folder / "filler"
-        with filler.open("wb") as file:
+        # Without a buffer: closing the file would write what is left of it, for which there is no room.
+        with filler.open("wb", buffering=0) as file:
             while True:
                 try:
                     file.write(b"\0" * 65536)
-                    file.flush()
                 except OSError:
                     return filler
 

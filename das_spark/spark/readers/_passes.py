@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -156,17 +157,13 @@ class ContributorPass:
         return in_sorted_tasks(keyed, ("person",), self._tasks, from_arrow_schema(INPUT_ROWS))
 
     def _tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        others: list[pa.RecordBatch] = []
-
-        def records() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                own = batch.column("person").is_valid()
-                others.append(batch.filter(pc.invert(own)))
-                yield batch.filter(own)
-
-        for rows in whole_groups(records(), ("person",), _ROWS, _BYTES):
-            yield from self._bounded(rows)
-        yield from others
+        for batch in batches:
+            # What is of no contributor stands first.
+            others = batch.column("person").null_count
+            yield batch.slice(0, others)
+            if others < batch.num_rows:
+                for rows in whole_groups(chain([batch.slice(others)], batches), ("person",), _ROWS, _BYTES):
+                    yield from self._bounded(rows)
 
     def _bounded(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         first, group = _groups(rows, "person")
