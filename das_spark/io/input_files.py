@@ -10,13 +10,12 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.io.table_folder import CSV, PARQUET
+from das_spark.io.table_folder import CSV, PARQUET, record_files
 from das_spark.store import POSIX, files_below
 
 if TYPE_CHECKING:
@@ -136,28 +135,6 @@ def csv_names(file: str, form: CsvForm) -> tuple[str, ...]:
                 )
                 raise InputError(f"{file}: its columns are delimited by {name}, and {read} are read", hint=hint)
     return tuple(names)
-
-
-def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
-    """List the files of records, one a line, at a path: itself, or those in a folder that are not hidden, in order.
-
-    Args:
-        path: File or folder.
-        patterns: Names that files of the folder have; any where none are given.
-
-    Raises:
-        InputError: There is nothing at the path, or no such file in the folder.
-    """
-    require_path(path)
-    if not POSIX.is_folder(path):
-        return [path]
-    names = [name for name in sorted(POSIX.names(path)) if name[0] not in "._"]
-    wanted = [name for name in names if not patterns or any(fnmatch(name, pattern) for pattern in patterns)]
-    files = [file for name in wanted if POSIX.is_file(file := f"{path.rstrip('/')}/{name}")]
-    if not files:
-        hint = f"their names are {', '.join(patterns)}" if patterns else ""
-        raise InputError(f"{path}: the folder holds no file of records", hint=hint)
-    return files
 
 
 def look_at_lines(path: str, parts: Sequence[str], is_record: Callable[[str], bool], expected: str) -> None:

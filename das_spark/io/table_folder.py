@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import Final
 from urllib.parse import unquote
 
@@ -62,24 +63,65 @@ def table_files(path: str) -> tuple[InputFile, ...]:
     return files
 
 
-def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]) -> Iterator[InputFile]:
+def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
+    """List the files of records, one a line, at a path: itself, or all that lie in a folder, in order.
+
+    Args:
+        path: File or folder.
+        patterns: Names that files of the folder have; any where none are given.
+
+    Raises:
+        InputError: There is nothing at the path, or something in the folder that is not understood.
+    """
+    if os.path.isfile(path):
+        return [path]
+    if not os.path.isdir(path):
+        raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
+    folders, files = _entries(path)
+    if folders:
+        raise _odd(path, "folders", folders, "files of records lie side by side")
+
+    def is_part(name: str) -> bool:
+        return not patterns or any(fnmatch(name.lstrip("._"), pattern) for pattern in patterns)
+
+    _require_parts(path, path, files, is_part, f"parts are called {', '.join(patterns)}")
+    if not files:
+        hint = f"their names are {', '.join(patterns)}" if patterns else ""
+        raise InputError(f"{path}: the folder holds no file of records", hint=hint)
+    return [f"{path.rstrip('/')}/{entry.name}" for entry in files]
+
+
+def _entries(folder: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
+    """The folders and the files in a folder that are no marks, in order."""
     with os.scandir(folder) as listed:
         entries = sorted((entry for entry in listed if not _MARKS.fullmatch(entry.name)), key=lambda entry: entry.name)
-    folders = [entry for entry in entries if entry.is_dir()]
-    files = [entry for entry in entries if not entry.is_dir()]
+    return [entry for entry in entries if entry.is_dir()], [entry for entry in entries if not entry.is_dir()]
+
+
+def _require_parts(
+    path: str, folder: str, files: Sequence[os.DirEntry[str]], is_part: Callable[[str], object], parts: str
+) -> None:
+    """Refuse files of a folder that are no parts of a table by their names, or are hidden, links, or no files."""
+    if strange := [entry for entry in files if not is_part(entry.name)]:
+        raise _odd(path, "files that are no parts of it", strange, parts)
+    if strange := [entry for entry in files if entry.name[0] in "._"]:
+        raise _odd(path, "hidden files", strange, "are they half written? Others would not be read")
+    if strange := [entry for entry in files if _leaves(entry.path, folder)]:
+        raise _odd(path, "links that lead out of it", strange, "copy what they lead to")
+    if strange := [entry for entry in files if not entry.is_file()]:
+        raise _odd(path, "something that is no file", strange, "remove it")
+
+
+def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]) -> Iterator[InputFile]:
+    folders, files = _entries(folder)
     if folders and files:
         raise _odd(path, "files beside folders", [*files, *folders], "everything that is read lies side by side")
     if strange := [entry for entry in folders if not _PARTITION.fullmatch(entry.name)]:
         raise _odd(path, "folders that are no parts of it", strange, "parts are called as in state=44")
-    if strange := [entry for entry in files if not kind_of(entry.name)]:
-        raise _odd(path, "files that are no parts of it", strange, f"parts end in {PARQUET}, or in {', '.join(CSV)}")
-    if strange := [entry for entry in files if entry.name[0] in "._"]:
-        raise _odd(path, "hidden files", strange, "are they half written? Others would not be read")
-    if strange := [entry for entry in entries if _leaves(entry.path, folder)]:
+    if strange := [entry for entry in folders if _leaves(entry.path, folder)]:
         raise _odd(path, "links that lead out of it", strange, "copy what they lead to")
+    _require_parts(path, folder, files, kind_of, f"parts end in {PARQUET}, or in {', '.join(CSV)}")
     for entry in files:
-        if not entry.is_file():
-            raise _odd(path, "something that is no file", [entry], "remove it")
         yield InputFile(entry.path, partition)
     for entry in folders:
         name, _, value = entry.name.partition("=")

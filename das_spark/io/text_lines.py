@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from das_spark.io.input_files import record_files
 from das_spark.io.listed_files import ListedFile, Part, placed, with_places
+from das_spark.io.table_folder import record_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class TextLines:
 
         Args:
             paths: Files, or folders with files.
-            patterns: Of a folder, the names of those that are read; all that are not hidden where none are given.
+            patterns: Of a folder, the names that its files have; any where none are given.
             encoding: Of the text.
         """
         files = (file for path in paths for file in record_files(path, patterns))

@@ -13,8 +13,9 @@ from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 from das_spark.io.cef import DELIMITER
 from das_spark.io.input_fields import GEOCODE
-from das_spark.io.input_files import data_files, first_line, require_path
+from das_spark.io.input_files import first_line, require_path
 from das_spark.io.listed_files import POSITION
+from das_spark.io.table_folder import record_files
 from das_spark.spark.input_rows import text_lines
 from das_spark.spark.problems import (
     FAULTS,
@@ -83,7 +84,7 @@ class Delimited:
         """See without Spark how text files begin."""
         for path in paths:
             require_path(path)
-            for each in data_files(path):
+            for each in record_files(path):
                 line = first_line(each, "latin-1")
                 if not line:
                     raise InputError(f"{file}: the file is empty, so no geounit exists")

@@ -166,9 +166,11 @@ def test_parts_of_states_and_gzip_are_read_and_files_may_be_named_one_by_one(
     for place, line in enumerate(files.persons):
         (tmp_path / "persons").mkdir(exist_ok=True)
         (tmp_path / "persons" / f"part-{place}.txt.gz").write_bytes(gzip.compress(f"{line}\n".encode()))
-    (tmp_path / "persons" / "README.md").write_text("not data")
     named = {name: str(files.folder / f"{name}.txt") for name in ("units", "geography")}
     assert contents(read(files, path=None, persons=str(tmp_path / "persons"), **named)) == usual
+    (tmp_path / "persons" / "README.md").write_text("not data")
+    with pytest.raises(InputError, match=r"files that are no parts of it: 'README.md'"):
+        read(files, path=None, persons=str(tmp_path / "persons"), **named)
 
 
 UNIT_BROKEN = {
