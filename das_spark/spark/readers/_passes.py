@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -56,6 +56,20 @@ class Rule:
         return Problem(self.file, self.field, self.expected, rows, numbers, codes)
 
 
+def _by_groups(
+    batches: Iterator[pa.RecordBatch],
+    key: str,
+    schema: pa.Schema,
+    together: Callable[[pa.Table], Iterator[pa.RecordBatch]],
+) -> Iterator[pa.RecordBatch]:
+    """Work on sorted rows, whole groups with the same key at once, and pass on what was told before."""
+    for group in whole_groups(batches, (key,), _ROWS, _BYTES):
+        rows, told = apart(group, schema)
+        yield from told
+        if rows.num_rows:
+            yield from together(rows)
+
+
 def _groups(rows: pa.Table, key: str) -> tuple[Whole, Whole]:
     """Of sorted rows, the first row of each group with the same key, and the group of each row."""
     codes = rows.column(key).combine_chunks()
@@ -94,11 +108,7 @@ class UnitPass:
         )
 
     def _tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for group in whole_groups(batches, (UNIT,), _ROWS, _BYTES):
-            rows, told = apart(group, INPUT_ROWS)
-            yield from told
-            if rows.num_rows:
-                yield from self._together(rows)
+        yield from _by_groups(batches, UNIT, INPUT_ROWS, self._together)
 
     def _together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         first, group = _groups(rows, UNIT)
@@ -228,11 +238,7 @@ class LeafPass:
         return in_sorted_tasks(placed, keys, self._tasks, from_arrow_schema(LEAVES_TOLD))
 
     def _tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for group in whole_groups(batches, (GEOCODE,), _ROWS, _BYTES):
-            rows, told = apart(group, LEAVES_TOLD)
-            yield from told
-            if rows.num_rows:
-                yield from self._together(rows)
+        yield from _by_groups(batches, GEOCODE, LEAVES_TOLD, self._together)
 
     def _together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         first, geounit = _groups(rows, GEOCODE)
