@@ -24,6 +24,8 @@ PARQUET: Final = ".parquet"
 _MARKS: Final = re.compile(
     r"_SUCCESS|_metadata|_common_metadata|_(committed|started)_.*|\..*\.crc|\.DS_Store|Thumbs\.db"
 )
+#: Names of copies and of files that are still being written.
+_UNFINISHED: Final = re.compile(r".*(~|\.(bak|orig|old|tmp|temp|swp|part|partial|filepart|crdownload))", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"[^=]+=[^=]*")
 _NOTHING: Final = "__HIVE_DEFAULT_PARTITION__"
 #: Names that a message lists.
@@ -64,27 +66,29 @@ def table_files(path: str) -> tuple[InputFile, ...]:
 
 
 def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
-    """List the files of records, one a line, at a path: itself, or all that lie in a folder, in order.
+    """List the files of records, one a line, at a path: itself, or those in a folder, in order.
+
+    Other files may lie in the folder, such as notes; but none that is hidden, a copy or half written by its name.
 
     Args:
         path: File or folder.
         patterns: Names that files of the folder have; any where none are given.
 
     Raises:
-        InputError: There is nothing at the path, or something in the folder that is not understood.
+        InputError: There is nothing at the path, or something in the folder that looks like records and is odd.
     """
     if os.path.isfile(path):
         return [path]
     if not os.path.isdir(path):
         raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
-    folders, files = _entries(path)
+    folders, entries = _entries(path)
     if folders:
         raise _odd(path, "folders", folders, "files of records lie side by side")
-
-    def is_part(name: str) -> bool:
-        return not patterns or any(fnmatch(name.lstrip("._"), pattern) for pattern in patterns)
-
-    _require_parts(path, path, files, is_part, f"parts are called {', '.join(patterns)}")
+    named = patterns or ("*",)
+    files = [entry for entry in entries if any(fnmatch(entry.name.lstrip("._"), f"{each}*") for each in named)]
+    whole = {entry.name for entry in files if any(fnmatch(entry.name.lstrip("._"), each) for each in named)}
+    known = f"parts are called {', '.join(named)}"
+    _require_parts(path, path, files, lambda name: name in whole and not _UNFINISHED.fullmatch(name), known)
     if not files:
         hint = f"their names are {', '.join(patterns)}" if patterns else ""
         raise InputError(f"{path}: the folder holds no file of records", hint=hint)

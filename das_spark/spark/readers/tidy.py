@@ -298,7 +298,7 @@ def _records(settings: InputSettings, target: Target) -> Resolving:
 def _homes(target: Target) -> Resolving:
     """Records of units."""
     product = target.product
-    stride = strides_of(product.schema)[product.class_query] if product.record == "person" else 0
+    stride = strides_of(product.schema).get(product.class_query, 0) if product.record == "person" else 0
     return lambda _: HomeRows(target.spine, replace(unit_class(target), stride=stride))
 
 

@@ -169,7 +169,9 @@ def test_parts_of_states_and_gzip_are_read_and_files_may_be_named_one_by_one(
     named = {name: str(files.folder / f"{name}.txt") for name in ("units", "geography")}
     assert contents(read(files, path=None, persons=str(tmp_path / "persons"), **named)) == usual
     (tmp_path / "persons" / "README.md").write_text("not data")
-    with pytest.raises(InputError, match=r"files that are no parts of it: 'README.md'"):
+    assert contents(read(files, path=None, persons=str(tmp_path / "persons"), **named)) == usual
+    (tmp_path / "persons" / "part-0.txt.gz~").write_text("an older one")
+    with pytest.raises(InputError, match=r"files that are no parts of it: 'part-0.txt.gz~'"):
         read(files, path=None, persons=str(tmp_path / "persons"), **named)
 
 
