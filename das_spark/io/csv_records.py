@@ -41,6 +41,11 @@ FIELDS: Final = "as many fields as the header"
 RULES_OF_CSV: Final = (QUOTES, CONTROL, TEXT, FIELDS)
 
 
+def expected_by(rule: str, fields: int) -> str:
+    """Say what a rule expects of a record under a header of so many fields."""
+    return f"{fields} fields, as in the header" if rule == FIELDS else rule
+
+
 @dataclass(frozen=True, slots=True)
 class CsvRecords:
     """Some records of a file.

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
-from das_spark.io.csv_records import FIELDS, RULES_OF_CSV
+from das_spark.io.csv_records import RULES_OF_CSV, expected_by
 from das_spark.io.input_files import is_catalog_table
 from das_spark.io.input_tables import MALFORMED
 from das_spark.io.listed_files import POSITION, number_in_file
@@ -47,7 +47,7 @@ _DIGITS: Final = 19
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a table calls the fields.
+    """Names of the fields in a table.
 
     Attributes:
         file: File, folder or table of a catalog.
@@ -175,9 +175,8 @@ class Rows:
         self._numbers = batch.column(POSITION[-1])
         if MALFORMED in batch.schema.names:
             broken = batch.column(MALFORMED)
-            told = {FIELDS: f"{names.header} fields, as in the header"}
             for rule in RULES_OF_CSV:
-                self._add("row", told.get(rule, rule), _flags(pc.equal(broken, rule)))
+                self._add("row", expected_by(rule, names.header), _flags(pc.equal(broken, rule)))
         self.settle()
 
     def of(self, kept: Flags, columns: Mapping[str, pa.Array]) -> Rows:

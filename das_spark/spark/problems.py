@@ -123,9 +123,6 @@ def _unreadable(file: str, error: Exception, condition: str) -> DasError:
 FAULTS: Final = "faults"
 """Column of the failed checks of a row, as the sum of their bits, the first check in the lowest; 0 for a good row."""
 
-MOST_CHECKS: Final = 62
-"""Checks whose bits one column of `FAULTS` holds."""
-
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:

@@ -16,9 +16,7 @@ from das_spark.products import PRODUCTS
 from das_spark.spark.readers import READERS
 from das_spark.spark.readers._passes import LeafPass, UnitPass
 from das_spark.spark.readers._reading import Reading, _ReadParts
-from das_spark.spark.readers._tables import opened, units_of
 from das_spark.spark.readers._told import TOLD
-from das_spark.spark.readers.tidy import TidyCounts, _homes, _locate, _records, gathering, tidy_target
 
 if TYPE_CHECKING:
     from das_spark.spark.readers._gathered import Gathering
@@ -36,20 +34,11 @@ def ingested(tmp_path: Path) -> Callable[..., Leaves]:
         given = InputSettings(**{"reader": "tidy_counts", "path": str(tmp_path)} | settings)
         READERS[given.reader].look(given, PRODUCT, PRODUCT.spine())
         examined_files(given)
-        gathered = _gathering(given)
+        gathered = READERS[given.reader].gathering(None, given, PRODUCT, PRODUCT.spine())
         meanwhile()
         return _leaves(gathered)
 
     return read
-
-
-def _gathering(settings: InputSettings) -> Gathering:
-    places, target = _locate(settings, settings.reader, PRODUCT), tidy_target(settings.reader, PRODUCT, PRODUCT.spine())
-    records = settings.reader == "tidy_records"
-    counted = _records(settings, target) if records else TidyCounts._counts(target)
-    units = _homes(target) if records else units_of(target)
-    table = opened(None, places.persons, settings, "persons", counted)
-    return gathering(None, table, places, settings, target, units, summed="" if records else "count")
 
 
 def _leaves(gathered: Gathering) -> Leaves:

@@ -274,20 +274,22 @@ class LeafPass:
         same = (np.diff(geounit) == 0) & (np.diff(kind) == 0) & (np.diff(cell) == 0)
         again = np.append(False, same) | np.append(same, False)
         for of, rule in self.once.items():
-            bad = again & (kind == of)
-            if of in self.heads:
-                bad &= cell == self.heads[of]
-            yield rule.broken(int(bad.sum()), geounits=geocodes.take(pa.array(np.unique(geounit[bad])[:MOST_EXAMPLES])))
+            bad = again & self._told_by(of, kind, cell)
+            yield rule.broken(int(bad.sum()), geounits=_some(geocodes, geounit[bad]))
 
     def _outside(
         self, geocodes: pa.Array, geounit: Whole, kind: Whole, cell: Whole, count: Whole, exists: Flags
     ) -> Iterator[Problem]:
         for of, rule in self.inside.items():
-            bad = (kind == of) & ~exists[geounit]
-            if of in self.heads:
-                bad &= cell == self.heads[of]
+            bad = self._told_by(of, kind, cell) & ~exists[geounit]
             rows = int(count[bad].sum() if of in self.records else bad.sum())
-            yield rule.broken(rows, geounits=geocodes.take(pa.array(np.unique(geounit[bad])[:MOST_EXAMPLES])))
+            yield rule.broken(rows, geounits=_some(geocodes, geounit[bad]))
+
+    def _told_by(self, of: Kind, kind: Whole, cell: Whole) -> Flags:
+        """Rows of a kind, one for each row of the table that tells them."""
+        heads = cell == self.heads[of] if of in self.heads else np.ones(len(cell), dtype=np.bool_)
+        own: Flags = (kind == of) & heads
+        return own
 
     def _leaves(
         self, geocodes: pa.Array, exists: Flags, occupied: tuple[Whole, Whole, Whole], units: Whole, vacant: Whole
@@ -302,6 +304,11 @@ class LeafPass:
         if self.units or self.made is not None:
             columns |= {"units": list_rows(units), "vacant": pa.array(vacant)}
         return filled(LEAVES_TOLD, columns, len(exists)).filter(pa.array(exists))
+
+
+def _some(geocodes: pa.Array, geounit: Whole) -> pa.Array:
+    """Some geocodes of geounits, which may be there several times."""
+    return geocodes.take(pa.array(np.unique(geounit)[:MOST_EXAMPLES]))
 
 
 def _sums(geounit: Whole, cell: Whole, count: Whole) -> tuple[Whole, Whole, Whole]:

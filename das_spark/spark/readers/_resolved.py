@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from math import prod
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -16,15 +15,14 @@ from das_spark.io.input_fields import GEOCODE, Names, Rows
 from das_spark.spark.readers._contributors import VISIBLE, normalised
 from das_spark.spark.readers._told import TOLD, filled
 from das_spark.spark.readers._units import UNITS, VACANT
+from das_spark.spark.readers.base import Target, strides_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from das_spark.geography import Spine
-    from das_spark.histogram import Schema
     from das_spark.products import CodedField
     from das_spark.products.base import Records
-    from das_spark.spark.readers.base import Target
 
 UNIT: Final = "unit"
 COUNT: Final = "count"
@@ -114,6 +112,10 @@ class Level:
     labels: tuple[str, ...]
     stride: int
 
+    def of(self, rows: Rows) -> NDArray[np.int64]:
+        """Return the levels of rows; -1 where there is none."""
+        return rows.level(self.coded, self.labels, self.attribute)
+
 
 def levels_of(target: Target, *, without: str = "") -> tuple[Level, ...]:
     """Return the fields that tell the cell of a record, but for one attribute."""
@@ -123,16 +125,11 @@ def levels_of(target: Target, *, without: str = "") -> tuple[Level, ...]:
     return tuple(Level(name, coded[name], labels[name], strides[name]) for name in coded if name != without)
 
 
-def strides_of(schema: Schema) -> dict[str, int]:
-    """Return what a level of each attribute adds to the number of a cell."""
-    return {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
-
-
 def cell_of(rows: Rows, levels: Sequence[Level]) -> NDArray[np.int64]:
     """Return the cells of rows, or the parts of them that some fields tell."""
     cell = np.zeros(len(rows), dtype=np.int64)
     for each in levels:
-        cell += each.stride * rows.level(each.coded, each.labels, each.attribute)
+        cell += each.stride * each.of(rows)
     return cell
 
 
@@ -233,7 +230,7 @@ class HomeRows(Resolve):
         """See `Resolve`."""
         size = len(rows)
         geocode = rows.geocode(self.spine)
-        level = rows.level(self.unit_class.coded, self.unit_class.labels, self.unit_class.attribute)
+        level = self.unit_class.of(rows)
         unit = rows.identity(UNIT, "a unit")
         vacant = np.zeros(size, dtype=np.int64)
         if rows.names.has(VACANT):
@@ -303,7 +300,7 @@ class LongUnits(Resolve):
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
         geocode = rows.geocode(self.spine)
-        level = rows.level(self.unit_class.coded, self.unit_class.labels, self.unit_class.attribute)
+        level = self.unit_class.of(rows)
         units = rows.count(UNITS)
         return _by_cell(rows, geocode, [(Kind.UNITS, level, units), (Kind.VACANT, 0, _vacant(rows))])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
-from das_spark.io.csv_records import FIELDS, RULES_OF_CSV
+from das_spark.io.csv_records import RULES_OF_CSV, expected_by
 from das_spark.io.input_fields import Names
 from das_spark.io.input_files import PLAIN_CSV, CsvForm, is_catalog_table
 from das_spark.io.input_tables import MALFORMED, InputTable
@@ -108,8 +108,8 @@ def row_checks(file: str, frame: DataFrame) -> list[RowCheck]:
     """Of a table, what every row must fulfil as a whole."""
     if MALFORMED not in frame.columns:
         return []
-    told = {FIELDS: f"{len(names_of(frame))} fields, as in the header"}
-    return [RowCheck(file, "row", told.get(rule, rule), F.col(MALFORMED).eqNullSafe(rule)) for rule in RULES_OF_CSV]
+    fields, broken = len(names_of(frame)), F.col(MALFORMED)
+    return [RowCheck(file, "row", expected_by(rule, fields), broken.eqNullSafe(rule)) for rule in RULES_OF_CSV]
 
 
 def is_whole(frame: DataFrame) -> Column:

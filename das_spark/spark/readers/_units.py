@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.input_fields import GEOCODE
-from das_spark.spark.readers.base import Target
+from das_spark.spark.readers.base import Target, strides_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -130,5 +129,4 @@ def made_units(product: Product) -> MadeUnits:
         raise ConfigurationError(
             f"input.units_from_people: product {product.name!r} counts the units themselves", hint="leave it out"
         )
-    axis = product.schema.axis(product.class_query)
-    return MadeUnits(prod(product.schema.shape[axis + 1 :]), product.unit_bounds)
+    return MadeUnits(strides_of(product.schema)[product.class_query], product.unit_bounds)

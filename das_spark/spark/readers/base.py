@@ -271,14 +271,19 @@ def level_of(coded: CodedField, code: Column) -> Column:
     return level.cast("int")
 
 
+def strides_of(schema: Schema) -> dict[str, int]:
+    """Return what a level of each attribute adds to the number of a cell."""
+    return {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
+
+
 def level_in_cell(schema: Schema, attribute: str) -> Column:
     """The level (long) of an attribute in a column of flat cell indices, which is called cell."""
     axis = schema.axis(attribute)
-    return F.floor(F.col("cell") / prod(schema.shape[axis + 1 :])) % schema.shape[axis]
+    return F.floor(F.col("cell") / strides_of(schema)[attribute]) % schema.shape[axis]
 
 
 def cell_of(schema: Schema, levels: Mapping[str, Column]) -> Column:
     """Flat cell index (int) of 0-based levels, the last attribute fastest; the part of it that some levels tell."""
-    strides = {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
+    strides = strides_of(schema)
     parts = [level * F.lit(strides[name]) for name, level in levels.items()]
     return balanced(add, [F.lit(0), *parts]).cast("int")

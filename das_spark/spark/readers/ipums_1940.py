@@ -133,7 +133,7 @@ class _ExtractRows(Resolve):
         return pa.concat_batches([self._households(homes), self._persons(persons)])
 
     def _households(self, rows: Rows) -> pa.RecordBatch:
-        level = rows.level(self.unit_class.coded, self.unit_class.labels)
+        level = self.unit_class.of(rows)
         vacant = (level == 0) & (rows.whole("GQ").value == 0)
         district = pc.binary_join_element_wise(*(rows.column(name) for name in GEOCODE_PARTS), "")
         digits, nation = self.digits, pa.repeat(ROOT_GEOCODE, len(rows))

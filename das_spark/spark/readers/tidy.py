@@ -42,7 +42,7 @@ from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeat
 from das_spark.spark.readers._gathered import NO_GEOUNIT, Gathering
 from das_spark.spark.readers._passes import LeafPass, Rule, UnitPass
 from das_spark.spark.readers._reading import Reading
-from das_spark.spark.readers._resolved import COUNT, UNIT, CountRows, HomeRows, Kind, RecordRows, levels_of, strides_of
+from das_spark.spark.readers._resolved import COUNT, UNIT, CountRows, HomeRows, Kind, RecordRows, levels_of
 from das_spark.spark.readers._tables import (
     Resolving,
     geography_of,
@@ -56,7 +56,7 @@ from das_spark.spark.readers._tables import (
     units_of,
 )
 from das_spark.spark.readers._units import UNITS, made_units
-from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, sixteen
+from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, sixteen, strides_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -84,9 +84,13 @@ class TidyCounts:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
+        return self.gathering(spark, settings, product, spine).read(spark)
+
+    def gathering(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> Gathering:
+        """Open the tables, and say how they come together."""
         places, target = _locate(settings, self.name, product), tidy_target(self.name, product, spine)
         people = opened(spark, places.persons, settings, "persons", self._counts(target))
-        return gathering(spark, people, places, settings, target, units_of(target), summed=COUNT).read(spark)
+        return gathering(spark, people, places, settings, target, units_of(target), summed=COUNT)
 
     @staticmethod
     def _counts(target: Target) -> Resolving:
@@ -194,7 +198,7 @@ def gathering(
     product = target.product
     leaves = _leaves(counted, others.get("units"), others.get("geography"), settings, target)
     sums = {"persons": summed} if summed else {}
-    if "units" in others and not isinstance(others["units"].resolve, HomeRows):
+    if "units" in others and not others["units"].resolve.are_records:
         sums["units"] = UNITS
     by_unit = _by_unit(counted, others.get("units"), product)
     of_units = isinstance(counted.resolve, RecordRows) and counted.resolve.of_unit
@@ -233,7 +237,7 @@ def _at_geocode(table: Reading, expected: str) -> Rule:
 
 def _by_unit(counted: Reading, units: Reading | None, product: Product) -> UnitPass | None:
     """Say how records come to their units, where there are records of units."""
-    if units is None or not isinstance(units.resolve, HomeRows):
+    if units is None or not units.resolve.are_records:
         return None
     once = Rule(units.names.file, units.names.of(UNIT), "each household once")
     file, field, alone = counted.names.file, counted.names.of(UNIT), None
@@ -273,9 +277,13 @@ class TidyRecords:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
+        return self.gathering(spark, settings, product, spine).read(spark)
+
+    def gathering(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> Gathering:
+        """Open the tables, and say how they come together."""
         places, target = self._places(settings, product), tidy_target(self.name, product, spine)
         people = opened(spark, places.persons, settings, "persons", _records(settings, target))
-        return gathering(spark, people, places, settings, target, _homes(target)).read(spark)
+        return gathering(spark, people, places, settings, target, _homes(target))
 
 
 def _alone(settings: InputSettings, product: Product) -> bool:
