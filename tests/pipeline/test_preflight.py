@@ -530,7 +530,7 @@ class TestFiles:
         ("content", "said"),
         [
             ("geocode\n0100100000\n", "1 columns, expected 2"),
-            ("", "0 columns, expected 2"),
+            ("", "is empty; its first line must hold the names of columns"),
             ("geocode,area\n100100000,a\n1001000,b\n", "expected geocodes of 10 digits"),
             ("geocode,area\nfirst,a\n", "not so in 1 of 1 rows"),
             (GOOD + "0100100001,c\n", "geocode 0100100001 stands twice"),
