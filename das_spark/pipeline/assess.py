@@ -75,7 +75,8 @@ if TYPE_CHECKING:
     from das_spark.config import RunPlan
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
-    from das_spark.spark.verify import RunTables
+    from das_spark.spark.stored_table import StoredTable
+    from das_spark.spark.verify import FileRows, Source, SpineTables
     from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store import FileRecord
     from das_spark.verification import FamilyRule
@@ -218,7 +219,7 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
     Another one reduces the microdata, whose files are given as they were read, by their paths below the public root.
     """
     layout, spine, manifest, plan = run.layout, run.spine, run.manifest, run.plan
-    read = run.tables()
+    read = run.frames()
     by_census = run.published(read)
     census = plan.product.census(spine)
     with adaptive(run.spark), ThreadPoolExecutor(1) as threads:
@@ -226,12 +227,13 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         compared = [table for each in publications for table in each.compared(run)]
         # Where no geounit has another geocode in published tables, these lie along the spine, too.
         along = compared if by_census is read else []
-        families, of_families = _rules_of_families(run, read, along)
-        passed = begin_judging(threads, list(chain.from_iterable(families)), of_families, spine)
+        stored = run.tables()
+        families, more = _rules_of_families(run, stored, along)
+        passed = begin_judging(threads, list(chain.from_iterable(families)), stored, spine, more)
         judged = [each.rules(run, read, by_census) for each in publications]
         of_census: list[Rule] = []
         if not spine.is_census:
-            of_census = census_rules(compared, by_census, census)
+            of_census = census_rules(compared, run)
         elif by_census is not read:
             of_census = table_rules(compared, by_census)
         arrays = array_rules(run, read)
@@ -253,21 +255,20 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
 
 
 def _rules_of_families(
-    run: Verified, read: RunTables, along: Sequence[PublishedTable]
-) -> tuple[tuple[list[FamilyRule], ...], RunTables]:
-    """Rules on families in the order of a report, and the tables that they look at.
+    run: Verified, read: SpineTables[StoredTable], along: Sequence[PublishedTable]
+) -> tuple[tuple[list[FamilyRule], ...], list[Source | FileRows]]:
+    """Rules on families in the order of a report, and what they look at besides the tables of the run.
 
     Estimates; what they are held to; a spine of areas; geounits, invariants and bounds; measurements and diagnostics;
     published tables.
     """
-    bounds, read = bound_columns(run, read)
-    of_spine, read = spine_rules(run, read)
-    of_tables: list[FamilyRule] = []
-    if along:
-        of_tables, read = compared_tables(along, read, run.spine)
+    bounds, of_bounds = bound_columns(run, read)
+    of_spine, paths = spine_rules(run)
+    of_tables, rows = compared_tables(along, run.spine.names, run.spine)
     declaring = [*declared_columns(run), *bounds]
     of_estimates = (histogram_rules(run, read), published_rules(run))
-    return (*of_estimates, of_spine, declaring, estimated_columns(run, read), of_tables), read
+    families = (*of_estimates, of_spine, declaring, estimated_columns(run, read), of_tables)
+    return families, [*of_bounds, *paths, *rows]
 
 
 def _complete(layout: PublicLayout, spine: Spine, plan: RunPlan) -> Check:

@@ -1,7 +1,8 @@
-"""The values of published tables as their files hold them, read by tasks: one job for all tables, formats and levels.
+"""The values of published tables as their files hold them, read by tasks.
 
-Spark's readers would need a scan for each table, since each has columns of its own; hundreds of scans in one plan take
-longer than what they read.
+Files of one table, level and number in several formats hold the same rows, and are read side by side: what they agree
+on goes to the task that compares it with estimates once. Spark's readers would need a scan for each table, since each
+has columns of its own; hundreds of scans in one plan take longer than what they read.
 """
 
 from __future__ import annotations
@@ -14,28 +15,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
+from scipy import sparse
 
 from das_spark.io.table_files import GEOCODE, PARQUET
-from das_spark.spark.engine import cores, in_tasks
+from das_spark.spark.verify import FileRows
 from das_spark.store.filesystem import system_of
-from das_spark.verification import packed_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pyspark.sql import DataFrame, SparkSession
 
-    from das_spark.geography import Spine
+    from das_spark.verification import ChildRows, TableRows
 
 #: What stands for a value that is not there or is no whole number: a sum of people is never negative.
 MISSING: Final = -1
-PACKED_ROWS: Final = f"format string, level string, {GEOCODE} string, geocodes array<string>, packed binary"
-_FILE: Final = ("table", "format", "level", "path")
 #: Values that a task holds at once: bounds its memory.
-_AT_ONCE: Final = 1 << 20
+_AT_ONCE: Final = 1 << 22
+#: Bytes of CSV that are read at once.
+_BLOCK: Final = 1 << 23
 #: Numbers with tenths are less: beyond, the tenths of a floating-point number are not exact.
 _MOST: Final = float(1 << 40)
-#: Tasks for each core, so that a large file does not keep the others waiting.
-_TASKS_A_CORE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +46,6 @@ class TableFile:
     path: Path
 
 
-#: Is given rows and the name of a column, and gives its values.
-Numbers = Callable[[pa.RecordBatch, str], "NDArray[np.int64]"]
-
-
 def whole_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     """The whole numbers of a column; `MISSING` where there is none."""
     if name not in batch.schema.names:
@@ -61,7 +55,9 @@ def whole_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
         whole = column.cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # what is no whole number is looked at one by one
         whole = pa.array([_whole(value) for value in column.to_pylist()], pa.int64())
-    numbers: NDArray[np.int64] = whole.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    # Without a null among them they are where they are read.
+    known = whole.fill_null(MISSING) if whole.null_count else whole
+    numbers: NDArray[np.int64] = known.to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -84,68 +80,156 @@ def tenths_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     return np.where(there, np.where(known, tenths, MISSING), 0).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """How the values of a table are read.
+
+    Attributes:
+        of: Is given rows and the name of a column, and gives its values.
+        text: What CSV is read as, as long as everything is that; texts else.
+    """
+
+    of: Callable[[pa.RecordBatch, str], NDArray[np.int64]]
+    text: pa.DataType
+
+
+WHOLE: Final = Numbers(whole_of, pa.int64())
+TENTHS: Final = Numbers(tenths_of, pa.string())
+
+
 def published_rows(
-    spark: SparkSession,
     files: Sequence[TableFile],
     columns: Mapping[str, tuple[int, tuple[str, ...]]],
-    numbers: Numbers = whole_of,
-    spine: Spine | None = None,
-) -> DataFrame:
-    """Read the rows of files.
+    key: ChildRows,
+    numbers: Numbers = WHOLE,
+) -> list[FileRows]:
+    """List what tasks read of files.
 
     Args:
-        spark: The session.
-        files: The files, at least one.
+        files: The files.
         columns: Of each table by name the number of its row, and the names of its columns, the total first.
+        key: What the rows are to families.
         numbers: How values are read.
-        spine: Levels of the tables; where it is None every geounit is by itself.
 
     Returns:
-        `PACKED_ROWS`: neighbouring geounits with one parent together (`das_spark.verification.packed_of`), under the
-        first geocode. Values are the number of the row with 1, the next one with the total, then the numbers of the
-        columns in order. A column that is not there, and a value that is none, have `MISSING`; CSV is read by the order
-        of its columns, and its first line is skipped. Values are bytes: the JVM takes and gives these whole, where it
-        would copy a list one by one.
+        Each gives rows as `table_rows` makes them. A column that is not there, and a value that is none, have
+        `MISSING`; CSV is read by the order of its columns, and its first line is skipped.
     """
-    listed = [(each.table, each.format, each.level, str(each.path)) for each in files]
-    tasks = min(len(files), _TASKS_A_CORE * cores(spark))
-    named = dict(zip(_FILE, map(pa.array, zip(*listed, strict=True)), strict=True))
-    frame = spark.createDataFrame(pa.table(named)).repartition(tasks)
-    return in_tasks(frame, _Rows(dict(columns), numbers, _above(spine)), PACKED_ROWS)
-
-
-def _above(spine: Spine | None) -> dict[str, int]:
-    """By level the characters of a geocode that are those of its parent."""
-    if spine is None:
-        return {}
-    return dict(zip(spine.names, [0, *(level.length for level in spine.levels[:-1])], strict=True))
+    together: dict[tuple[str, str, str], list[TableFile]] = {}
+    for file in files:
+        together.setdefault((file.table, file.level, file.path.stem), []).append(file)
+    return [
+        _PublishedFiles(
+            sum(file.path.stat().st_size for file in some), tuple(some), *columns[table], key=key, numbers=numbers
+        )
+        for (table, _, _), some in together.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """From the names of files to what is in them."""
+class _PublishedFiles(FileRows):
+    """Files that hold the same rows in several formats."""
 
-    columns: Mapping[str, tuple[int, tuple[str, ...]]]
+    size: int
+    files: tuple[TableFile, ...]
+    first: int  # number of the row
+    names: tuple[str, ...]
+    key: ChildRows
     numbers: Numbers
-    above: Mapping[str, int]  # characters of the geocode of a parent, by level; none where every geounit is by itself
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for file in batch.to_pylist():
-                yield from self._of_file(file["table"], file["format"], file["level"], file["path"])
+    def __call__(self) -> Iterator[TableRows]:
+        """Read them."""
+        formats = [file.format for file in self.files]
+        for parts in _side_by_side([self._values(file) for file in self.files]):
+            there = [(format, part) for format, part in zip(formats, parts, strict=True) if part is not None]
+            alike = [format for format, part in there if _same(part, there[0][1])]
+            yield from self._rows(alike, there[0][1])
+            for format, part in there:
+                if format not in alike:
+                    yield from self._rows([format], part)
 
-    def _of_file(self, table: str, format: str, level: str, path: str) -> Iterator[pa.RecordBatch]:
-        first, names = self.columns[table]
-        items = np.arange(first, first + 2 + len(names), dtype=np.int32)
-        rows = max(1, _AT_ONCE // len(items))
-        for read in _parquet(Path(path), names, rows) if format == PARQUET else _csv(Path(path), names):
+    def _values(self, file: TableFile) -> Iterator[_Values]:
+        rows = max(1, _AT_ONCE // (len(self.names) + 2))
+        for read in self._batches(file, rows):
             for begin in range(0, read.num_rows, rows):
                 part = read.slice(begin, rows)
-                values = np.stack([self.numbers(part, name) for name in names], axis=1)
-                told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
-                packed = packed_of(_geocodes(part), told, items, self.above.get(level))
-                same = [pa.array([text] * len(packed[GEOCODE]), pa.string()) for text in (format, level)]
-                yield pa.RecordBatch.from_arrays([*same, *packed.values()], ["format", "level", *packed])
+                yield _Values(_geocodes(part), [self.numbers.of(part, name) for name in self.names])
+
+    def _batches(self, file: TableFile, rows: int) -> Iterator[pa.RecordBatch]:
+        if file.format == PARQUET:
+            yield from _parquet(file.path, self.names, rows)
+            return
+        done = 0
+        try:
+            for batch in _csv(file.path, self.names, self.numbers.text):
+                yield batch
+                done += batch.num_rows
+        except pa.ArrowInvalid:  # what is no number is looked at as a text
+            for batch in _csv(file.path, self.names, pa.string()):
+                yield batch.slice(min(done, batch.num_rows))
+                done -= min(done, batch.num_rows)
+
+    def _rows(self, formats: Sequence[str], rows: _Values) -> Iterator[TableRows]:
+        told = table_rows(formats, rows.geocodes, rows.columns, self.first)
+        for level, keyed in self.key(self.files[0].level, told):
+            yield self.key.table, level, keyed
+
+
+def table_rows(
+    formats: Sequence[str], geocodes: pa.Array, columns: Sequence[NDArray[np.int64]], first: int
+) -> pa.RecordBatch:
+    """Put rows of a table into the form in which they are compared: of each the numbers that are not zero.
+
+    Args:
+        formats: Which files hold them.
+        geocodes: Of each row; null where it has none.
+        columns: The values of each column, the total first.
+        first: The number of the row: 1 for each row. The next one is that of the total, by itself; then come the
+            columns in order.
+
+    Returns:
+        Columns geocode, formats, items and values.
+    """
+    told = [np.ones(len(geocodes), dtype=np.int64), columns[0], *columns]
+    where = [np.flatnonzero(column) for column in told]
+    ends = np.concatenate([[0], np.cumsum([len(rows) for rows in where])])
+    values = np.concatenate([column[rows] for column, rows in zip(told, where, strict=True)])
+    # By rows, where they are by columns.
+    by_row = sparse.csc_array((values, np.concatenate(where), ends), (len(geocodes), len(told))).tocsr()
+    offsets = pa.array(by_row.indptr.astype(np.int32))
+    items, values = by_row.indices.astype(np.int32) + np.int32(first), by_row.data
+    lists = [pa.ListArray.from_arrays(offsets, pa.array(flat)) for flat in (items, values)]
+    named = pa.repeat(pa.scalar("\n".join(formats), pa.string()), len(geocodes))
+    return pa.RecordBatch.from_arrays([geocodes, named, *lists], [GEOCODE, "formats", "items", "values"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Values:
+    """Rows of a table: geocodes, and the values of its columns."""
+
+    geocodes: pa.Array
+    columns: Sequence[NDArray[np.int64]]
+
+    def slice(self, begin: int, end: int | None = None) -> _Values:
+        return _Values(self.geocodes[begin:end], [column[begin:end] for column in self.columns])
+
+
+def _same(one: _Values, other: _Values) -> bool:
+    return one is other or (
+        one.geocodes.equals(other.geocodes) and all(map(np.array_equal, one.columns, other.columns))
+    )
+
+
+def _side_by_side(streams: Sequence[Iterator[_Values]]) -> Iterator[list[_Values | None]]:
+    """Cut streams of rows where any of them is cut; None stands for one that has ended."""
+    parts = [next(stream, None) for stream in streams]
+    while any(part is not None for part in parts):
+        rows = min(len(part.geocodes) for part in parts if part is not None)
+        yield [None if part is None else part.slice(0, rows) for part in parts]
+        parts = [
+            None if part is None else part.slice(rows) if len(part.geocodes) > rows else next(stream, None)
+            for part, stream in zip(parts, streams, strict=True)
+        ]
 
 
 def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -155,18 +239,19 @@ def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordB
         yield from file.iter_batches(batch_size=rows, columns=there)
 
 
-def _csv(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Rows as texts; one with more or fewer values than columns is none."""
-    named = (GEOCODE, *names)
+def _csv(path: Path, names: Sequence[str], kind: pa.DataType) -> Iterator[pa.RecordBatch]:
+    """Rows of values of a type; one with more or fewer values than columns is none."""
     try:
         opened = csv.open_csv(
             path,
-            csv.ReadOptions(skip_rows=1, column_names=list(named)),
+            csv.ReadOptions(skip_rows=1, column_names=[GEOCODE, *names], block_size=_BLOCK),
             csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
-            csv.ConvertOptions(column_types=dict.fromkeys(named, pa.string())),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, kind) | {GEOCODE: pa.string()}, null_values=[""]),
         )
-    except pa.ArrowInvalid:  # nothing stands behind the header
-        return
+    except pa.ArrowInvalid:
+        if kind != pa.string():
+            raise
+        return  # nothing stands behind the header
     with opened:
         yield from opened
 

@@ -1,17 +1,19 @@
 """The tables of a run as they are read back, and one pass of all that lies along the spine.
 
-The rows of all tables are put one below the other, each under the family that it is of: those of geounits under their
-parents, and those that parents need for themselves under their own geocodes, too. One shuffle brings families together.
+Tasks read the files of all tables by Arrow, name the family of each row, and send what they have of a part of the
+families as one parcel (`das_spark.verification.parcels`). One shuffle brings parcels together, whose rows Spark never
+sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final
+from functools import reduce
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame
@@ -20,48 +22,48 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.errors import VerificationError
 from das_spark.spark.checks import Rule
-from das_spark.spark.engine import in_sorted_tasks, in_tasks
-from das_spark.spark.lists import slices, whole_groups
-from das_spark.spark.noisy_rows import parent_of
-from das_spark.verification import CLASS, COLUMNS, NOWHERE, TOGETHER, Judges, Tallies, together
+from das_spark.spark.engine import cores, in_tasks
+from das_spark.spark.lists import slices
+from das_spark.spark.stored_table import StoredTable
+from das_spark.store.parquet import batches_of
+from das_spark.store.tables import TABLES
+from das_spark.verification import PARCELS, Judges, Tallies, family_keys, opened_parcels, parcels_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
-
-    from pyspark.sql import Column
-    from pyspark.sql.types import StructType
+    from pathlib import Path
 
     from das_spark.geography import Spine
-    from das_spark.verification import FamilyRule
+    from das_spark.verification import FamilyRows, FamilyRule, TableRows
 
-_FAMILY: Final = ("level", "family")
-#: Rows, and bytes, of the families that are judged at once.
-_ROWS_AT_ONCE: Final = 1 << 15
-_BYTES_AT_ONCE: Final = 1 << 26
+#: Bytes of files that a task reads, and about those of the part of the families that one judges: at most, and at least
+#: where there are cores without work.
+_MOST_BYTES: Final = 1 << 26
+_LEAST_BYTES: Final = 1 << 22
+
+#: How the rows of a table are known: as a frame, or as files that tasks read.
+TableForm = TypeVar("TableForm", DataFrame, StoredTable)
 
 
-@dataclass(frozen=True, slots=True)
-class RunTables:
-    """The public tables of a run as read back, all levels in one, with a column level."""
+@dataclass(frozen=True)
+class SpineTables(Generic[TableForm]):
+    """The public tables of a run as read back, all levels in one; a frame has a column level."""
 
     levels: tuple[str, ...]  # names of the geolevels, root first
-    geounits: DataFrame  # level, geocode, parent, ...: every geounit of the spine
-    estimates: DataFrame  # level, geocode, parent, cells, counts
-    invariants: DataFrame | None = None  # level, geocode, name, values; None where nothing is declared
-    bounds: DataFrame | None = None  # level, geocode, name, member, lower, upper; None where nothing is bounded
-    measurements: DataFrame | None = None  # level, geocode, parent, query, rows, values, variance
-    diagnostics: DataFrame | None = None  # level, and the columns of the table
-    shares: DataFrame | None = None  # level, geocode, parent, share; None where geounits have that of their level
-    published: DataFrame | None = None  # level, geocode, parent, cells, counts: what estimates are held to
-    paths: DataFrame | None = None  # level, geocode, and `COLUMNS` of paths: what blocks say of a spine of areas
-    leaves: DataFrame | None = None  # level, geocode, cells, counts: blocks of the census, beside a spine of areas
-    below: DataFrame | None = None  # level, geocode, name, values: sums over what lies below geounits
-    # Bounds on what has a total, for geounits above: level and family of what has it, geocode, and `COLUMNS` of flows.
-    flows: DataFrame | None = None
-    tables: DataFrame | None = None  # format, level, geocode, packed: what published tables say
-    medians: DataFrame | None = None  # the same of tables of medians
+    geounits: TableForm  # geocode, parent, ...: every geounit of the spine
+    estimates: TableForm  # geocode, parent, cells, counts
+    invariants: TableForm | None = None  # geocode, name, values; None where nothing is declared
+    bounds: TableForm | None = None  # geocode, name, member, lower, upper; None where nothing is bounded
+    measurements: TableForm | None = None  # geocode, parent, query, rows, values, variance
+    diagnostics: TableForm | None = None  # the columns of the table
+    shares: TableForm | None = None  # geocode, parent, share; None where geounits have that of their level
+    published: TableForm | None = None  # geocode, parent, cells, counts: what estimates are held to
     # level -> geocodes of parents whose families are exempt from consistency
     relaxed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+#: Those of a run as frames, which rules in SQL look at.
+RunTables = SpineTables[DataFrame]
 
 
 def present(frame: DataFrame | None, table: str) -> DataFrame:
@@ -71,18 +73,48 @@ def present(frame: DataFrame | None, table: str) -> DataFrame:
     return frame
 
 
-def judged_families(rules: Sequence[FamilyRule], tables: RunTables, spine: Spine | None = None) -> list[Rule]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows of a table, and what they are to families."""
+
+    rows: DataFrame | StoredTable
+    keys: tuple[FamilyRows, ...]
+
+
+class FileRows:
+    """Something in files that a task reads at once.
+
+    Attributes:
+        size: Bytes of the files.
+    """
+
+    size: int
+
+    def __call__(self) -> Iterator[TableRows]:
+        """Read it, in a task."""
+        raise NotImplementedError
+
+
+def judged_families(
+    rules: Sequence[FamilyRule],
+    tables: SpineTables[Any],
+    spine: Spine | None = None,
+    more: Sequence[Source | FileRows] = (),
+) -> list[Rule]:
     """Judge rules on the families of a run, by one job.
 
     Args:
         rules: The rules.
-        tables: All that they look at.
+        tables: What they look at.
         spine: Levels of the tables; where it is None every geounit is by itself, whatever its geocode is made of.
+        more: What they look at besides.
     """
     needed = set(chain.from_iterable(rule.needs for rule in rules))
-    rows = _by_family(needed, tables, spine).repartition(*_FAMILY)
+    sources = [*_sources(needed, tables, spine), *(each for each in more if isinstance(each, Source))]
+    files = [each for each in more if isinstance(each, FileRows)]
     work = _Work(Judges(tuple(rules)))
-    tallies = Tallies.of(row.asDict() for row in in_sorted_tasks(rows, _FAMILY, work, work.schema).collect())
+    report = in_tasks(_parcels(_session(tables), sources, files), work, from_arrow_schema(Tallies.schema))
+    tallies = Tallies.of(row.asDict() for row in report.collect())
     judged = []
     for number, rule in enumerate(rules):
         checks = rule.concluded(tallies.of_rule(number))
@@ -98,7 +130,11 @@ def judged_families(rules: Sequence[FamilyRule], tables: RunTables, spine: Spine
 
 
 def begin_judging(
-    threads: Executor, rules: Sequence[FamilyRule], tables: RunTables, spine: Spine
+    threads: Executor,
+    rules: Sequence[FamilyRule],
+    tables: SpineTables[Any],
+    spine: Spine,
+    more: Sequence[Source | FileRows] = (),
 ) -> Future[list[Rule]]:
     """Judge rules on families in a thread: of small tables Spark plans about as long as it works.
 
@@ -107,97 +143,145 @@ def begin_judging(
         rules: As in `judged_families`.
         tables: As there.
         spine: As there.
+        more: As there.
     """
     # Spark writes into the properties of a thread, which it is given with the wrapping.
-    work = inheritable_thread_target(tables.geounits.sparkSession)(judged_families)
-    return threads.submit(work, rules, tables, spine)
+    work = inheritable_thread_target(_session(tables))(judged_families)
+    return threads.submit(work, rules, tables, spine, more)
+
+
+def _session(tables: SpineTables[Any]) -> Any:  # noqa: ANN401 - a session of Spark, whatever the tables are
+    return tables.geounits.spark if isinstance(tables.geounits, StoredTable) else tables.geounits.sparkSession
+
+
+def _sources(needed: Collection[str], tables: SpineTables[Any], spine: Spine | None) -> list[Source]:
+    """What the tables of a run are to families, of that which is needed."""
+    sources = []
+    for name, keys in family_keys(tables.levels, spine).items():
+        rows, wanted = getattr(tables, name), tuple(key for key in keys if key.table in needed)
+        if rows is not None and wanted:
+            sources.append(Source(rows, wanted))
+    return sources
+
+
+def _parcels(spark: Any, sources: Sequence[Source], files: Sequence[FileRows]) -> DataFrame:  # noqa: ANN401 - see `_session`
+    """All rows as parcels, those of each part in one partition."""
+    joined: dict[int, Source] = {}
+    for source in sources:  # what is needed for several ends is read once
+        before = joined.get(id(source.rows))
+        joined[id(source.rows)] = source if before is None else Source(source.rows, (*before.keys, *source.keys))
+    work: list[FileRows] = [*files]
+    frames: list[tuple[DataFrame, tuple[FamilyRows, ...]]] = []
+    for source in joined.values():
+        if isinstance(source.rows, StoredTable):
+            work += _stored(source.rows, source.keys)
+        else:
+            frames.append((source.rows, source.keys))
+    size = sum(each.size for each in work)
+    tasks = max(1, -(-size // _MOST_BYTES), min(cores(spark), -(-size // _LEAST_BYTES)))
+    parts = max(tasks, int(spark.conf.get("spark.sql.shuffle.partitions")) if frames else 1)
+    schema = from_arrow_schema(PARCELS)
+    made = [
+        in_tasks(frame.select("level", *_columns(keys)), _FrameParcels(keys, parts), schema) for frame, keys in frames
+    ]
+    if work:
+        made.append(in_tasks(spark.range(0, tasks, 1, tasks), _FileParcels(_shared(work, tasks), parts), schema))
+    every = reduce(DataFrame.unionAll, made)
+    return every.repartitionById(parts, F.col("part")) if parts > 1 else every.coalesce(1)
+
+
+def _columns(keys: Sequence[FamilyRows]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(key.columns for key in keys)))
+
+
+def _stored(table: StoredTable, keys: Sequence[FamilyRows]) -> Iterator[FileRows]:
+    for level, file in table.files():
+        if wanted := tuple(key for key in keys if key.reads(level)):
+            yield _StoredFile(table.table, level, file.absolute(), file.stat().st_size, wanted)
+
+
+def _shared(work: Sequence[FileRows], tasks: int) -> list[list[FileRows]]:
+    """Divide what is to be read among tasks, by its bytes, neighbours together."""
+    ends = np.cumsum([1 + each.size for each in work])
+    task = (ends - 1) * tasks // ends[-1]
+    shares: list[list[FileRows]] = [[] for _ in range(tasks)]
+    for each, number in zip(work, task.tolist(), strict=True):
+        shares[number].append(each)
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredFile(FileRows):
+    """One file of a table."""
+
+    table: str
+    level: str
+    path: Path
+    size: int
+    keys: tuple[FamilyRows, ...]
+
+    def __call__(self) -> Iterator[TableRows]:
+        names = _columns(self.keys)
+        for batch in batches_of(self.path, names):
+            # The rule on the columns of files tells of one that is not there.
+            columns = [
+                batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows, self._kind(name))
+                for name in names
+            ]
+            yield from _keyed(self.keys, self.level, pa.RecordBatch.from_arrays(columns, names))
+
+    def _kind(self, column: str) -> pa.DataType:
+        schema = TABLES[self.table].schema
+        return schema.field(column).type if column in schema.names else pa.null()
+
+
+def _keyed(keys: Sequence[FamilyRows], level: str, rows: pa.RecordBatch) -> Iterator[TableRows]:
+    for key in keys:
+        if key.reads(level):
+            for at, batch in key(level, rows):
+                yield key.table, at, batch
+
+
+@dataclass(frozen=True, slots=True)
+class _FileParcels:
+    """Reads files: each row is the number of a task, which has some of them."""
+
+    shares: Sequence[Sequence[FileRows]]
+    parts: int
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        read = (
+            rows
+            for batch in numbers
+            for number in batch.column(0).to_pylist()
+            for each in self.shares[number]
+            for rows in each()
+        )
+        return parcels_of(read, self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _FrameParcels:
+    """Divides the rows of a frame."""
+
+    keys: tuple[FamilyRows, ...]
+    parts: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        read = (
+            rows
+            for batch in batches
+            for level, part in slices(batch, "level")
+            for rows in _keyed(self.keys, level, part)
+        )
+        return parcels_of(read, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a task does with the rows of its families."""
+    """What a task does with its part of the families."""
 
     judges: Judges
 
-    @property
-    def schema(self) -> StructType:
-        """Columns of what it says."""
-        return from_arrow_schema(Tallies.schema)
-
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield self.judges(self._chunks(batches)).batch()
-
-    def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for table in whole_groups(batches, _FAMILY, _ROWS_AT_ONCE, _BYTES_AT_ONCE):
-            (rows,) = table.combine_chunks().to_batches()
-            yield from slices(rows, "level")
-
-
-def _by_family(needed: Collection[str], tables: RunTables, spine: Spine | None) -> DataFrame:
-    """Rows of needed tables: level of the children, family, geocode, and a struct for each table, all but one null."""
-    known = {
-        "geounits": tables.geounits,
-        "estimates": tables.estimates,
-        "invariants": tables.invariants,
-        "bounds": tables.bounds,
-        "shares": tables.shares,
-        "published": tables.published,
-        "paths": tables.paths,
-        "leaves": tables.leaves,
-        "below": tables.below,
-        "tables": tables.tables,
-        "medians": tables.medians,
-    }
-    geocode = F.coalesce("geocode", F.lit(NOWHERE))
-    parent = geocode if spine is None else F.coalesce(parent_of(spine), F.lit(NOWHERE))
-    frames = [
-        frame.select("level", parent.alias("family"), geocode.alias("geocode"), _row(name))
-        for name, frame in known.items()
-        if frame is not None and name in needed
-    ]
-    names = [F.lit(name) for pair in pairwise(tables.levels) for name in pair]
-    if names:
-        below, upper = F.create_map(*names)[F.col("level")].alias("level"), F.col("level") != tables.levels[-1]
-        above = {
-            "above_geounits": tables.geounits,
-            "above_estimates": tables.estimates,
-            "above_published": tables.published,
-            "above_measured": tables.measurements,
-            "above_bounds": None if tables.bounds is None else tables.bounds.where(F.col("name") == CLASS),
-        }
-        frames += [
-            frame.where(upper).select(below, geocode.alias("family"), geocode.alias("geocode"), _row(name))
-            for name, frame in above.items()
-            if frame is not None and name in needed
-        ]
-    if tables.flows is not None:
-        frames.append(tables.flows.select("level", "family", "geocode", _row("flows")))
-    if tables.measurements is not None and "measured" in needed:
-        frames.append(_measured(tables.measurements, parent, geocode))
-    if tables.diagnostics is not None and "diagnostics" in needed:
-        family = F.coalesce("family", F.lit(NOWHERE))
-        at_the_top = F.when(F.col("level") == tables.levels[0], "").otherwise(family).alias("of")
-        named = tables.diagnostics.withColumn("family", family).select("level", at_the_top, _row("diagnostics"))
-        frames.append(named.select("level", F.col("of").alias("family"), F.lit("").alias("geocode"), "diagnostics"))
-    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
-
-
-def _row(table: str) -> Column:
-    """The columns of a table as one."""
-    return F.struct(*COLUMNS[table]).alias(table)
-
-
-def _measured(measurements: DataFrame, parent: Column, geocode: Column) -> DataFrame:
-    """Rows of measurements, those of neighbours put together where they lie."""
-    odd = F.coalesce(F.col("parent") != parent, F.lit(True)).alias("odd")
-    rows = measurements.select(
-        "level", parent.alias("family"), "query", "rows", "values", geocode.alias("geocode"), odd, "variance"
-    )
-    summed = in_tasks(rows, _put_together, from_arrow_schema(TOGETHER))
-    return summed.select("level", "family", F.get("geounits", F.lit(0)).alias("geocode"), _row("measured"))
-
-
-def _put_together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # Batches of Spark have few rows where answers are many.
-    for table in whole_groups(batches, _FAMILY, _ROWS_AT_ONCE, _BYTES_AT_ONCE):
-        yield from map(together, table.combine_chunks().to_batches())
+        yield self.judges(opened_parcels(batches)).batch()

@@ -6,29 +6,26 @@ from the other tables. Bounds are made again of the published invariants by the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.config import held_counts, lazy_levels, needs_of
-from das_spark.geography import ROOT_GEOCODE
 from das_spark.spark import tables
 from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
-from das_spark.spark.engine import in_tasks
 from das_spark.spark.own_codes import under_own_codes
-from das_spark.spark.tables import read_levels, union
+from das_spark.spark.stored_table import StoredTable
+from das_spark.spark.tables import read_levels
 from das_spark.spark.told_apart import told_apart
-from das_spark.spark.verify import RunTables
+from das_spark.spark.verify import RunTables, Source, SpineTables
 from das_spark.spark.verify_columns import array_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
@@ -36,11 +33,7 @@ from das_spark.store.tables import of_estimator, of_published, published_estimat
 from das_spark.verification import (
     ADDED,
     CLASS,
-    FLOW,
     LOWER,
-    NOWHERE,
-    PATH_ROWS,
-    SUMS,
     UNITS,
     UPPER,
     BoundColumns,
@@ -48,6 +41,7 @@ from das_spark.verification import (
     BoundsNotLooser,
     ChildrenSum,
     DiagnosticColumns,
+    FlowRows,
     GeounitColumns,
     GeounitsPresent,
     GroupBoundsKept,
@@ -59,28 +53,26 @@ from das_spark.verification import (
     MeasuredQuery,
     MeasurementColumns,
     NoiseDiffers,
+    PathRows,
     PublishedKept,
     PublishedSums,
     PublishedWhole,
     SpinePaths,
-    paths_of,
+    SumRows,
     share_of,
-    sums_above,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
-    from das_spark.constraints import UnitBounds
     from das_spark.geography import Spine
     from das_spark.spark.checks import Rule
     from das_spark.store import PublicLayout, PublicManifest
-    from das_spark.verification import FamilyRule
+    from das_spark.verification import FamilyRows, FamilyRule
 
 #: Names and types of the columns of Parquet files.
 SCHEMAS: Final = "columns of Parquet files"
-_HISTOGRAM: Final = ("geocode", "cells", "counts")
 _OF_EVERY_LEVEL: Final = ("geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics")
 
 
@@ -109,24 +101,38 @@ class Verified:
         """A table, some levels of the spine."""
         return read_levels(self.spark, self.layout, table, levels or self.spine.names)
 
-    def tables(self) -> RunTables:
-        """Every table that verification compares, all levels of each by one scan."""
+    def stored(self, table: str, levels: Sequence[str] = ()) -> StoredTable:
+        """The same, in its files."""
+        folders = {level: self.layout.level(table, level) for level in levels or self.spine.names}
+        return StoredTable(self.spark, table, self.layout.table(table), folders)
+
+    def tables(self) -> SpineTables[StoredTable]:
+        """Every table that verification compares along the spine."""
         relaxed: dict[str, tuple[str, ...]] = {}
         for each in self.manifest.relaxed:
             level, parent = each.split("/", 1)
             relaxed[level] = (*relaxed.get(level, ()), parent)
-        # Where nothing is declared no level has rows of it.
-        declared = {
-            name: self.read(name)
-            for name in ("invariants", "bounds")
-            if any(self.manifest.rows.get(f"{name}/{level}", 0) for level in self.spine.names)
-        }
-        names = ["geounits", "estimates", "measurements", "diagnostics"]
-        names += [] if self.spine.is_census else ["shares"]
-        names += [] if self.plan.product.published is None else ["published"]
-        return RunTables(
-            levels=self.spine.names, **{name: self.read(name) for name in names}, **declared, relaxed=relaxed
+        return SpineTables(
+            levels=self.spine.names,
+            geounits=self.stored("geounits"),
+            estimates=self.stored("estimates"),
+            invariants=self.stored("invariants") if self._has("invariants") else None,
+            bounds=self.stored("bounds") if self._has("bounds") else None,
+            measurements=self.stored("measurements"),
+            diagnostics=self.stored("diagnostics"),
+            shares=None if self.spine.is_census else self.stored("shares"),
+            published=None if self.plan.product.published is None else self.stored("published"),
+            relaxed=relaxed,
         )
+
+    def _has(self, table: str) -> bool:
+        """Whether any level has rows of a table: where nothing is declared none has."""
+        return any(self.manifest.rows.get(f"{table}/{level}", 0) for level in self.spine.names)
+
+    def frames(self) -> RunTables:
+        """Those that rules in SQL look at."""
+        declared = self.read("invariants") if self._has("invariants") else None
+        return RunTables(self.spine.names, self.read("geounits"), self.read("estimates"), declared)
 
     def published(self, read: RunTables) -> RunTables:
         """The estimates by geounits of the census as they were published, with the invariants of blocks."""
@@ -138,8 +144,7 @@ class Verified:
         if declared is not None:
             declared = on_census(declared.where(is_leaf))
         geounits = estimates.select("level", "geocode", "parent", F.lit(0).cast("bigint").alias("children"))
-        leaves = on_census(read.estimates.where(is_leaf).select(F.lit(levels[-1]).alias("level"), *_HISTOGRAM))
-        return RunTables(levels, geounits, estimates, declared, leaves=leaves)
+        return RunTables(levels, geounits, estimates, declared)
 
     def told_apart(self) -> DataFrame | None:
         """What microdata take from counts of another product, by blocks of the census; None where that is nothing."""
@@ -150,7 +155,7 @@ class Verified:
         return told_apart(leaves if self.spine.is_census else on_census(leaves), self.plan.product)
 
 
-def histogram_rules(run: Verified, read: RunTables) -> list[FamilyRule]:
+def histogram_rules(run: Verified, read: SpineTables[Any]) -> list[FamilyRule]:
     """The rules on the estimates of all geounits."""
     plan, levels, totals = run.plan, run.spine.names, run.plan.invariants.total_levels(run.spine.names)
     total_key = run.spine.total_key_at(plan.invariants.total_at)
@@ -188,28 +193,27 @@ def declared_columns(run: Verified) -> list[FamilyRule]:
     ]
 
 
-def estimated_columns(run: Verified, read: RunTables) -> list[FamilyRule]:
+def estimated_columns(run: Verified, read: SpineTables[Any]) -> list[FamilyRule]:
     """The rules on the columns of measurements and diagnostics."""
     plan, levels = run.plan, run.spine.names
     lazy = frozenset(() if run.is_external else lazy_levels(plan))
     total_key = run.spine.total_key_at(levels[0])
     return [
-        MeasurementColumns(levels, _asked(run, read.shares), lazy, read.shares is not None),
+        MeasurementColumns(levels, _asked(run), lazy, not run.spine.is_census),
         NoiseDiffers(levels[1:]),
         DiagnosticColumns(levels, plan.estimation, read.relaxed, total_key),
     ]
 
 
-def spine_rules(run: Verified, read: RunTables) -> tuple[list[FamilyRule], RunTables]:
-    """The rules on a spine that is made of areas, and the tables with what its blocks say; none on another one."""
+def spine_rules(run: Verified) -> tuple[list[FamilyRule], list[Source]]:
+    """The rules on a spine that is made of areas, and what its blocks say; none on another one."""
     if run.spine.is_census:
-        return [], read
+        return [], []
     blocks = read_spine(run.spark, run.layout.spine).blocks
-    paths = in_tasks(
-        blocks.select("block", "path", "shares"), partial(_paths, spine=run.spine), from_arrow_schema(PATH_ROWS)
-    )
     levels = run.spine.names
-    return [SpinePaths(levels), MeasuredHaveShare(levels)], replace(read, paths=paths)
+    # A block says something of every level.
+    paths = Source(blocks.withColumn("level", F.lit(run.spine.leaf.name)), (PathRows(run.spine),))
+    return [SpinePaths(levels), MeasuredHaveShare(levels)], [paths]
 
 
 def array_rules(run: Verified, read: RunTables) -> list[Rule]:
@@ -218,13 +222,13 @@ def array_rules(run: Verified, read: RunTables) -> list[Rule]:
     return [array_columns(run.read(added.name, levels), added.name, read, levels) for added, levels in tables]
 
 
-def _asked(run: Verified, shares: DataFrame | None) -> dict[str, dict[str, MeasuredQuery]]:
+def _asked(run: Verified) -> dict[str, dict[str, MeasuredQuery]]:
     """Level -> query -> what the budget says of it, for every share that geounits of the level have."""
     budget = run.plan.budget
     known: dict[str, dict[str, Fraction]] = {level.geolevel: {"": level.share} for level in budget.levels}
-    if shares is not None:
+    if not run.spine.is_census:
         known = {name: {} for name in run.spine.names}
-        for row in shares.select("level", "share").distinct().collect():  # a handful
+        for row in run.read("shares").select("level", "share").distinct().collect():  # a handful
             if share := share_of(row["share"]):
                 known[row["level"]][row["share"]] = share
     return {
@@ -242,68 +246,34 @@ def _asked(run: Verified, shares: DataFrame | None) -> dict[str, dict[str, Measu
     }
 
 
-def bound_columns(run: Verified, read: RunTables) -> tuple[list[FamilyRule], RunTables]:
-    """The rules on bounds, with the tables that they look at besides; none where nothing is bounded."""
-    plan, spine, declared, bounds = run.plan, run.spine, run.plan.invariants, read.bounds
-    if bounds is None:
-        return [], read
-    product, of_classes = plan.product, F.col("name") == CLASS
-    external = run.is_external and not bounds.where(of_classes).isEmpty()
+def bound_columns(run: Verified, read: SpineTables[Any]) -> tuple[list[FamilyRule], list[Source]]:
+    """The rules on bounds, with what they look at besides; none where nothing is bounded."""
+    plan, spine, declared = run.plan, run.spine, run.plan.invariants
+    if read.bounds is None:
+        return [], []
+    product = plan.product
+    external = run.is_external and not run.read("bounds").where(F.col("name") == CLASS).isEmpty()
     imported = product.schema.query(product.class_query).rows if external else 0
     added = [(each, product.schema.query(each.query).rows) for each in plan.added]
     formulas = product.unit_bounds if declared.units else None
     levels = [name for name in spine.names if run.manifest.rows.get(f"bounds/{name}", 0)]
     rule = BoundColumns(spine, levels, declared.total_at, formulas, added, imported)
+    leaf = spine.leaf.name
+    of_bounds: list[FamilyRows] = []
+    sources: list[Source] = []
+    if formulas is not None and read.invariants is not None and len(spine.names) > 1:
+        above = spine.names[-2]  # leaves have their own
+        units = SumRows(spine, leaf, above, UNITS, "values", UNITS, len(formulas.least))
+        sources.append(Source(read.invariants, (units,)))
+        of_bounds += [SumRows(spine, leaf, above, side, side, CLASS) for side in (LOWER, UPPER)]
     if rule.flowing:
-        read = replace(read, flows=_flows(bounds, spine, spine.index(str(declared.total_at))))
-    summed = [] if formulas is None or read.invariants is None else _summed_up(read.invariants, bounds, spine, formulas)
-    for each, _ in added:
-        at = read.geounits.where(F.col("level") == each.geolevel)
-        one = F.array(F.lit(1).cast("bigint")).alias("values")
-        summed.append(at.select("geocode", F.lit(f"{ADDED}{each.name}").alias("name"), one))
-    if summed:
-        below = in_tasks(union(summed), partial(_sums, spine=spine), from_arrow_schema(SUMS))
-        read = replace(read, below=below)
-    return [rule, *([BoundsNotLooser(spine.names, imported)] if imported and len(spine.names) > 1 else [])], read
-
-
-def _summed_up(invariants: DataFrame, bounds: DataFrame, spine: Spine, formulas: UnitBounds) -> list[DataFrame]:
-    """What is summed over leaves: their units, of classes that bound anything, and their class bounds."""
-    is_leaf = F.col("level") == spine.leaf.name
-    units = invariants.where(is_leaf & (F.col("name") == UNITS))
-    of_leaves = bounds.where(is_leaf & (F.col("name") == CLASS))
-    return [
-        units.select("geocode", F.lit(UNITS).alias("name"), F.slice("values", 1, len(formulas.least)).alias("values")),
-        *(
-            of_leaves.select("geocode", F.lit(name).alias("name"), F.col(name).alias("values"))
-            for name in (LOWER, UPPER)
-        ),
-    ]
-
-
-def _flows(bounds: DataFrame, spine: Spine, depth: int) -> DataFrame:
-    """Flows, brought to what has the total: its level, its family, and its geocode or that of its group."""
-    length = spine.levels[depth - 1].length
-    family = F.substring("member", 1, length) if length else F.lit(ROOT_GEOCODE)
-    return bounds.where(F.col("name") == FLOW).select(
-        F.lit(spine.names[depth]).alias("level"),
-        F.coalesce(family, F.lit(NOWHERE)).alias("family"),
-        F.coalesce("member", F.lit(NOWHERE)).alias("geocode"),
-        F.col("level").alias("of"),
-        F.coalesce("geocode", F.lit(NOWHERE)).alias("above"),
-        "parent",
-        "member",
-        "lower",
-        "upper",
-    )
-
-
-def _paths(batches: Iterator[pa.RecordBatch], spine: Spine) -> Iterator[pa.RecordBatch]:
-    return chain.from_iterable(paths_of(batch, spine) for batch in batches)
-
-
-def _sums(batches: Iterator[pa.RecordBatch], spine: Spine) -> Iterator[pa.RecordBatch]:
-    return chain.from_iterable(sums_above(batch, spine) for batch in batches)
+        of_bounds.append(FlowRows(spine, spine.index(str(declared.total_at))))
+    if of_bounds:
+        sources.append(Source(read.bounds, tuple(of_bounds)))
+    if added:
+        sums = tuple(SumRows(spine, each.geolevel, each.geolevel, f"{ADDED}{each.name}") for each, _ in added)
+        sources.append(Source(read.geounits, sums))
+    return [rule, *([BoundsNotLooser(spine.names, imported)] if imported and len(spine.names) > 1 else [])], sources
 
 
 def schema_check(run: Verified, published: Mapping[Path, pa.Schema]) -> Check:

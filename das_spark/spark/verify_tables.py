@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.io.table_files import GEOCODE
 from das_spark.spark.checks import Check, Rule
-from das_spark.spark.engine import in_tasks
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.lists import list_total
-from das_spark.spark.published_rows import PACKED_ROWS, TableFile, published_rows, tenths_of, whole_of
-from das_spark.spark.verify import RunTables, judged_families, present
+from das_spark.spark.published_rows import TENTHS, WHOLE, TableFile, published_rows, table_rows
+from das_spark.spark.verify import FileRows, RunTables, Source, SpineTables, judged_families, present
+from das_spark.store.tables import published_estimates
 from das_spark.tabulation import MedianTable
-from das_spark.verification import CensusSums, MediansEqual, TablesEqual, packed_of
+from das_spark.verification import CensusSums, ChildRows, FamilyRows, LeafRows, MediansEqual, TablesEqual
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
     from das_spark.geography import Spine
     from das_spark.spark.published_rows import Numbers
+    from das_spark.spark.verify_run import Verified
     from das_spark.tabulation import Table
-    from das_spark.verification import ComparedTables, FamilyRule
+    from das_spark.verification import ComparedTables, FamilyRule, KeyedRows
 
 HEADERS = "headers of tables"
 
@@ -44,27 +45,28 @@ class PublishedTable:
 
 
 def compared_tables(
-    published: Sequence[PublishedTable], tables: RunTables, spine: Spine | None
-) -> tuple[list[FamilyRule], RunTables]:
-    """Return the rules on published tables, and the tables of a run with the rows that they look at.
+    published: Sequence[PublishedTable], levels: Sequence[str], spine: Spine | None
+) -> tuple[list[FamilyRule], list[Source | FileRows]]:
+    """Return the rules on published tables, and the rows that they look at besides estimates.
 
     Args:
         published: The tables, of sums and of medians.
-        tables: Of the run.
-        spine: Levels of both; where it is None every geounit is by itself.
+        levels: Of the run.
+        spine: The same with their geocodes; where it is None every geounit is by itself.
     """
     rules: list[FamilyRule] = []
+    rows: list[Source | FileRows] = []
     sums = {each.table.name: each.table for each in published if not isinstance(each.table, MedianTable)}
     if sums:
-        of_sums = TablesEqual(tables.levels, tuple(sums.values()), _formats(published, sums, tables.levels))
+        of_sums = TablesEqual(levels, tuple(sums.values()), _formats(published, sums, levels))
         rules.append(of_sums)
-        tables = replace(tables, tables=_rows_of(published, of_sums, whole_of, tables, spine))
+        rows += _rows_of(published, of_sums, WHOLE, spine)
     medians = {each.table.name: each.table for each in published if isinstance(each.table, MedianTable)}
     if medians:
-        of_medians = MediansEqual(tables.levels, tuple(medians.values()), _formats(published, medians, tables.levels))
+        of_medians = MediansEqual(levels, tuple(medians.values()), _formats(published, medians, levels))
         rules.append(of_medians)
-        tables = replace(tables, medians=_rows_of(published, of_medians, tenths_of, tables, spine))
-    return rules, tables
+        rows += _rows_of(published, of_medians, TENTHS, spine)
+    return rules, rows
 
 
 def _formats(
@@ -79,23 +81,18 @@ def _formats(
 
 
 def _rows_of(
-    published: Sequence[PublishedTable],
-    rule: ComparedTables[Any],
-    numbers: Numbers,
-    tables: RunTables,
-    spine: Spine | None,
-) -> DataFrame:
-    """`PACKED_ROWS` of the tables that a rule compares."""
-    own = [each for each in published if each.table.name in rule.first]
+    published: Sequence[PublishedTable], rule: ComparedTables[Any], numbers: Numbers, spine: Spine | None
+) -> list[Source | FileRows]:
+    """The rows of the tables that a rule compares."""
+    own, key = [each for each in published if each.table.name in rule.first], ChildRows(rule.published, spine)
+    columns = {table.name: (rule.first[table.name], table.names) for table in rule.tables}
+    files = [file for each in own for file in each.files]
     frames = [
-        in_tasks(each.frame, _Packed(each.format, rule.first[each.table.name], each.table.names), PACKED_ROWS)
+        Source(each.frame, (_FrameRows(key.table, each.format, *columns[each.table.name], key, numbers),))
         for each in own
         if each.frame is not None
     ]
-    if files := [file for each in own for file in each.files]:
-        columns = {table.name: (rule.first[table.name], table.names) for table in rule.tables}
-        frames.append(published_rows(tables.geounits.sparkSession, files, columns, numbers, spine))
-    return reduce(DataFrame.unionByName, frames)
+    return [*published_rows(files, columns, key, numbers), *frames]
 
 
 def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[Rule]:
@@ -110,38 +107,46 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     keys = ("level", "geocode", F.lit("").alias("parent"))
     geounits = tables.geounits.select(*keys, F.lit(0).cast("bigint").alias("children"))
     estimates = tables.estimates.select(*keys, "cells", "counts")
-    return judged_families(*compared_tables(published, RunTables(tables.levels, geounits, estimates), None))
+    rules, rows = compared_tables(published, tables.levels, None)
+    return judged_families(rules, RunTables(tables.levels, geounits, estimates), None, rows)
 
 
-def census_rules(published: Sequence[PublishedTable], tables: RunTables, census: Spine) -> list[Rule]:
+def census_rules(published: Sequence[PublishedTable], run: Verified) -> list[Rule]:
     """Judge what lies along the census, by one job, where the run has a spine that is made of areas.
 
     Args:
         published: The tables, of sums and of medians.
-        tables: The estimates by geounits of the census, and those of its blocks on the spine.
-        census: The levels.
+        run: The run.
     """
-    of_tables, read = compared_tables(published, tables, census)
-    return judged_families([CensusSums(census.names), *of_tables], read, census)
+    census = run.census
+    of_tables, rows = compared_tables(published, census.names, census)
+    estimates = run.stored(published_estimates(run.spine), census.names)
+    blocks = Source(run.stored("estimates"), (LeafRows(census, run.spine.leaf.name),))
+    # Whatever has an estimate is a geounit of the census.
+    tables = SpineTables(census.names, geounits=estimates, estimates=estimates)
+    return judged_families([CensusSums(census.names), *of_tables], tables, census, [blocks, *rows])
 
 
 @dataclass(frozen=True, slots=True)
-class _Packed:
-    """From rows of a table to what `published_rows` gives of its files."""
+class _FrameRows(FamilyRows):
+    """Rows of a published table that is read as a frame."""
 
+    table: str
     format: str
-    first: int
+    first: int  # number of the row
     names: tuple[str, ...]
+    key: ChildRows
+    numbers: Numbers
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        items = np.arange(self.first, self.first + 2 + len(self.names), dtype=np.int32)
-        for batch in batches:
-            values = np.stack([whole_of(batch, name) for name in self.names], axis=1)
-            told = np.hstack([np.ones((len(values), 1), np.int64), values[:, :1], values])
-            format = pa.array([self.format] * batch.num_rows, pa.string())
-            packed = packed_of(batch.column("geocode"), told, items, None)
-            arrays = [format, batch.column("level"), *packed.values()]
-            yield pa.RecordBatch.from_arrays(arrays, ["format", "level", *packed])
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the table."""
+        return (GEOCODE, *self.names)
+
+    def __call__(self, level: str, rows: pa.RecordBatch) -> KeyedRows:
+        """Key some rows of a level."""
+        values = [self.numbers.of(rows, name) for name in self.names]
+        return self.key(level, table_rows([self.format], rows.column(GEOCODE), values, self.first))
 
 
 def occupancy_rules(published: Sequence[PublishedTable], tables: RunTables, census: Spine, cell: int) -> list[Rule]:

@@ -9,12 +9,10 @@ from das_spark.verification.bounds import (
     CLASS,
     FLOW,
     LOWER,
-    SUMS,
     UNITS,
     UPPER,
     BoundColumns,
     BoundsNotLooser,
-    sums_above,
 )
 from das_spark.verification.columns import RULES
 from das_spark.verification.diagnostics import DiagnosticColumns
@@ -29,6 +27,19 @@ from das_spark.verification.families import (
     Key,
     Tallies,
     starts,
+)
+from das_spark.verification.family_rows import (
+    ChildRows,
+    DiagnosedRows,
+    FamilyRows,
+    FlowRows,
+    KeyedRows,
+    LeafRows,
+    MeasuredRows,
+    ParentRows,
+    PathRows,
+    SumRows,
+    family_keys,
 )
 from das_spark.verification.geounits import (
     GeounitColumns,
@@ -47,20 +58,17 @@ from das_spark.verification.histograms import (
     GroupBoundsKept,
     HistogramsPossible,
 )
-from das_spark.verification.measurements import TOGETHER, MeasuredQuery, MeasurementColumns, together
+from das_spark.verification.measurements import MeasuredQuery, MeasurementColumns
 from das_spark.verification.medians import MEDIANS_EQUAL, MediansEqual
 from das_spark.verification.noise import POSSIBLE, WIDE, NoiseDiffers
+from das_spark.verification.parcels import PARCELS, TableRows, opened_parcels, parcels_of
 from das_spark.verification.published import PublishedKept, PublishedSums, PublishedWhole
-from das_spark.verification.spine import PATH_ROWS, CensusSums, MeasuredHaveShare, SpinePaths, paths_of, share_of
+from das_spark.verification.spine import CensusSums, MeasuredHaveShare, SpinePaths, share_of
 from das_spark.verification.tables import (
-    PACKED,
     TABLES_EQUAL,
     TOTALS_EQUAL,
     ComparedTables,
     TablesEqual,
-    ends_of,
-    packed_of,
-    unpacked,
 )
 
 __all__ = [
@@ -72,14 +80,11 @@ __all__ = [
     "MEDIANS_EQUAL",
     "NAMED",
     "NOWHERE",
-    "PACKED",
-    "PATH_ROWS",
+    "PARCELS",
     "POSSIBLE",
     "RELAXED",
     "RULES",
-    "SUMS",
     "TABLES_EQUAL",
-    "TOGETHER",
     "TOTALS_EQUAL",
     "UNITS",
     "UNKNOWN",
@@ -89,11 +94,15 @@ __all__ = [
     "BoundsKept",
     "BoundsNotLooser",
     "CensusSums",
+    "ChildRows",
     "ChildrenSum",
     "ComparedTables",
+    "DiagnosedRows",
     "DiagnosticColumns",
     "Families",
+    "FamilyRows",
     "FamilyRule",
+    "FlowRows",
     "Found",
     "GeounitColumns",
     "GeounitsPresent",
@@ -104,25 +113,31 @@ __all__ = [
     "InvariantTotals",
     "Judges",
     "Key",
+    "KeyedRows",
+    "LeafRows",
     "MeasuredHaveShare",
     "MeasuredQuery",
+    "MeasuredRows",
     "MeasurementColumns",
     "MediansEqual",
     "NoiseDiffers",
+    "ParentRows",
+    "PathRows",
     "PublishedKept",
     "PublishedSums",
     "PublishedWhole",
     "SpinePaths",
+    "SumRows",
+    "TableRows",
     "TablesEqual",
     "Tallies",
     "ends_of",
+    "family_keys",
     "keys",
-    "packed_of",
-    "paths_of",
+    "opened_parcels",
+    "parcels_of",
     "rule_name",
     "share_of",
     "starts",
-    "sums_above",
-    "together",
     "unpacked",
 ]

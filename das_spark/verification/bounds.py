@@ -24,7 +24,6 @@ from das_spark.constraints import UNBOUNDED, AddedConstraint, Sense, UnitBounds,
 from das_spark.core import GROUP_TOTAL
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.verification.families import (
-    COLUMNS,
     FamilyRule,
     Found,
     Key,
@@ -52,41 +51,35 @@ UNITS: Final = "units"
 LOWER: Final = "lower"
 UPPER: Final = "upper"
 ADDED: Final = "added:"
-#: What `sums_above` gives.
-SUMS: Final = pa.schema([("level", pa.string()), ("geocode", pa.string()), *COLUMNS["below"].items()])
 _COLUMNS: Final = ("name or member", "parent", "lower", "upper")
 
 
-def sums_above(batch: pa.RecordBatch, spine: Spine) -> Iterator[pa.RecordBatch]:
-    """Sum lists over the rows of a batch for every geounit above them.
+def sums_above(
+    geocodes: pa.Array, lists: pa.ListArray, levels: Sequence[Geolevel]
+) -> Iterator[tuple[str, pa.StringArray, pa.ListArray]]:
+    """Sum lists over geounits for what they lie in.
 
     Args:
-        batch: Columns geocode, name, and values: lists of one length a name; others are left out, and rows without a
-            geocode.
-        spine: The levels: a geounit is above a row whose geocode it begins, itself where that is all of it.
+        geocodes: Of each list; those without one are left out.
+        lists: Of one length; others are left out.
+        levels: For which ones, from the top: a geounit lies in another one whose geocode its own begins with.
 
     Yields:
-        Rows of `SUMS`; of the geounits of a level that no row lies in there are none.
+        Level, geocodes, and the sum of each, from the lowest level up; of geounits that nothing lies in there are none.
     """
-    batch = batch.filter(pc.is_valid(batch.column("geocode")))
-    for name in batch.column("name").unique().to_pylist():
-        own = batch.filter(pc.equal(batch.column("name"), name))
-        values = Lists.of(own.column("values"))
-        width = int(np.bincount(values.lengths).argmax())
-        right = values.whole & (values.lengths == width)
-        matrix = values.matrix(np.flatnonzero(right), width)
-        geocodes = own.column("geocode").filter(pa.array(right))
-        longest = pc.max(pc.utf8_length(geocodes)).as_py() or 0
-        for level in spine.levels:
-            if level.length > longest:
-                break
-            encoded = _at(geocodes, level).dictionary_encode()
-            place = encoded.indices.to_numpy().astype(np.int64)
-            number = len(encoded.dictionary)
-            offsets = pa.array(np.arange(number + 1, dtype=np.int32) * width)
-            lists = pa.ListArray.from_arrays(offsets, pa.array(summed_rows(place, matrix, number).ravel()))
-            same = [pa.array([text] * number, pa.string()) for text in (level.name, name)]
-            yield pa.RecordBatch.from_arrays([same[0], encoded.dictionary, same[1], lists], schema=SUMS)
+    values = Lists.of(lists)
+    if not len(lists):
+        return
+    width = int(np.bincount(values.lengths).argmax())
+    right = values.whole & (values.lengths == width) & geocodes.is_valid().to_numpy(zero_copy_only=False)
+    sums, known = values.matrix(np.flatnonzero(right), width), geocodes.filter(pa.array(right))
+    longest = pc.max(pc.utf8_length(known)).as_py() or 0
+    for level in reversed([each for each in levels if each.length <= longest]):
+        encoded = _at(known, level).dictionary_encode()
+        known = encoded.dictionary
+        sums = summed_rows(encoded.indices.to_numpy().astype(np.int64), sums, len(known))
+        offsets = pa.array(np.arange(len(known) + 1, dtype=np.int32) * width)
+        yield level.name, known, pa.ListArray.from_arrays(offsets, pa.array(sums.ravel()))
 
 
 def _at(geocodes: pa.Array, level: Geolevel) -> pa.Array:

@@ -29,14 +29,22 @@ if TYPE_CHECKING:
 NAMED: Final = 20
 #: Geocode of a row that has none, and of its family.
 NOWHERE: Final = "?"
+#: Columns that say whose a row is; no column of a table is called so.
+FAMILY: Final = "of_family"
+GEOUNIT: Final = "of_geounit"
 #: A check is known by its rule, its level and its note.
 Key = tuple[str, str, str]
 
 
 def _columns(table: TableDeclaration, *names: str) -> dict[str, pa.DataType]:
-    return {name: table.schema.field(name).type for name in names}
+    """Types of columns of a table; what is read of a run may have a null where there must be none."""
+    kinds = {name: table.schema.field(name).type for name in names}
+    return {name: pa.list_(kind.value_type) if pa.types.is_list(kind) else kind for name, kind in kinds.items()}
 
 
+#: Of published tables: what is not zero, by its number (`das_spark.verification.tables`), and the formats whose files
+#: hold just these, a line each.
+_NUMBERS: Final = {"formats": pa.string(), "items": pa.list_(pa.int32()), "values": pa.list_(pa.int64())}
 #: What a task is given of the children of a family, and of their parent (`above`): columns by table.
 COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "geounits": _columns(tables.GEOUNITS, "parent", "children"),
@@ -60,9 +68,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
         "variances": pa.list_(pa.float64()),
         "values": pa.list_(pa.int64()),
     },
-    # Of published tables: the values of several geounits, as `das_spark.verification.tables` has them.
-    "tables": {"format": pa.string(), "geocodes": pa.list_(pa.string()), "packed": pa.binary()},
-    "medians": {"format": pa.string(), "geocodes": pa.list_(pa.string()), "packed": pa.binary()},
+    "tables": _NUMBERS,
+    "medians": _NUMBERS,
     # Sums over what lies below a geounit, and bounds on a geounit, or a group, of some above it.
     "below": {"name": pa.string(), "values": pa.list_(pa.int64())},
     "flows": {"of": pa.string(), "above": pa.string(), **_columns(tables.BOUNDS, "parent", "member", "lower", "upper")},
@@ -72,6 +79,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
     "above_published": _columns(tables.PUBLISHED, "cells", "counts"),
     "above_measured": _columns(tables.MEASUREMENTS, "query", "rows", "values", "variance"),
 }
+
+
+def family_schema(table: str) -> pa.Schema:
+    """Return the columns of rows of a table that belong to families: which, which geounit, and those of `COLUMNS`."""
+    return pa.schema([(FAMILY, pa.string()), (GEOUNIT, pa.string()), *COLUMNS[table].items()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,26 +286,24 @@ class Cells:
 class Families:
     """Some whole families of one level."""
 
-    def __init__(self, level: str, batch: pa.RecordBatch) -> None:
-        """Take them from rows of one level, with columns family, geocode, and a struct for each table."""
+    def __init__(self, level: str, tables: Mapping[str, pa.RecordBatch]) -> None:
+        """Take their rows by table, each with the columns of `family_schema`."""
         self.level = level
-        self._batch = batch
-        codes = [batch.column(name).dictionary_encode() for name in ("family", "geocode")]
-        self._family, self._geounit = (each.indices.to_numpy().astype(np.int64) for each in codes)
-        self.names, self.geocodes = (each.dictionary for each in codes)
+        self._tables = tables
+        self.names, self._family = _numbered(tables, FAMILY)
+        self.geocodes, self._geounit = _numbered(tables, GEOUNIT)
         self._rows: dict[str, Rows] = {}
         self._cells: dict[str, Cells] = {}
 
     def rows(self, table: str) -> Rows:
         """Return the rows of a table; none of one that a run does not have."""
         if table not in self._rows:
-            some = table in self._batch.schema.names
-            kinds = COLUMNS[table]
-            column = self._batch.column(table) if some else pa.nulls(0, pa.struct(list(kinds.items())))
-            there = column.is_valid()
-            columns = dict(zip(kinds, column.filter(there).flatten(), strict=True))
-            own = there.to_numpy(zero_copy_only=False) if some else np.zeros(len(self._family), dtype=np.bool_)
-            self._rows[table] = Rows(columns, self._family[own], self._geounit[own])
+            batch = self._tables.get(table)
+            if batch is None:
+                batch = pa.RecordBatch.from_pylist([], schema=family_schema(table))
+            columns = {name: batch.column(name) for name in COLUMNS[table]}
+            nobody = np.zeros(0, dtype=np.int64)
+            self._rows[table] = Rows(columns, self._family.get(table, nobody), self._geounit.get(table, nobody))
         return self._rows[table]
 
     def cells(self, table: str) -> Cells:
@@ -311,13 +321,23 @@ class Families:
     def family_of(self) -> NDArray[np.int64]:
         """Place of the family of each geocode."""
         found = np.zeros(len(self.geocodes), dtype=np.int64)
-        found[self._geounit] = self._family
+        for table, geounit in self._geounit.items():
+            found[geounit] = self._family[table]
         return found
 
     @cached_property
     def totals(self) -> NDArray[np.int64]:
         """Sum of all counts of each row of the estimates."""
         return self.rows("estimates").lists("counts").total()
+
+
+def _numbered(tables: Mapping[str, pa.RecordBatch], name: str) -> tuple[pa.StringArray, dict[str, NDArray[np.int64]]]:
+    """Return the different texts of a column over all tables, and the place of the text of each row by table."""
+    encoded = pa.chunked_array([batch.column(name) for batch in tables.values()], pa.string()).dictionary_encode()
+    chunks = encoded.unify_dictionaries().chunks
+    known = chunks[0].dictionary if chunks else pa.array([], pa.string())
+    places = (chunk.indices.to_numpy().astype(np.int64) for chunk in chunks)
+    return known, dict(zip(tables, places, strict=True))
 
 
 def alike(
@@ -454,11 +474,11 @@ class Judges:
 
     rules: Sequence[FamilyRule]
 
-    def __call__(self, chunks: Iterable[tuple[str, pa.RecordBatch]]) -> Tallies:
-        """Judge chunks of whole families, each of one level."""
+    def __call__(self, chunks: Iterable[tuple[str, Mapping[str, pa.RecordBatch]]]) -> Tallies:
+        """Judge chunks of whole families, each of one level, by table."""
         tallies = Tallies()
-        for level, batch in chunks:
-            families = Families(level, batch)
+        for level, of_level in chunks:
+            families = Families(level, of_level)
             for number, rule in enumerate(self.rules):
                 for found in rule.judged(families):
                     tallies.add(number, (found.rule, found.level or level, found.note), found)

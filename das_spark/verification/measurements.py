@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from das_spark.verification.families import Families, Rows, Texts
 
 #: What `together` gives: the columns of `measured`, and which family they are of.
-TOGETHER: Final = pa.schema([("level", pa.string()), ("family", pa.string()), *COLUMNS["measured"].items()])
+TOGETHER: Final = pa.schema([("family", pa.string()), *COLUMNS["measured"].items()])
 
 
 def together(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Put neighbouring rows of one family and query with the same numbers of rows together, their values summed up.
 
     Args:
-        batch: Columns level, family, query, rows, values, geocode, odd, variance.
+        batch: Of one level: columns family, query, rows, values, geocode, odd, variance.
 
     Returns:
         Rows of `TOGETHER`; the width is -1 where there are no values, or a null among them.
     """
-    changed = starts(batch, ("level", "family", "query"))
+    changed = starts(batch, ("family", "query"))
     rows, values = Lists.of(batch.column("rows")), Lists.of(batch.column("values"))
     named = batch.column("rows").is_valid().to_numpy(zero_copy_only=False)
     kept = np.where(named, rows.lengths, -1)
@@ -50,20 +50,18 @@ def together(batch: pa.RecordBatch) -> pa.RecordBatch:
     for length in (kept, values.lengths):
         changed[1:] |= np.diff(length) != 0
     # Where a row has as many numbers as the one before, these stand just before its own.
-    element = rows.row
-    later = ~changed[element]
-    place = np.flatnonzero(later)
-    other = rows.values[place] != rows.values[place - rows.lengths[element[place]]]
-    changed[element[place[other]]] = True
+    before = np.arange(len(rows.values)) - np.repeat(rows.lengths, rows.lengths)
+    other = np.concatenate([[0], np.cumsum(rows.values != rows.values[before])])
+    changed |= np.diff(other[rows.offsets]) > 0
     first = np.flatnonzero(changed)
     run = np.cumsum(changed) - 1
     width = values.lengths[first]
     offsets = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
-    target = offsets[run[values.row]] + np.arange(len(values.values)) - values.offsets[values.row]
+    target = np.repeat(offsets[run] - values.offsets[:-1], values.lengths) + np.arange(len(values.values))
     begin = pa.array(first)
     of_run = np.append(first, batch.num_rows).astype(np.int64)
     arrays = [
-        *(batch.column(name).take(begin) for name in ("level", "family", "query", "rows")),
+        *(batch.column(name).take(begin) for name in ("family", "query", "rows")),
         pa.array(np.where(values.whole[first], width, -1)),
         *(_lists(of_run, batch.column(name)) for name in ("geocode", "odd", "variance")),
         _lists(offsets, pa.array(summed(target, values.values, int(offsets[-1])))),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
+from scipy import sparse
 
 from das_spark.verification.tables import Compared, ComparedTables
 
@@ -25,22 +26,21 @@ MEDIANS_EQUAL: Final = "medians equal estimates"
 class _Medians(Compared["MedianTable"]):
     """Ten times the medians of estimates; 0 for nobody."""
 
-    rows: ClassVar = "medians"
-
     def __init__(self, rule: MediansEqual, families: Families) -> None:
         """Leave out totals: a median of all is none of medians."""
         super().__init__(rule, families)
-        self.held[:, self.is_total] = False
+        self._held[:, self.is_total] = False
 
-    def expected(self, geounits: slice) -> NDArray[np.int64]:
+    def expected(self) -> sparse.csr_array:
         """What the estimates say: shape ``(geounits, items)``."""
-        size = geounits.stop - geounits.start
+        size = self._shape[0]
         medians = np.zeros((len(self.names), size), dtype=np.int64)
-        medians[self._rows] = self._families.geounits[geounits]
-        part = slice(*np.searchsorted(self._geounit, [geounits.start, geounits.stop]))
-        some = np.flatnonzero(self._count[part] > 0)  # of counts that cannot be other rules tell
-        row, count = self._geounit[part][some] - geounits.start, self._count[part][some]
-        levels = np.unravel_index(self._cell[part][some], self._schema.shape)
+        medians[self._rows] = self._families.geounits
+        estimates, cells = self._families.rows("estimates"), self._families.cells("estimates")
+        # Of cells and counts that cannot be other rules tell.
+        some = np.flatnonzero((cells.cell >= 0) & (cells.cell < self._schema.size) & (cells.count > 0))
+        row, count = estimates.geounit[cells.row[some]], cells.count[some]
+        levels = np.unravel_index(cells.cell[some], self._schema.shape)
         for first, table in self._tables:
             axis = self._schema.axis(table.attribute)
             for place, column in enumerate(table.columns, first + 2):
@@ -49,7 +49,7 @@ class _Medians(Compared["MedianTable"]):
                     inside = [np.isin(levels[self._schema.axis(name)], named) for name, named in selection]
                     who |= np.logical_and.reduce(inside) if inside else True
                 medians[place] = _tenths(row[who], levels[axis][who], count[who], self._schema.shape[axis], size)
-        return np.ascontiguousarray(medians.T)
+        return sparse.csr_array(medians.T)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class MediansEqual(ComparedTables["MedianTable"]):
     """Tables hold the medians of the people of estimates, and nothing where there are none."""
 
     needs: ClassVar = ("geounits", "estimates", "medians")
+    published: ClassVar = "medians"
 
     @property
     def names(self) -> tuple[str, ...]:

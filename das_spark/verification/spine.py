@@ -45,8 +45,7 @@ _BLOCKS: Final = rule_name("spine")
 _SHARES: Final = rule_name("shares")
 _CENSUS_COLUMNS: Final = rule_name("census_estimates")
 
-#: What `paths_of` gives: the columns of `paths`, and which geounit they are of.
-PATH_ROWS: Final = pa.schema([("level", pa.string()), ("geocode", pa.string()), *COLUMNS["paths"].items()])
+_PATHS: Final = pa.schema([("geocode", pa.string()), *COLUMNS["paths"].items()])
 
 
 def share_of(text: str | None) -> Fraction:
@@ -57,7 +56,7 @@ def share_of(text: str | None) -> Fraction:
         return Fraction(0)
 
 
-def paths_of(batch: pa.RecordBatch, spine: Spine) -> Iterator[pa.RecordBatch]:
+def paths_of(batch: pa.RecordBatch, spine: Spine) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Turn blocks into what their paths say of geounits, each once for neighbours; a leaf has the verdict on its block.
 
     Args:
@@ -65,7 +64,7 @@ def paths_of(batch: pa.RecordBatch, spine: Spine) -> Iterator[pa.RecordBatch]:
         spine: Its levels.
 
     Yields:
-        Rows of `PATH_ROWS`, those of one level in a batch.
+        Level, and rows with the geocode and the columns of `paths`.
     """
     depth, none = len(spine.names), pa.nulls(batch.num_rows, pa.string())
     codes, shares = (_elements(batch.column(name), depth) for name in ("path", "shares"))
@@ -88,15 +87,14 @@ def paths_of(batch: pa.RecordBatch, spine: Spine) -> Iterator[pa.RecordBatch]:
         is_leaf = place == depth - 1
         parent = codes[place - 1] if place else pa.repeat("", batch.num_rows)
         arrays = [
-            pa.repeat(level, batch.num_rows),
             codes[place].fill_null(NOWHERE),
             parent,
             shares[place],
             pa.array(wrong, pa.string()) if is_leaf else none,
             _sum_to_one(batch.column("shares")) if is_leaf else pa.nulls(batch.num_rows, pa.bool_()),
         ]
-        rows = pa.RecordBatch.from_arrays(arrays, schema=PATH_ROWS)
-        yield rows if is_leaf else rows.filter(pa.array(starts(rows, ("geocode", "parent", "share"))))
+        rows = pa.RecordBatch.from_arrays(arrays, schema=_PATHS)
+        yield level, rows if is_leaf else rows.filter(pa.array(starts(rows, ("geocode", "parent", "share"))))
 
 
 def _elements(lists: pa.Array, number: int) -> list[pa.Array]:

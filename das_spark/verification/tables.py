@@ -1,8 +1,8 @@
 """Rules on published tables against the estimates, sharing no code with the tabulation.
 
-What each column of a table of sums counts is read off the declared levels anew: the counts of cells with these levels
-are added up, column by column. The sums are compared with every published value that is not zero (a column without any
-person on one side and no value on the other agree).
+What each column of a table of sums counts is read off the declared levels anew: how many times each cell counts in it.
+The counts of cells times these numbers, a sparse product, are compared with every published value that is not zero (a
+column without any person on one side and no value on the other agree).
 
 Several formats (Parquet, CSV) are compared at once: the side of the estimates is the same for all. A format need not
 have all tables, nor all levels of one.
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from scipy import sparse
 
-from das_spark.verification.families import NAMED, NOWHERE, FamilyRule, Found, Key, summed
+from das_spark.verification.families import NAMED, FamilyRule, Found, Key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,56 +32,6 @@ _Table = TypeVar("_Table", bound="TableShell")
 
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
-#: Values as bytes, record after record: the place of the geounit, the number of the column, and the value.
-PACKED: Final = np.dtype([("place", "<i4"), ("item", "<i4"), ("value", "<i8")])
-#: Sums that a task holds at once: bounds its memory.
-_SUMS_AT_ONCE: Final = 1 << 22
-#: Cells that a task looks at together: there is a truth value of each for every set of levels that columns name.
-_CELLS_AT_ONCE: Final = 1 << 17
-
-
-def packed_of(
-    geocodes: pa.Array, values: NDArray[np.int64], items: NDArray[np.int32], above: int | None
-) -> dict[str, pa.Array]:
-    """Put neighbouring geounits with one parent together: a nation has tens of millions of rows in its tables.
-
-    Args:
-        geocodes: Of each row; null where it has none.
-        values: Shape ``(rows, columns)``.
-        items: The number of each column, ``(columns,)``.
-        above: Characters of a geocode that are those of its parent; None where every geounit is by itself.
-
-    Returns:
-        The first geocode, all of them, and the values that are not zero, as `PACKED`.
-    """
-    number, known = len(values), geocodes.fill_null(NOWHERE)
-    first = np.ones(number, dtype=np.bool_)
-    if above is not None:
-        parents = pc.utf8_slice_codeunits(known, 0, above).dictionary_encode().indices.to_numpy(zero_copy_only=False)
-        alone = pc.equal(known, NOWHERE).to_numpy(zero_copy_only=False)
-        first[1:] = (np.diff(parents) != 0) | alone[1:] | alone[:-1]
-    begin = np.flatnonzero(first)
-    row, column = np.nonzero(values)
-    records = np.empty(len(row), dtype=PACKED)
-    group = np.cumsum(first) - 1
-    records["place"], records["item"], records["value"] = row - begin[group[row]], items[column], values[row, column]
-    ends = ends_of(group[row], len(begin)) * np.int32(PACKED.itemsize)
-    packed = pa.BinaryArray.from_buffers(pa.binary(), len(begin), [None, pa.py_buffer(ends), pa.py_buffer(records)])
-    lists = pa.ListArray.from_arrays(pa.array(np.append(begin, number), pa.int32()), known)
-    return {"geocode": known.take(pa.array(begin)), "geocodes": lists, "packed": packed}
-
-
-def ends_of(row: NDArray[np.int64], rows: int) -> NDArray[np.int32]:
-    """Return where the pairs of each row begin, and where the last ones end."""
-    return np.searchsorted(row, np.arange(rows + 1)).astype(np.int32)
-
-
-def unpacked(column: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.void]]:
-    """Return how many pairs each row has, shape ``(rows,)``, and all of them, one after the other."""
-    _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    records = np.frombuffer(data or b"", dtype=np.uint8)[ends[0] : ends[-1]].view(PACKED)
-    return np.diff(ends).astype(np.int64) // PACKED.itemsize, records
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +43,8 @@ class ComparedTables(FamilyRule, Generic[_Table]):
         tables: All tables, each once.
         formats: Format -> name of a table -> levels that it is published for in that format.
     """
+
+    published: ClassVar[str]  # what rows of the tables are called, of `COLUMNS`
 
     levels: Sequence[str]
     tables: Sequence[_Table]
@@ -139,37 +91,31 @@ class ComparedTables(FamilyRule, Generic[_Table]):
         return f"{format} files" if len(self.formats) > 1 else ""
 
     def judged(self, families: Families) -> Iterator[Found]:
-        """Judge some whole families, some geounits at a time."""
-        counted = self.compared(families)
-        checked = np.zeros((len(self.formats), 2), dtype=np.int64)
-        failing: list[tuple[list[str], list[str]]] = [
-            ([f"{geocode} (row)" for geocode in strange[:NAMED]], []) for strange in counted.strange
-        ]
-        for geounits in counted.slices():
-            expected, found = counted.expected(geounits), counted.found(geounits)
-            present = counted.present(geounits, expected, found)
-            checked += present
-            differs = (found != expected) & counted.held[:, None, :]
-            for place, geounit, item in zip(*np.nonzero(differs), strict=True):
-                names = failing[place][int(counted.is_total[item])]
-                if len(names) < NAMED:
-                    code = families.geocodes[geounits.start + int(geounit)].as_py()
-                    names.append(f"{code} {counted.names[item]}")
+        """Judge some whole families."""
+        compared = self.compared(families)
+        expected, found = compared.expected(), compared.found()
+        checked = compared.checked(expected, found)
+        # Formats that say the same are one matrix.
+        differences = {id(each): sparse.coo_array(expected - each) for each in found}
         for place, format in enumerate(self.formats):
+            failing: tuple[list[str], list[str]] = ([], [])
+            geounits, items = compared.differing(place, differences[id(found[place])])
+            for is_total, names in enumerate(failing):
+                own = np.flatnonzero(compared.is_total[items] == is_total)[:NAMED]
+                codes = families.geocodes.take(pa.array(geounits[own])).to_pylist()
+                names += [f"{code} {compared.names[item]}" for code, item in zip(codes, items[own], strict=True)]
             for is_total, rule in enumerate(self.names):
-                if checked[place, is_total] or failing[place][is_total]:
-                    yield Found(rule, int(checked[place, is_total]), failing[place][is_total], self._note(format))
+                if checked[place, is_total] or failing[is_total]:
+                    yield Found(rule, int(checked[place, is_total]), failing[is_total], self._note(format))
 
 
 class Compared(ABC, Generic[_Table]):
     """What estimates and published tables say of the geounits of some families, item by item."""
 
-    rows: ClassVar[str]  # of published tables, of `COLUMNS`
-
     def __init__(self, rule: ComparedTables[_Table], families: Families) -> None:
-        """Number the items, and sort what is compared by geounit."""
+        """Number the items, and read what is published."""
         self._families = families
-        self._schema = rule.schema
+        self._schema, self._published = rule.schema, rule.published
         self.names: list[str] = []
         owners: list[str] = []
         values: list[int] = []  # how many values an item stands for: a row for those of all columns
@@ -188,88 +134,85 @@ class Compared(ABC, Generic[_Table]):
         self._values = np.array(values, dtype=np.int64)
         self.is_total = np.zeros(len(owners), dtype=np.bool_)
         self.is_total[[first + 1 for first in rule.first.values()]] = True
-        self.held = np.array([[owner in names for owner in owners] for names in here])
-        self._rows = np.array([place for place in rule.first.values() if self.held[:, place].any()], dtype=np.int64)
-        self._totals = self._rows + 1
-        # The cells of estimates, and the values of tables, by geounit.
-        estimates, cells = families.rows("estimates"), families.cells("estimates")
-        inside = np.flatnonzero((cells.cell >= 0) & (cells.cell < self._schema.size))
-        geounit = estimates.geounit[cells.row[inside]]
-        order = np.argsort(geounit, kind="stable")
-        self._geounit, self._cell, self._count = (
-            each[order] for each in (geounit, cells.cell[inside], cells.count[inside])
-        )
-        self._estimated = np.bincount(estimates.geounit, minlength=len(families.geocodes)) > 0
-        tables = families.rows(self.rows)
-        names = tables.columns["geocodes"].flatten()
-        known = pc.index_in(names, families.geocodes).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        listed = tables.columns["geocodes"].value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        lengths, records = unpacked(tables.columns["packed"])
-        row = np.repeat(np.arange(len(tables)), lengths)
-        geounit = known[(np.cumsum(listed) - listed)[row] + records["place"]]
-        format = tables.texts("format").among(tuple(rule.formats))
-        #: Names that no other table of their family has, by the place of their format.
-        self.strange = [
-            sorted(names.filter(pa.array((known < 0) & (np.repeat(format, listed) == place))).unique().to_pylist())
-            for place in range(len(rule.formats))
-        ]
-        order = np.argsort(geounit, kind="stable")
-        order = order[np.searchsorted(geounit[order], 0) :]
-        self._said_geounit = geounit[order]
-        self._said_format = format[row][order]
-        self._said = records[order]
+        self._held = np.array([[owner in names for owner in owners] for names in here])
+        self._rows = np.array([place for place in rule.first.values() if self._held[:, place].any()], dtype=np.int64)
+        self._shape = (len(families.geocodes), len(self.names))
+        self._read(families, tuple(rule.formats))
 
-    def slices(self) -> Iterator[slice]:
-        """Cut the geounits into as many at a time as a task holds sums of."""
-        step = max(1, _SUMS_AT_ONCE // max(1, len(self.names)))
-        for begin in range(0, len(self._families.geocodes), step):
-            yield slice(begin, min(begin + step, len(self._families.geocodes)))
+    def _read(self, families: Families, formats: Sequence[str]) -> None:
+        """Read the values of tables, row by row."""
+        tables = families.rows(self._published)
+        items, values = tables.lists("items"), tables.lists("values")
+        shape = (len(tables), self._shape[1])
+        self._said = sparse.csr_array((values.values, items.values, items.offsets), shape)
+        #: Which row is of which geounit: shape ``(geounits, rows)``.
+        one = np.ones(len(tables), dtype=np.int64)
+        self._of = sparse.csr_array((one, (tables.geounit, np.arange(len(tables)))), (self._shape[0], len(tables)))
+        said = tables.texts("formats")
+        #: Of each format, which rows are of it.
+        named = [np.array([format in text.split("\n") for text in said.known], dtype=np.bool_) for format in formats]
+        self._in_format = [own[said.code] for own in named]
 
     @abstractmethod
-    def expected(self, geounits: slice) -> NDArray[np.int64]:
+    def expected(self) -> sparse.csr_array:
         """What the estimates say: shape ``(geounits, items)``."""
 
-    def found(self, geounits: slice) -> NDArray[np.int64]:
-        """What the tables of each format say: shape ``(formats, geounits, items)``."""
-        begin, end = np.searchsorted(self._said_geounit, [geounits.start, geounits.stop])
-        part = slice(int(begin), int(end))
-        shape = (len(self.held), geounits.stop - geounits.start, len(self.names))
-        place = self._said_format[part] * shape[1] + self._said_geounit[part] - geounits.start
-        key = place * shape[2] + self._said["item"][part]
-        return summed(key, self._said["value"][part], shape[0] * shape[1] * shape[2]).reshape(shape)
+    def found(self) -> list[sparse.csr_array]:
+        """What the tables of each format say, shape ``(geounits, items)``: one matrix for those that say the same."""
+        said: dict[bytes, sparse.csr_array] = {}
+        for own in self._in_format:
+            if own.tobytes() not in said:
+                said[own.tobytes()] = sparse.csr_array(self._of[:, own] @ self._said[own])
+        return [said[own.tobytes()] for own in self._in_format]
 
-    def present(self, geounits: slice, expected: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many values of rows, and of totals, are compared in each format: shape ``(formats, 2)``."""
-        there = (expected != 0) | (found != 0).any(axis=0)
-        there[:, self._totals] |= self._estimated[geounits][:, None]
-        values = there.sum(axis=0) * self._values * self.held
-        return np.stack([values[:, ~self.is_total].sum(axis=1), values[:, self.is_total].sum(axis=1)], axis=1)
+    def differing(self, place: int, difference: sparse.coo_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return geounit and item of everything that a format should hold and says otherwise."""
+        held = self._held[place][difference.col] & (difference.data != 0)
+        return difference.row[held].astype(np.int64), difference.col[held].astype(np.int64)
+
+    def checked(self, expected: sparse.csr_array, found: Sequence[sparse.csr_array]) -> NDArray[np.int64]:
+        """Count the values of rows, and the totals, that are compared in each format: shape ``(formats, 2)``."""
+        some = np.flatnonzero(self._values)
+        there = np.zeros((self._shape[0], len(some)), dtype=np.bool_)
+        for side in (expected, *found):
+            there |= side[:, some].toarray() != 0
+        estimates = self._families.rows("estimates")
+        there[:, self.is_total[some]] |= (np.bincount(estimates.geounit, minlength=len(there)) > 0)[:, None]
+        values = there.sum(axis=0) * self._values[some] * self._held[:, some]
+        total = self.is_total[some]
+        return np.stack([values[:, ~total].sum(axis=1), values[:, total].sum(axis=1)], axis=1)
 
 
 class _Counted(Compared["Table"]):
     """Sums over the cells of estimates."""
 
-    rows: ClassVar = "tables"
-
-    def expected(self, geounits: slice) -> NDArray[np.int64]:
+    def expected(self) -> sparse.csr_array:
         """What the estimates say: shape ``(geounits, items)``."""
-        sums = np.zeros((len(self.names), geounits.stop - geounits.start), dtype=np.int64)
-        sums[self._rows] = self._families.geounits[geounits]
-        columns = [
-            (first + place, column)
-            for first, table in self._tables
-            for place, column in enumerate((table.total, *table.columns), 1)
-        ]
-        begin, end = np.searchsorted(self._geounit, [geounits.start, geounits.stop])
-        for start in range(int(begin), int(end), _CELLS_AT_ONCE):
-            part = slice(start, min(start + _CELLS_AT_ONCE, int(end)))
-            known = _Cells(np.unravel_index(self._cell[part], self._schema.shape))
-            for item, column in columns:
-                times = known.times(column, self._schema)
+        estimates, cells = self._families.rows("estimates"), self._families.cells("estimates")
+        inside = np.flatnonzero((cells.cell >= 0) & (cells.cell < self._schema.size))
+        known, place = np.unique(cells.cell[inside], return_inverse=True)
+        size, width = len(self._families.geocodes), len(known)
+        # The spine stands behind the cells, as one more, which every row of a table counts.
+        geounit = np.concatenate([estimates.geounit[cells.row[inside]], np.arange(size)])
+        cell = np.concatenate([place, np.full(size, width)])
+        count = np.concatenate([cells.count[inside], self._families.geounits])
+        counts = sparse.csr_array((count, (geounit, cell)), (size, width + 1))
+        return sparse.csr_array(counts @ self._times(known).T)
+
+    def _times(self, known: NDArray[np.int64]) -> sparse.csr_array:
+        """How many times each item counts some cells, and the spine: shape ``(items, cells + 1)``."""
+        cells = _Cells(np.unravel_index(known, self._schema.shape))
+        parts = [(row, np.array([len(known)]), np.array([1])) for row in self._rows.tolist()]
+        for first, table in self._tables:
+            for item, column in enumerate((table.total, *table.columns), first + 1):
+                times = cells.times(column, self._schema)
                 counted = np.flatnonzero(times)
-                target = self._geounit[part][counted] - geounits.start
-                sums[item] += summed(target, self._count[part][counted] * times[counted], sums.shape[1])
-        return np.ascontiguousarray(sums.T)
+                parts.append((item, counted, times[counted]))
+        if not parts:
+            return sparse.csr_array((self._shape[1], len(known) + 1), dtype=np.int64)
+        items = np.repeat([item for item, _, _ in parts], [len(counted) for _, counted, _ in parts])
+        of, times = (np.concatenate([part[place] for part in parts]) for place in (1, 2))
+        return sparse.csr_array((times, (items, of)), (self._shape[1], len(known) + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +223,7 @@ class TablesEqual(ComparedTables["Table"]):
     """
 
     needs: ClassVar = ("geounits", "estimates", "tables")
+    published: ClassVar = "tables"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -88,20 +88,22 @@ def verified(spark, layout: PublicLayout, plan, scratch: Path) -> Verified:
 
 def columns_judged(run: Verified) -> list[Rule]:
     """The rules on the columns of all tables."""
-    bounds, read = bound_columns(run, run.tables())
-    return judged_families([*declared_columns(run), *bounds, *estimated_columns(run, read)], read, run.spine)
+    read = run.tables()
+    bounds, sums = bound_columns(run, read)
+    return judged_families([*declared_columns(run), *bounds, *estimated_columns(run, read)], read, run.spine, sums)
 
 
 def judged_of(run: Verified, table: str) -> list[Rule]:
     """The rules that answer for a table."""
-    bounds, read = bound_columns(run, run.tables())
+    read = run.tables()
+    bounds, sums = bound_columns(run, read)
     estimates = histogram_rules(run, read)
     # What is exact is compared with estimates, and with the bounds that follow; a geounit with its estimate.
     others = {"invariants": (rule_name("bounds"), "invariant totals"), "geounits": ("geounits present once",)}
     answering = {rule_name(table), *others.get(table, ())}
     every = [*declared_columns(run), *bounds, *estimated_columns(run, read), *estimates]
     of_table = [rule for rule in every if answering.intersection(name for name, *_ in rule.expected)]
-    return judged_families(estimates if table == "estimates" else of_table, read, run.spine)
+    return judged_families(estimates if table == "estimates" else of_table, read, run.spine, sums)
 
 
 def marked(rules: list[Rule], column: str) -> list[Rule]:

@@ -12,21 +12,23 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pyarrow import parquet
 
-from das_spark.spark.published_rows import MISSING, TableFile, published_rows
-from das_spark.verification import PACKED, packed_of, unpacked
-
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+from das_spark.spark.published_rows import MISSING, TableFile, published_rows, table_rows
+from das_spark.verification import ChildRows
 
 COLUMNS = {"P1": (0, ("a", "b", "c")), "P2": (5, ("d",))}
 
 
-def rows(spark, *files: TableFile) -> dict[tuple[str, str, str | None], dict[int, int]]:
+def rows(*files: TableFile) -> dict[tuple[str, str, str | None], dict[int, int]]:
     """Format, level and geocode -> values by number of all rows of that geocode together."""
     found: dict[tuple[str, str, str | None], dict[int, int]] = {}
-    for row in published_rows(spark, files, COLUMNS).collect():
-        assert row["geocodes"] == [row["geocode"]]
-        pairs = {item: value for _, item, value in np.frombuffer(row["packed"], PACKED).tolist()}
-        found.setdefault((row["format"], row["level"], row["geocode"]), {}).update(pairs)
+    for read in published_rows(files, COLUMNS, ChildRows("tables", None)):
+        for table, level, batch in read():
+            assert table == "tables"
+            for row in batch.to_pylist():
+                assert row["of_family"] == row["of_geounit"]
+                pairs = dict(zip(row["items"], row["values"], strict=True))
+                for format in row["formats"].split("\n"):
+                    found.setdefault((format, level, row["of_geounit"]), {}).update(pairs)
     return found
 
 
@@ -42,14 +44,14 @@ def parquet_file(folder: Path, **columns: list) -> TableFile:
     return TableFile("P1", "parquet", "County", path)
 
 
-def test_rows_of_both_formats_hold_their_values(spark, tmp_path):
+def test_rows_of_both_formats_hold_their_values(tmp_path):
     files = (
         parquet_file(tmp_path, geocode=["01001", "01003"], a=[7, 0], b=[0, 0], c=[7, 0]),
         csv_file(tmp_path, "geocode,a,b,c\n01001,7,0,7\n01003,0,0,0\n"),
         csv_file(tmp_path, "geocode,d\n01001,3\n", "P2"),
     )
     whole = {0: 1, 1: 7, 2: 7, 4: 7}
-    assert rows(spark, *files) == {
+    assert rows(*files) == {
         ("parquet", "County", "01001"): whole,
         ("parquet", "County", "01003"): {0: 1},
         ("csv", "County", "01001"): {**whole, 5: 1, 6: 3, 7: 3},
@@ -57,64 +59,89 @@ def test_rows_of_both_formats_hold_their_values(spark, tmp_path):
     }
 
 
-def test_what_is_no_whole_number_is_missing(spark, tmp_path):
+def test_what_is_no_whole_number_is_missing(tmp_path):
     text = csv_file(tmp_path, "geocode,a,b,c\n01001,x,,1.5\n01003,5,6,99999999999999999999\n")
     missing = MISSING
-    assert rows(spark, text) == {
+    assert rows(text) == {
         ("csv", "County", "01001"): {0: 1, 1: missing, 2: missing, 3: missing, 4: missing},
         ("csv", "County", "01003"): {0: 1, 1: 5, 2: 5, 3: 6, 4: missing},
     }
     null = parquet_file(tmp_path, geocode=["01001"], a=[None], b=["many"])
-    assert rows(spark, null) == {("parquet", "County", "01001"): {0: 1, 1: missing, 2: missing, 3: missing, 4: missing}}
+    assert rows(null) == {("parquet", "County", "01001"): {0: 1, 1: missing, 2: missing, 3: missing, 4: missing}}
 
 
-def test_csv_is_read_by_the_order_of_its_columns(spark, tmp_path):
-    assert rows(spark, csv_file(tmp_path, "geocode,b,a,c\n01001,1,2,3\n")) == {
+def test_csv_is_read_by_the_order_of_its_columns(tmp_path):
+    assert rows(csv_file(tmp_path, "geocode,b,a,c\n01001,1,2,3\n")) == {
         ("csv", "County", "01001"): {0: 1, 1: 1, 2: 1, 3: 2, 4: 3}
     }
 
 
 @pytest.mark.parametrize("text", ["", "geocode,a,b,c\n", "geocode,a,b,c\n01001,1,2\n01003,1,2,3,4\n"])
-def test_a_row_that_is_none_is_not_there(spark, tmp_path, text):
-    assert rows(spark, csv_file(tmp_path, text)) == {}
+def test_a_row_that_is_none_is_not_there(tmp_path, text):
+    assert rows(csv_file(tmp_path, text)) == {}
 
 
 @given(
-    arrays(np.int64, array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=5), elements=st.integers(-3, 2**62)),
-    st.sampled_from([None, 0, 1, 2]),
-    st.data(),
+    arrays(np.int64, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=5), elements=st.integers(-3, 2**62)),
+    st.integers(0, 1 << 20),
 )
-def test_values_that_are_not_zero_are_put_together_by_the_parents_of_neighbours(values, above, data):
-    items = np.arange(7, 7 + values.shape[1], dtype=np.int32) * 3
-    codes = st.one_of(st.none(), st.sampled_from(["11", "12", "21"]))
-    geocodes = data.draw(st.lists(codes, min_size=len(values), max_size=len(values)))
-    made = packed_of(pa.array(geocodes, pa.string()), values, items, above)
-    for column in made.values():
-        column.validate(full=True)
-    lengths, records = unpacked(made["packed"])
-    found, begin = [], 0
-    for first, names, length in zip(made["geocode"].to_pylist(), made["geocodes"].to_pylist(), lengths, strict=True):
-        assert first == names[0]
-        assert len(names) == 1 or (
-            above is not None and "?" not in names and len({name[:above] for name in names}) == 1
-        )
-        own = records[begin : begin + length].tolist()
-        found += [(name, [(item, value) for at, item, value in own if at == place]) for place, name in enumerate(names)]
-        begin += length
+def test_rows_hold_what_is_not_zero_by_its_number(values, first):
+    geocodes = pa.array([str(number) for number in range(len(values))])
+    made = table_rows(["parquet", "csv"], geocodes, list(values.T), first)
+    made.validate(full=True)
+    assert made.column("formats").to_pylist() == ["parquet\ncsv"] * len(values)
     expected = [
-        (name or "?", [(3 * place + 21, value) for place, value in enumerate(row) if value])
-        for name, row in zip(geocodes, values.tolist(), strict=True)
+        [(first + place, value) for place, value in enumerate([1, row[0], *row]) if value] for row in values.tolist()
     ]
-    assert found == expected
+    pairs = zip(made.column("items").to_pylist(), made.column("values").to_pylist(), strict=True)
+    assert [list(zip(*pair, strict=True)) for pair in pairs] == expected
 
 
-def test_neighbours_with_one_parent_are_one_row():
-    made = packed_of(pa.array(["11", "12", "21", "13"]), np.ones((4, 1), np.int64), np.zeros(1, np.int32), 1)
-    assert made["geocodes"].to_pylist() == [["11", "12"], ["21"], ["13"]]
+def both(folder: Path, rows: list[tuple[str, int, int, int]], text: list[tuple[str, int | str, int, int]]):
+    names = ("geocode", "a", "b", "c")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    parquet.write_table(pa.table(columns), folder / "part-00000.parquet")
+    lines = "".join(",".join(map(str, row)) + "\n" for row in text)
+    (folder / "part-00000.csv").write_text("geocode,a,b,c\n" + lines)
+    return [TableFile("P1", format, "County", folder / f"part-00000.{format}") for format in ("parquet", "csv")]
 
 
-def test_rows_without_pairs_are_empty_when_they_are_packed():
-    lengths, records = unpacked(pa.array([None, b""], pa.binary()))
-    assert (lengths.tolist(), len(records)) == ([0, 0], 0)
-    lengths, records = unpacked(pa.nulls(2, pa.binary()))
-    assert (lengths.tolist(), len(records)) == ([0, 0], 0)
+def told(files: list[TableFile]) -> list[tuple[str, list[str]]]:
+    """Formats, and geocodes of the rows that are given for them together."""
+    return [
+        (batch.column("formats")[0].as_py(), batch.column("of_geounit").to_pylist())
+        for read in published_rows(files, COLUMNS, ChildRows("tables", None))
+        for _, _, batch in read()
+    ]
+
+
+def test_rows_that_formats_agree_on_are_given_once(tmp_path):
+    own = [("1", 7, 0, 7), ("2", 0, 0, 0), ("3", 1, 1, 0)]
+    assert told(both(tmp_path, own, own)) == [("parquet\ncsv", ["1", "2", "3"])]
+
+
+@pytest.mark.parametrize("other", [("2", 0, 1, 0), ("4", 0, 0, 0), ("2", "x", 0, 0)])
+def test_rows_that_formats_differ_in_are_given_for_each(tmp_path, other):
+    own = [("1", 7, 0, 7), ("2", 0, 0, 0)]
+    files = both(tmp_path, own, [own[0], other])
+    assert told(files) == [("parquet", ["1", "2"]), ("csv", ["1", other[0]])]
+    expected = {("parquet", "County", "1"): {0: 1, 1: 7, 2: 7, 4: 7}, ("parquet", "County", "2"): {0: 1}}
+    assert {key: value for key, value in rows(*files).items() if key[0] == "parquet"} == expected
+
+
+@pytest.mark.parametrize("fewer", [0, 1, 2])
+def test_rows_that_one_format_has_not_are_given_for_the_other(tmp_path, fewer):
+    own = [("1", 7, 0, 7), ("2", 0, 0, 0)]
+    files = both(tmp_path, own, own[:fewer])
+    assert [code for formats, codes in told(files) if "csv" in formats for code in codes] == ["1", "2"][:fewer]
+    assert [code for formats, codes in told(files) if "parquet" in formats for code in codes] == ["1", "2"]
+
+
+def test_texts_behind_many_numbers_are_read_as_texts_from_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("das_spark.spark.published_rows._BLOCK", 64)
+    lines = [f"{number},{number},0,0" for number in range(100)]
+    lines[70] = "70,seventy,0,0"
+    found = rows(csv_file(tmp_path, "\n".join(["geocode,a,b,c", *lines]) + "\n"))
+    assert {code: pairs.get(2, 0) for (_, _, code), pairs in found.items()} == {
+        str(number): MISSING if number == 70 else number for number in range(100)
+    }

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
 from das_spark.geography import ROOT_GEOCODE, Spine
-from das_spark.verification import COLUMNS, FLOW, FamilyRule, Judges, together
+from das_spark.store.tables import TABLES
+from das_spark.verification import (
+    COLUMNS,
+    FLOW,
+    ChildRows,
+    FamilyRule,
+    Judges,
+    family_keys,
+    opened_parcels,
+    parcels_of,
+)
 
 Row = dict[str, Any]
+#: Parts that the families are divided into: a rule adds up what it says of each.
+PARTS = 3
 
 
 def above(geocode: str, spine: Spine, level: str) -> str:
@@ -21,28 +32,29 @@ def above(geocode: str, spine: Spine, level: str) -> str:
     return (geocode[: spine.levels[depth - 1].length] or ROOT_GEOCODE) if depth else ""
 
 
-def chunks(tables: Mapping[str, Sequence[Row]], spine: Spine) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The families of each level, from rows with their level and geocode by table."""
-    rows: dict[str, list[tuple[str, str, str, Row]]] = defaultdict(list)
-    below = dict(pairwise(spine.names))
-    for table, own in tables.items():
-        for row in own:
-            level, geocode = row["level"], row.get("geocode", "")
+def keyed(tables: Mapping[str, Sequence[Row]], spine: Spine) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+    """Rows with their level and geocode, by table, as families have them; in batches of no more than two."""
+    keys = family_keys(spine.names, spine)
+    for table, rows in tables.items():
+        by_level = defaultdict(list)
+        for row in rows:
+            by_level[row["level"]].append(row)
+        for level, own in by_level.items():
             if table == "measurements":
-                if level in below:
-                    rows[below[level]].append((geocode, geocode, "above_measured", row))
-                continue
-            if table == "diagnostics":
-                family = "" if level == spine.names[0] else row["family"]
-                rows[level].append((family, "", table, row))
-                continue
-            rows[level].append((above(geocode, spine, level), geocode, table, row))
-            if f"above_{table}" in COLUMNS and level in below:
-                rows[below[level]].append((geocode, geocode, f"above_{table}", row))
-    for row in _measured(tables.get("measurements", ()), spine):
-        rows[row["level"]].append((row["family"], row["geounits"][0], "measured", row))
-    for level, own in rows.items():
-        yield level, _batch(own)
+                own.sort(key=lambda row: (above(row["geocode"], spine, row["level"]), row["query"], row["geocode"]))
+            for key in keys.get(table, (ChildRows(table, spine),)):
+                if key.reads(level):
+                    for begin in range(0, len(own), 2):
+                        for at, batch in key(level, _batch(table, key.columns, own[begin : begin + 2])):
+                            yield key.table, at, batch
+
+
+def _batch(table: str, columns: Sequence[str], rows: Sequence[Row]) -> pa.RecordBatch:
+    kinds: dict[str, pa.DataType] = {"geocode": pa.string(), **COLUMNS.get(table, {})}
+    for field in TABLES[table].schema if table in TABLES else ():
+        kinds[field.name] = pa.list_(field.type.value_type) if pa.types.is_list(field.type) else field.type
+    arrays = [pa.array([row[name] for row in rows], kinds[name]) for name in columns]
+    return pa.RecordBatch.from_arrays(arrays, list(columns))
 
 
 def with_flows(tables: Mapping[str, Sequence[Row]], spine: Spine, total_at: str) -> dict[str, list[Row]]:
@@ -55,41 +67,9 @@ def with_flows(tables: Mapping[str, Sequence[Row]], spine: Spine, total_at: str)
     return found
 
 
-def _measured(rows: Sequence[Row], spine: Spine) -> list[Row]:
-    if not rows:
-        return []
-    given = [
-        {
-            **{name: row[name] for name in ("level", "geocode", "query", "rows", "values", "variance")},
-            "family": above(row["geocode"], spine, row["level"]),
-            "odd": row["parent"] != above(row["geocode"], spine, row["level"]),
-        }
-        for row in rows
-    ]
-    given.sort(key=lambda row: (row["level"], row["family"], row["query"], row["geocode"]))
-    kinds = {
-        **dict.fromkeys(("level", "family", "geocode", "query"), pa.string()),
-        "rows": pa.list_(pa.int32()),
-        "values": pa.list_(pa.int64()),
-        "variance": pa.float64(),
-        "odd": pa.bool_(),
-    }
-    batch = pa.RecordBatch.from_pylist(given, pa.schema(kinds.items()))
-    return together(batch).to_pylist()
-
-
-def _batch(rows: list[tuple[str, str, str, Row]]) -> pa.RecordBatch:
-    rows.sort(key=lambda row: row[0])
-    columns = {"family": pa.array([row[0] for row in rows]), "geocode": pa.array([row[1] for row in rows])}
-    for table, kinds in COLUMNS.items():
-        values = [{name: row[name] for name in kinds} if own == table else None for _, _, own, row in rows]
-        columns[table] = pa.array(values, pa.struct(list(kinds.items())))
-    return pa.RecordBatch.from_pydict(columns)
-
-
 def judged(rule: FamilyRule, tables: Mapping[str, Sequence[Row]], spine: Spine) -> dict[tuple[str, str], Any]:
     """What a rule says in the end: rule and level -> how much was compared, and what fails."""
-    tallies = Judges((rule,))(chunks(tables, spine))
+    tallies = Judges((rule,))(opened_parcels(parcels_of(keyed(tables, spine), PARTS)))
     return {(name, level): tally for (name, level, _), tally in rule.concluded(tallies.of_rule(0)).items()}
 
 

@@ -14,7 +14,10 @@ from family_streams import above, failing, judged, with_flows
 from das_spark.constraints import UNBOUNDED, AddedConstraint, Sense, UnitBounds
 from das_spark.core import GROUP_TOTAL
 from das_spark.geography import ROOT_GEOCODE, Geolevel, Spine
-from das_spark.verification import ADDED, CLASS, FLOW, LOWER, UNITS, UPPER, BoundColumns, BoundsNotLooser, sums_above
+from das_spark.verification import ADDED, CLASS, FLOW, LOWER, UNITS, UPPER, BoundColumns, BoundsNotLooser
+from das_spark.verification.bounds import sums_above
+
+LONGS = pa.list_(pa.int64())
 
 SPINE = Spine((Geolevel("Nation", 0), Geolevel("State", 1), Geolevel("County", 2), Geolevel("Block", 3)))
 PARTS = Spine((Geolevel("Nation", 0), Geolevel("State", 2), Geolevel("Block", 3)), total_key=(2, 1))
@@ -148,11 +151,12 @@ class Census:
             rows += [(each["geocode"], f"{ADDED}few", [1]) for each in at_level]
         below = []
         for part in (rows[::2], rows[1::2]):
-            codes, names, values = zip(*part, strict=True)
-            batch = pa.RecordBatch.from_pydict(
-                {"geocode": pa.array(codes), "name": pa.array(names), "values": pa.array(values, pa.list_(pa.int64()))}
-            )
-            below += [row for sums in sums_above(batch, self.spine) for row in sums.to_pylist()]
+            for name in dict.fromkeys(name for _, name, _ in part):
+                own = [(code, values) for code, called, values in part if called == name]
+                codes, values = pa.array([code for code, _ in own]), pa.array([each for _, each in own], LONGS)
+                for level, above_them, sums in sums_above(codes, values, self.spine.levels):
+                    pairs = zip(above_them.to_pylist(), sums.to_pylist(), strict=True)
+                    below += [{"level": level, "geocode": code, "name": name, "values": each} for code, each in pairs]
         with_sums = {**tables, "below": below}
         return with_flows(with_sums, self.spine, self.total_at) if self.rule.flowing else with_sums
 

@@ -11,7 +11,8 @@ from family_streams import failing
 from das_spark.config import EstimationSettings
 from das_spark.geography import Geolevel, Spine
 from das_spark.store.tables import DIAGNOSTICS
-from das_spark.verification import DiagnosticColumns, GeounitColumns, sums_above
+from das_spark.verification import DiagnosticColumns, GeounitColumns
+from das_spark.verification.bounds import sums_above
 
 SPINE = Spine((Geolevel("County", 1), Geolevel("Tract", 2)))
 Row = dict[str, Any]
@@ -74,11 +75,13 @@ def test_numbers_of_any_size_are_judged(column, value):
 
 
 def test_rows_without_a_geocode_are_not_summed():
-    kinds = {"geocode": pa.string(), "name": pa.string(), "values": pa.list_(pa.int64())}
-    rows = [{"geocode": code, "name": "units", "values": [1, 2]} for code in ("11", None, "12")]
-    batch = pa.RecordBatch.from_pylist(rows, pa.schema(kinds.items()))
-    sums = [row for each in sums_above(batch, SPINE) for row in each.to_pylist()]
-    assert {(row["level"], row["geocode"]): row["values"] for row in sums} == {
+    codes, values = pa.array(["11", None, "12"]), pa.array([[1, 2]] * 3, pa.list_(pa.int64()))
+    sums = {
+        (level, code): each
+        for level, above, lists in sums_above(codes, values, SPINE.levels)
+        for code, each in zip(above.to_pylist(), lists.to_pylist(), strict=True)
+    }
+    assert sums == {
         ("County", "1"): [2, 4],
         ("Tract", "11"): [1, 2],
         ("Tract", "12"): [1, 2],

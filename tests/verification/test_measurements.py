@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Schema
-from das_spark.verification import MeasuredQuery, MeasurementColumns, together
+from das_spark.verification import MeasuredQuery, MeasurementColumns
+from das_spark.verification.measurements import together
 
 SCHEMA = Schema("small", (Attribute("kind", ("household", "group")), Attribute("age", ("young", "old", "oldest"))))
 SPINE = Spine((Geolevel("County", 1), Geolevel("Tract", 2)))
@@ -121,7 +122,6 @@ def test_rows_are_put_together_where_they_are_alike_and_nothing_is_lost(answers)
     answers.sort(key=lambda each: each[:2])
     rows = [
         {
-            "level": "Tract",
             "family": family,
             "query": query,
             "rows": kept,
@@ -134,7 +134,7 @@ def test_rows_are_put_together_where_they_are_alike_and_nothing_is_lost(answers)
     ]
     kinds = pa.schema(
         [
-            *((name, pa.string()) for name in ("level", "family", "query")),
+            *((name, pa.string()) for name in ("family", "query")),
             ("rows", pa.list_(pa.int32())),
             ("values", pa.list_(pa.int64())),
             ("geocode", pa.string()),
@@ -151,7 +151,6 @@ def test_rows_are_put_together_where_they_are_alike_and_nothing_is_lost(answers)
         own = list(alike)
         expected.append(
             {
-                "level": "Tract",
                 "family": family,
                 "query": query,
                 "rows": None if kept is None else list(kept),
