@@ -38,11 +38,13 @@ if TYPE_CHECKING:
     from io import BufferedReader
     from pathlib import Path
 
+    from das_spark.io.record_weights import RecordWeights
     from das_spark.store import PublicLayout
 
 
 #: Rows of a digest, by `record`.
-#: persons: people of one geocode, codes and kind (class of their unit, -1 without one, null where no units are known).
+#: persons: people of one geocode, codes and kind (class of their unit, -1 without one, null where no units are known);
+#: to Spark a task gives those of one geocode together, with two sums of weights in the place of codes and kind.
 #: units: units of one geocode and kind (-1: codes of no class), their people, and how many have an odd population.
 #: part: units (count) and people of a part; low and high, numbers of its first and last unit; geocode of the first;
 #: first, number of the first record where records are numbered.
@@ -54,7 +56,7 @@ DIGEST: Final = pa.schema(
         ("part", pa.int32()),
         *((name, pa.string()) for name in ("rule", "geocode", "codes")),
         ("kind", pa.int32()),
-        *((name, pa.int64()) for name in ("count", "people", "odd", "low", "high", "first")),
+        *((name, pa.int64()) for name in ("count", "people", "odd", "low", "high", "first", "one", "other")),
         *((name, pa.string()) for name in ("path", "sha256")),
     ]
 )
@@ -66,13 +68,23 @@ class DigestTask:
     """What a worker needs to reduce the parts whose places in the list it is given."""
 
     parts: tuple[FilePart, ...]
-    codes: MicrodataCodes
+    weights: RecordWeights
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Reduce each part whose place is in the column id."""
         for batch in batches:
             for place in batch.column("id").to_pylist():
-                yield from digest_part(self.parts[place], self.codes)
+                yield from map(self._weighed, digest_part(self.parts[place], self.weights.codes))
+
+    def _weighed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Persons by geocode alone, and other rows as they are."""
+        if not rows.num_rows or rows.column("record")[0].as_py() != PERSONS:
+            return rows
+        sums = self.weights.found(*(rows.column(name) for name in ("geocode", "codes", "kind", "count")))
+        same = rows.slice(0, 1).take(pa.array(np.zeros(sums.num_rows, dtype=np.int64)))
+        named = {name: sums.column(name) for name in sums.schema.names}
+        named |= {name: pa.nulls(sums.num_rows, DIGEST.field(name).type) for name in ("codes", "kind")}
+        return pa.RecordBatch.from_arrays([named.get(name, same.column(name)) for name in DIGEST.names], schema=DIGEST)
 
 
 def microdata_parts(

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.io.microdata_digest import DIGEST, FAULT, FILE, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT
+from das_spark.io.record_weights import RecordWeights
 from das_spark.spark.engine import in_sorted_tasks, in_tasks, scan
 from das_spark.spark.lists import list_total
 from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
@@ -151,7 +152,8 @@ class Digest:
     """A digest as read back."""
 
     record: str  # what is counted, and the kind of its file
-    persons: DataFrame  # format, geocode, codes, kind, count
+    weights: RecordWeights  # of the codes of persons
+    persons: DataFrame  # format, geocode, one, other: sums of weights
     units: DataFrame  # format, geocode, kind, count, people, odd
     parts: tuple[Mapping[str, Any], ...]  # one row a part: format, count, people, low, high, first, geocode
     faults: tuple[Mapping[str, Any], ...]  # format, rule, geocode
@@ -167,17 +169,19 @@ def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: Microdat
     """Reduce parts by one Spark job and write the result."""
     discard(folder)
     rows = from_arrow_schema(DIGEST)
+    weights = RecordWeights.drawn(codes, by_kind=any(each.unit is not None for each in parts))
     absolute = tuple(
         replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts
     )
     with disk_errors(folder):
         places = spark.range(0, len(parts), 1, max(len(parts), 1))
-        reduced = in_tasks(places, DigestTask(absolute, codes), rows)
+        reduced = in_tasks(places, DigestTask(absolute, weights), rows)
         reduced.write.partitionBy("record").parquet(str(folder))
     persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
     return Digest(
         codes.record,
-        scan(spark, rows, [persons], folder).select("format", "geocode", "codes", "kind", "count"),
+        weights,
+        scan(spark, rows, [persons], folder).select("format", "geocode", "one", "other"),
         scan(spark, rows, [units], folder).select("format", "geocode", "kind", "count", "people", "odd"),
         _few(_made(folder, PART), "format", "count", "people", "low", "high", "first", "geocode"),
         _few(_made(folder, FAULT), "format", "rule", "geocode"),

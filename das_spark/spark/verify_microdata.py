@@ -7,7 +7,6 @@ Several formats are compared at once: the side of estimates and invariants is th
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
+from das_spark.io.record_weights import EXPECTED, TOLD, ExpectedTask, RecordWeights
 from das_spark.products import (
-    CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
     PART_RULES,
     PERSONS_EQUAL,
@@ -26,11 +25,11 @@ from das_spark.products import (
     RECORD_NUMBERS,
     ROW_ORDER,
     UNIT_NUMBERS,
-    CodedColumn,
     MicrodataCodes,
 )
-from das_spark.spark.cells import answer_of, exploded_cells, level_of
+from das_spark.spark.cells import answer_of, exploded_cells
 from das_spark.spark.checks import Check, Finding, Rule, findings
+from das_spark.spark.engine import in_tasks
 from das_spark.spark.lists import list_total
 from das_spark.spark.tables import union
 from das_spark.spark.told_apart import DIVIDED, VACANT
@@ -50,15 +49,20 @@ POPULATIONS: Final = "unit populations"
 class MicrodataTables:
     """The microdata of a run, reduced."""
 
-    persons: DataFrame  # format, geocode, codes, kind, count
+    persons: DataFrame  # format, geocode, one, other: the sums of `weights`
     units: DataFrame | None  # format, geocode, kind, count, people, odd; None where no units are known
     # one row a part: format, people (records of what is counted), first (number of the first of these), count (of
     # units), low and high (numbers of its first and last unit), geocode (of the first)
     parts: Sequence[Mapping[str, Any]]
     faults: Sequence[Mapping[str, Any]]  # what breaks a rule within a part: format, rule, geocode
     formats: tuple[str, ...]  # names of the formats that there must be
-    codes: MicrodataCodes  # what the columns of the files hold
+    weights: RecordWeights  # of the codes that the columns of the files hold
     told: DataFrame | None = None  # `told_apart` of the leaves; None where the layout tells nothing apart
+
+    @property
+    def codes(self) -> MicrodataCodes:
+        """What the columns of the files hold."""
+        return self.weights.codes
 
     def note(self, format: str) -> str:
         """What tells the checks of a format from those of others."""
@@ -113,36 +117,25 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
     kinds of group quarters may share all codes.
     """
     codes = microdata.codes
-    expected = exploded_cells(leaf) if listed is None else exploded_cells(leaf).unionByName(listed)
-    cells = expected.withColumn("class", _class_of_cell(codes)).withColumn("codes", _codes_of_cell(codes))
-    keys = ["geocode", "codes"]
-    if microdata.units is not None:
-        cells = cells.withColumnRenamed("class", "kind")
-        keys.append("kind")
-    sides = cells.select(F.lit("").alias("format"), *keys, "count", F.lit(1).alias("rows"))
-    persons = microdata.persons
-    divided = next(((place, each) for place, each in enumerate(codes.coded) if each.divided), None)
-    if divided is not None:
+    sides = [_expected(leaf.select("geocode", "cells", "counts"), ExpectedTask(microdata.weights))]
+    beside = [] if listed is None else [listed.select("geocode", "cell", "count")]
+    if any(each.divided for each in codes.coded):
         told = present(microdata.told, "published counts of records that are told apart")
-        sides = sides.unionAll(
-            told.select(F.lit(""), "geocode", *_told_keys(keys), F.col(DIVIDED).alias("count"), F.lit(0))
-        )
-        persons = _joined_again(persons, *divided, keys)
-    found = persons.select("format", *keys, "count", F.lit(0))
-    # Records of a geounit are compared by two sums over its combinations, weighted by a hash of each under a key that
-    # is drawn now: the combinations of a nation would be hundreds of millions of groups. Sums over different records
-    # are the same with a probability of 2**-62; where one leaves 64 bits there is no sum, and the geounit fails.
-    hashed = F.xxhash64(F.lit(secrets.randbits(63)), *(name for name in keys if name != "geocode"))
-    weights = [F.shiftrightunsigned(hashed, 33).alias("first"), hashed.bitwiseAND((1 << 31) - 1).alias("second")]
-    weighted = sides.unionAll(found).select("format", "geocode", "count", "rows", *weights)
+        beside.append(told.select("geocode", F.lit(TOLD).cast("bigint").alias("cell"), F.col(DIVIDED).alias("count")))
+    if beside:
+        single = union(beside).select("geocode", F.array("cell").alias("cells"), F.array("count").alias("counts"))
+        sides.append(_expected(single, ExpectedTask(microdata.weights, beside=True)))
+    found = microdata.persons.select("format", "geocode", F.lit(0).alias("rows"), "one", "other", F.lit(False))
     differences = [
-        F.try_sum(_signed(format, F.try_multiply("count", weight))).alias(f"{format}_{weight}")
+        F.try_sum(_signed(format, F.col(weight))).alias(f"{format}_{weight}")
         for format in microdata.formats
-        for weight in ("first", "second")
+        for weight in ("one", "other")
     ]
-    summed = weighted.groupBy("geocode").agg(F.sum("rows").alias("rows"), *differences)
+    weighed = union(sides).unionAll(found).groupBy("geocode")
+    summed = weighed.agg(F.sum("rows").alias("rows"), F.max("lost").alias("lost"), *differences)
     differs = {
-        format: (F.col(f"{format}_first") != 0) | (F.col(f"{format}_second") != 0) for format in microdata.formats
+        format: F.col("lost") | (F.col(f"{format}_one") != 0) | (F.col(f"{format}_other") != 0)
+        for format in microdata.formats
     }
     compared = [
         Finding(PERSONS_EQUAL, differs[format], F.col("rows"), microdata.note(format)) for format in microdata.formats
@@ -152,21 +145,9 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
     return _rule(every, microdata, level, PERSONS_EQUAL)
 
 
-def _told_keys(keys: Sequence[str]) -> list[Column]:
-    """In place of codes, a text that no record has: what is told apart of all records of a geounit."""
-    return [F.lit(DIVIDED).alias(name) for name in keys if name != "geocode"]
-
-
-def _joined_again(persons: DataFrame, place: int, column: CodedColumn, keys: Sequence[str]) -> DataFrame:
-    """Records that are told apart with the codes of the others of their cells, and besides how many they are."""
-    texts = F.split("codes", f"[{CODE_SEPARATOR}]")
-    apart = F.get(texts, F.lit(place)) == column.divided
-    rest = F.slice(texts, F.lit(place + 2), F.size(texts))
-    usual = F.concat(F.slice(texts, 1, place), F.array(F.lit(column.texts[-2])), rest)
-    codes = F.when(apart, F.array_join(usual, CODE_SEPARATOR)).otherwise(F.col("codes")).alias("codes")
-    others = [name for name in persons.columns if name != "codes"]
-    counted = persons.where(apart).select("format", "geocode", *_told_keys(keys), "count")
-    return persons.select(*others, codes).select("format", *keys, "count").unionAll(counted)
+def _expected(histograms: DataFrame, task: ExpectedTask) -> DataFrame:
+    """What is expected of geounits: rows of no format."""
+    return in_tasks(histograms, task, EXPECTED).select(F.lit("").alias("format"), "*")
 
 
 def _class_of_cell(codes: MicrodataCodes) -> Column:
@@ -175,22 +156,6 @@ def _class_of_cell(codes: MicrodataCodes) -> Column:
     if codes.class_query is None:
         return F.greatest(cell - (codes.schema.size - 1), F.lit(0)).cast("int")
     return answer_of(codes.class_query, cell)
-
-
-def _codes_of_cell(codes: MicrodataCodes) -> Column:
-    """The codes of a record, joined, from the columns of its cell and class."""
-    cell, schema = F.col("cell"), codes.schema
-    texts = []
-    for column in codes.coded:
-        level: Column = F.col("class")
-        if column.attributes:
-            own: Column = F.lit(0)
-            for axis in map(schema.axis, column.attributes):
-                own = own * schema.shape[axis] + level_of(cell, schema.shape, axis)
-            level = F.when(cell >= schema.size, len(column.texts) - 1).otherwise(own)
-        # One literal text: there may be thousands, and a column for each would cost a call each.
-        texts.append(F.get(F.split(F.lit(",".join(column.texts)), ","), level.cast("int")))
-    return F.concat_ws(CODE_SEPARATOR, *texts)
 
 
 def _units_equal(

@@ -69,7 +69,7 @@ class Written:
         digest = write_digest(self.spark, parts, codes, self.layout.path / "digest")
         if self.form != "single":
             assert digest.records(self.product.record, "text") == len(self.lines())
-        made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, FORMATS, codes)
+        made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, FORMATS, digest.weights)
         tables = RunTables(("Block",), self.estimates, self.estimates, self.declared)
         checks = judge(microdata_rules(made, tables)) + part_checks(made)
         return {(check.name, check.note): (check.passed, check.failing) for check in checks}

@@ -56,7 +56,9 @@ class Written:
         parts = microdata_parts(self.layout, ("parquet", "text"), units=False, record="household")
         digest = write_digest(self.spark, parts, codes, self.layout.path / "digest")
         told = told_apart(self.published, HOUSEHOLD)
-        made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, ("parquet", "text"), codes, told)
+        made = MicrodataTables(
+            digest.persons, None, digest.parts, digest.faults, ("parquet", "text"), digest.weights, told
+        )
         tables = RunTables(("Block",), self.estimates, self.estimates, self.declared)
         checks = judge(microdata_rules(made, tables)) + part_checks(made)
         return {f"{check.name}: {check.note}" for check in checks if not check.passed}

@@ -16,6 +16,7 @@ from verified_run import BLOCKS, CELL, PRODUCT, failing, leaf_frame
 from das_spark.errors import VerificationError
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.io.microdata_files import MicrodataWriting
+from das_spark.io.record_weights import RecordWeights
 from das_spark.products import microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.microdata import write_digest, write_microdata
@@ -55,7 +56,7 @@ class Files:
         codes = CODES if units else microdata_codes(PRODUCT, units=False)
         digest = write_digest(self.run.spark, parts, codes, self.layout.path / "digest")
         of_units = digest.units if units else None
-        made = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
+        made = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), digest.weights)
         return judge(microdata_rules(made, self.run.tables)) + part_checks(made)
 
 
@@ -310,6 +311,6 @@ def test_a_digest_leaves_the_files_as_they_were(files):
 
 def test_a_fault_of_a_rule_that_nobody_knows_is_not_lost_in_silence():
     fault = {"format": "parquet", "rule": "persons in unit", "geocode": BLOCKS[0]}
-    made = MicrodataTables(None, "given", (), (fault,), ("parquet",), CODES)
+    made = MicrodataTables(None, "given", (), (fault,), ("parquet",), RecordWeights.drawn(CODES, by_kind=True))
     with pytest.raises(VerificationError, match="unknown rule: 'persons in unit'"):
         part_checks(made)

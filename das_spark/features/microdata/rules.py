@@ -33,7 +33,9 @@ def rules_of(run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged
     parts = microdata_parts(layout, formats, units=assigned, record=product.kind, form=plan.output.microdata_files)
     digest = write_digest(run.spark, parts, codes, run.scratch)
     units = digest.units if assigned else None
-    reduced = MicrodataTables(digest.persons, units, digest.parts, digest.faults, formats, codes, run.told_apart())
+    reduced = MicrodataTables(
+        digest.persons, units, digest.parts, digest.faults, formats, digest.weights, run.told_apart()
+    )
     kinds, root = product.files(units=plan.invariants.units), layout.path.absolute()
     return Judged(
         rules=microdata_rules(reduced, under_parts(by_spine, codes.spans) if codes.spans else by_census),
