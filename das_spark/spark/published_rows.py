@@ -159,9 +159,9 @@ class _PublishedFiles(FileRows):
         if file.format == PARQUET:
             yield from _parquet(file.path, self.names, rows)
             return
-        done = 0
+        done, text = 0, pa.string() if _has_blanks(file.path) else self.numbers.text
         try:
-            for batch in _csv(file.path, self.names, self.numbers.text):
+            for batch in _csv(file.path, self.names, text):
                 yield batch
                 done += batch.num_rows
         except pa.ArrowInvalid:  # what is no number is looked at as a text
@@ -237,6 +237,13 @@ def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordB
         file = parquet.ParquetFile(opened)
         there = [name for name in (GEOCODE, *names) if name in file.schema_arrow.names]
         yield from file.iter_batches(batch_size=rows, columns=there)
+
+
+def _has_blanks(path: Path) -> bool:
+    """Whether there is a blank behind the first line: Arrow passes over those around a number, which is none then."""
+    with path.open("rb") as file:
+        file.readline()
+        return any(b" " in block or b"\t" in block for block in iter(lambda: file.read(_BLOCK), b""))
 
 
 def _csv(path: Path, names: Sequence[str], kind: pa.DataType) -> Iterator[pa.RecordBatch]:
