@@ -189,12 +189,18 @@ class ExpectedTask:
             cells, counts = batch.column("cells"), batch.column("counts")
             lengths = cells.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
             offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-            if counts.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).tolist() != lengths.tolist():
-                # Lists of different lengths are no histograms: nothing equals them.
-                counts = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(np.zeros(offsets[-1])))
-                cells = pa.ListArray.from_arrays(counts.offsets, pa.array(np.full(offsets[-1], _NO_CELL)))
-            flat, of_cells = (
+            flat, numbers = (
                 each.flatten().fill_null(_NO_CELL).to_numpy(zero_copy_only=False).astype(np.int64)
                 for each in (cells, counts)
             )
-            yield self.weights.expected(batch.column("geocode"), flat, of_cells, offsets, beside=self.beside)
+            others = counts.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+            crooked = lengths != others
+            if crooked.any():
+                # Lists of different lengths are no histogram: nothing equals it.
+                lengths = np.where(crooked, 1, lengths)
+                straight, kept = np.repeat(~crooked, others), np.repeat(~crooked, lengths)
+                own = flat[np.repeat(~crooked, np.diff(offsets))]
+                flat, filled = np.full(int(lengths.sum()), _NO_CELL), np.zeros(int(lengths.sum()), dtype=np.int64)
+                flat[kept], filled[kept] = own, numbers[straight]
+                numbers, offsets = filled, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+            yield self.weights.expected(batch.column("geocode"), flat, numbers, offsets, beside=self.beside)

@@ -75,8 +75,7 @@ if TYPE_CHECKING:
     from das_spark.config import RunPlan
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
-    from das_spark.spark.stored_table import StoredTable
-    from das_spark.spark.verify import FileRows, Source, SpineTables
+    from das_spark.spark.verify import FileRows, Source, SpineTables, StoredTable
     from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store import FileRecord
     from das_spark.verification import FamilyRule

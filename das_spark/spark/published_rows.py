@@ -159,7 +159,9 @@ class _PublishedFiles(FileRows):
         if file.format == PARQUET:
             yield from _parquet(file.path, self.names, rows)
             return
-        done, text = 0, pa.string() if _has_blanks(file.path) else self.numbers.text
+        done, text = 0, self.numbers.text
+        if text != pa.string() and _has_blanks(file.path):
+            text = pa.string()
         try:
             for batch in _csv(file.path, self.names, text):
                 yield batch

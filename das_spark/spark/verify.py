@@ -7,6 +7,7 @@ sees.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -24,7 +25,7 @@ from das_spark.errors import VerificationError
 from das_spark.spark.checks import Rule
 from das_spark.spark.engine import cores, in_tasks
 from das_spark.spark.lists import slices
-from das_spark.spark.stored_table import StoredTable
+from das_spark.store import part_files, require_committed
 from das_spark.store.parquet import batches_of
 from das_spark.store.tables import TABLES
 from das_spark.verification import PARCELS, Judges, Tallies, family_keys, opened_parcels, parcels_of
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from das_spark.geography import Spine
     from das_spark.verification import FamilyRows, FamilyRule, TableRows
 
@@ -40,6 +43,23 @@ if TYPE_CHECKING:
 #: where there are cores without work.
 _MOST_BYTES: Final = 1 << 26
 _LEAST_BYTES: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """Levels of a table of a run, as they lie in files that tasks read by Arrow."""
+
+    spark: SparkSession
+    table: str  # its name in `das_spark.store.tables`
+    folders: Mapping[str, Path]  # those of the levels, which are committed, by name
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Return its files, each with its level."""
+        for level, folder in self.folders.items():
+            require_committed(folder)
+            for file in part_files(folder):
+                yield level, file
+
 
 #: How the rows of a table are known: as a frame, or as files that tasks read.
 TableForm = TypeVar("TableForm", DataFrame, StoredTable)
@@ -81,7 +101,7 @@ class Source:
     keys: tuple[FamilyRows, ...]
 
 
-class FileRows:
+class FileRows(ABC):
     """Something in files that a task reads at once.
 
     Attributes:
@@ -90,9 +110,9 @@ class FileRows:
 
     size: int
 
+    @abstractmethod
     def __call__(self) -> Iterator[TableRows]:
         """Read it, in a task."""
-        raise NotImplementedError
 
 
 def judged_families(

@@ -22,10 +22,9 @@ from das_spark.spark import tables
 from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.own_codes import under_own_codes
-from das_spark.spark.stored_table import StoredTable
 from das_spark.spark.tables import read_levels
 from das_spark.spark.told_apart import told_apart
-from das_spark.spark.verify import RunTables, Source, SpineTables
+from das_spark.spark.verify import RunTables, Source, SpineTables, StoredTable
 from das_spark.spark.verify_columns import array_columns
 from das_spark.store import part_files
 from das_spark.store.spine import blocks_of
@@ -104,7 +103,7 @@ class Verified:
     def stored(self, table: str, levels: Sequence[str] = ()) -> StoredTable:
         """The same, in its files."""
         folders = {level: self.layout.level(table, level) for level in levels or self.spine.names}
-        return StoredTable(self.spark, table, self.layout.table(table), folders)
+        return StoredTable(self.spark, table, folders)
 
     def tables(self) -> SpineTables[StoredTable]:
         """Every table that verification compares along the spine."""

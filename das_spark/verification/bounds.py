@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from das_spark.constraints import UNBOUNDED, AddedConstraint, Sense, UnitBounds, tighten
 from das_spark.core import GROUP_TOTAL
-from das_spark.geography import ROOT_GEOCODE
 from das_spark.verification.families import (
     FamilyRule,
     Found,
@@ -31,6 +30,7 @@ from das_spark.verification.families import (
     Rows,
     alike,
     first_wrong,
+    geocodes_at,
     summed_rows,
 )
 from das_spark.verification.geounits import declared_totals, group_keys, groups, keys, odd_parents, rule_name, totals_of
@@ -75,18 +75,11 @@ def sums_above(
     sums, known = values.matrix(np.flatnonzero(right), width), geocodes.filter(pa.array(right))
     longest = pc.max(pc.utf8_length(known)).as_py() or 0
     for level in reversed([each for each in levels if each.length <= longest]):
-        encoded = _at(known, level).dictionary_encode()
+        encoded = geocodes_at(known, level).dictionary_encode()
         known = encoded.dictionary
         sums = summed_rows(encoded.indices.to_numpy().astype(np.int64), sums, len(known))
         offsets = pa.array(np.arange(len(known) + 1, dtype=np.int32) * width)
         yield level.name, known, pa.ListArray.from_arrays(offsets, pa.array(sums.ravel()))
-
-
-def _at(geocodes: pa.Array, level: Geolevel) -> pa.Array:
-    """Geocodes of a level that geocodes of others begin with."""
-    if level.length:
-        return pc.utf8_slice_codeunits(geocodes, 0, level.length)
-    return pa.array([ROOT_GEOCODE] * len(geocodes), pa.string())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,13 +226,13 @@ class BoundColumns(FamilyRule):
         strange = ~np.isin(of.among(spine.names[:depth]), range(depth)) | (member < 0)
         for number, level in enumerate(spine.levels[:depth]):
             own = np.flatnonzero(of.are(level.name) & ~strange)
-            due = _at(parents, level)
+            due = geocodes_at(parents, level)
             given = above.take(pa.array(own))
             right = pc.equal(given, due.take(pa.array(member[own]))).fill_null(False).to_numpy(zero_copy_only=False)
             count = np.bincount(member[own[right]], minlength=len(names))
             failing = [f"{code} {_COLUMNS[0]}" for code in due.filter(pa.array(count != 1)).to_pylist()]
             failing += [f"{code} {_COLUMNS[0]}" for code in given.filter(pa.array(~right)).to_pylist()]
-            parent = _at(given, spine.levels[number - 1]) if number else pa.array([""] * len(own), pa.string())
+            parent = geocodes_at(given, spine.levels[number - 1]) if number else pa.array([""] * len(own), pa.string())
             same = pc.equal(flows.columns["parent"].take(pa.array(own)), parent).fill_null(False)
             odd = {"parent": ~same.to_numpy(zero_copy_only=False)}
             odd["lower"] = ~_same(flows.lists("lower"), own, lower[member[own]])

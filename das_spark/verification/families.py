@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from das_spark.geography import ROOT_GEOCODE
 from das_spark.store import tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from das_spark.geography import Geolevel
     from das_spark.store.tables import TableDeclaration
 
 #: Failing geounits that a check names.
@@ -84,6 +87,13 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
 def family_schema(table: str) -> pa.Schema:
     """Return the columns of rows of a table that belong to families: which, which geounit, and those of `COLUMNS`."""
     return pa.schema([(FAMILY, pa.string()), (GEOUNIT, pa.string()), *COLUMNS[table].items()])
+
+
+def geocodes_at(geocodes: pa.Array, level: Geolevel) -> pa.Array:
+    """Return the geocodes of a level that geocodes of others begin with."""
+    if level.length:
+        return pc.utf8_slice_codeunits(geocodes, 0, level.length)
+    return pa.repeat(pa.scalar(ROOT_GEOCODE, pa.string()), len(geocodes))
 
 
 @dataclass(frozen=True, eq=False)

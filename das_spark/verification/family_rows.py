@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from das_spark.geography import BLOCK, ROOT_GEOCODE
+from das_spark.geography import BLOCK
 from das_spark.verification.bounds import CLASS, FLOW, sums_above
-from das_spark.verification.families import COLUMNS, NOWHERE, family_schema
+from das_spark.verification.families import COLUMNS, NOWHERE, family_schema, geocodes_at
 from das_spark.verification.measurements import together
 from das_spark.verification.spine import paths_of
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
 
 GEOCODE: Final = "geocode"
+
 #: A level, and rows of `family_schema` of one table.
 KeyedRows = Iterator[tuple[str, pa.RecordBatch]]
 
@@ -54,10 +55,11 @@ def parents_of(geocodes: pa.Array, level: str, spine: Spine | None) -> pa.Array:
     if spine is None:
         return geocodes
     depth = spine.index(level)
-    length = spine.levels[depth - 1].length if depth else 0
-    if length:
-        return pc.utf8_slice_codeunits(geocodes, 0, length)
-    return pa.repeat(pa.scalar(ROOT_GEOCODE if depth else "", pa.string()), len(geocodes))
+    return geocodes_at(geocodes, spine.levels[depth - 1]) if depth else _no_texts(len(geocodes))
+
+
+def _no_texts(rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar("", pa.string()), rows)
 
 
 def _geocodes(rows: pa.RecordBatch, name: str = GEOCODE) -> pa.Array:
@@ -183,7 +185,7 @@ class DiagnosedRows(FamilyRows):
     def __call__(self, level: str, rows: pa.RecordBatch) -> KeyedRows:
         """Key some rows of a level."""
         named = rows.set_column(rows.schema.get_field_index("family"), "family", _geocodes(rows, "family"))
-        nobody = pa.repeat(pa.scalar("", pa.string()), len(rows))
+        nobody = _no_texts(len(rows))
         yield level, _of_table(self.table, nobody if level == self.top else named.column("family"), nobody, named)
 
 

@@ -52,7 +52,7 @@ def parcels_of(rows: Iterable[TableRows], parts: int) -> Iterator[pa.RecordBatch
 
 
 def _divided(table: str, level: str, batches: list[pa.RecordBatch], parts: int) -> pa.RecordBatch:
-    rows = _one_batch(pa.Table.from_batches(batches))
+    rows = pa.concat_batches(batches)
     encoded = rows.column(FAMILY).dictionary_encode()
     of_family = [crc32(f"{level} {name}".encode()) % parts for name in encoded.dictionary.to_pylist()]
     part = np.array(of_family, dtype=np.int32)[encoded.indices.to_numpy()]
@@ -94,9 +94,4 @@ def opened_parcels(parcels: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, dic
                 held[parts[place].as_py(), levels[place].as_py()][table].extend(stream)
     for part, level in sorted(held):
         batches = held.pop((part, level))
-        yield level, {table: _one_batch(pa.Table.from_batches(some)) for table, some in sorted(batches.items())}
-
-
-def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    columns = [column.combine_chunks() for column in rows.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+        yield level, {table: pa.concat_batches(some) for table, some in sorted(batches.items())}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from das_spark.core import UNMEASURED
-from das_spark.geography import BLOCK, ROOT_GEOCODE
+from das_spark.geography import BLOCK
 from das_spark.verification.families import (
     COLUMNS,
     NAMED,
@@ -26,6 +26,7 @@ from das_spark.verification.families import (
     Key,
     agreed,
     first_wrong,
+    geocodes_at,
     names_of,
     starts,
 )
@@ -69,10 +70,7 @@ def paths_of(batch: pa.RecordBatch, spine: Spine) -> Iterator[tuple[str, pa.Reco
     depth, none = len(spine.names), pa.nulls(batch.num_rows, pa.string())
     codes, shares = (_elements(batch.column(name), depth) for name in ("path", "shares"))
     leaf = codes[-1].fill_null(NOWHERE)
-    as_leaf = [
-        pc.utf8_slice_codeunits(leaf, 0, level.length) if level.length else pa.repeat(ROOT_GEOCODE, batch.num_rows)
-        for level in spine.levels
-    ]
+    as_leaf = [geocodes_at(leaf, level) for level in spine.levels]
     odd = {
         "block": ~_same(batch.column("block"), pc.utf8_slice_codeunits(leaf, -BLOCK)),
         "path": ~np.all([_same(code, right) for code, right in zip(codes, as_leaf, strict=True)], axis=0)

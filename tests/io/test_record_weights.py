@@ -103,6 +103,17 @@ def test_lists_that_are_no_histogram_have_no_sums():
         assert made.column("lost").to_pylist() == [counts != [None]]
 
 
+@pytest.mark.parametrize("odd", [([0, 1], [1]), ([0], [1, 2]), ([], [1]), ([3], [])])
+def test_a_geounit_whose_lists_are_no_histogram_spoils_no_other(odd):
+    arrays = [pa.array([[0], each, [0, 1]], pa.list_(pa.int64())) for each in odd]
+    arrays[1] = pa.array([[5], odd[1], [2, 7]], pa.list_(pa.int64()))
+    batch = pa.RecordBatch.from_arrays([pa.array(["11", "12", "13"]), *arrays], ["geocode", "cells", "counts"])
+    (made,) = ExpectedTask(WEIGHTS)([batch])
+    rows = {row.pop("geocode"): row for row in made.to_pylist()}
+    assert [row["lost"] for row in rows.values()] == [False, True, False]
+    assert {code: rows[code] for code in ("11", "13")} == expected({"11": {0: 5}, "13": {0: 2, 1: 7}})
+
+
 def test_weights_are_others_under_another_key():
     one, other = (RecordWeights.drawn(CODES, by_kind=True) for _ in range(2))
     text = CODES.codes_of(np.array([0]))[0]
