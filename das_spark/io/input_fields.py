@@ -20,7 +20,7 @@ from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.csv_records import RULES_OF_CSV, expected_by
 from das_spark.io.input_files import is_catalog_table
 from das_spark.io.input_tables import MALFORMED
-from das_spark.io.listed_files import POSITION, number_in_file
+from das_spark.io.listed_files import ROW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -167,12 +167,12 @@ class Rows:
 
         Args:
             names: What the table calls its fields.
-            batch: Columns by name, and `POSITION`; `MALFORMED` of CSV.
+            batch: Columns by name, and `ROW`; `MALFORMED` of CSV.
             faults: What is wrong with the rows of the table before these, by field and rule; is added to.
         """
         self.names, self._batch, self._faults = names, batch, faults
         self.faulty = np.zeros(batch.num_rows, dtype=np.bool_)
-        self._numbers = batch.column(POSITION[-1])
+        self._numbers = batch.column(ROW)
         if MALFORMED in batch.schema.names:
             broken = batch.column(MALFORMED)
             for rule in RULES_OF_CSV:
@@ -186,7 +186,7 @@ class Rows:
             kept: Which rows: shape ``(rows,)``.
             columns: By name, of these rows.
         """
-        batch = pa.RecordBatch.from_pydict({**columns, POSITION[-1]: self._numbers.filter(pa.array(kept))})
+        batch = pa.RecordBatch.from_pydict({**columns, ROW: self._numbers.filter(pa.array(kept))})
         return Rows(self.names, batch, self._faults)
 
     def __len__(self) -> int:
@@ -196,7 +196,7 @@ class Rows:
     @property
     def numbers(self) -> Whole:
         """Of each row, its number in its file."""
-        return number_in_file(np.asarray(self._numbers, dtype=np.int64))
+        return np.asarray(self._numbers, dtype=np.int64)
 
     def check(self, name: str, expected: str, fails: Flags) -> None:
         """Add a rule that some rows break; of records that cannot be taken apart nothing more is said."""
@@ -304,11 +304,7 @@ class Rows:
             pattern = f"^{spine.characters}{{{digits}}}$"
         good = _flags(pc.match_substring_regex(texts, pattern))
         self.check(GEOCODE, expected, ~good[places])
-        if of_blocks:  # the block group is the first digit of the block, before it
-            texts = pc.binary_join_element_wise(
-                pc.utf8_slice_codeunits(texts, 0, 12), pc.utf8_slice_codeunits(texts, 11), ""
-            )
-        return texts.take(pa.array(places))
+        return (sixteen(texts) if of_blocks else texts).take(pa.array(places))
 
     def identity(self, name: str, of: str, *, visible: str = "") -> pa.Array:
         """Return what identifies something in a field, as texts: texts as they are, or whole numbers.
@@ -341,6 +337,11 @@ def _codes(coded: CodedField, base: int) -> str:
         return f"a code from {base + coded.first} to {base + coded.first + len(coded.levels) - 1}"
     ranges = [(low + base, high + base) for low, high, _ in coded.ranges()]
     return "a code of " + ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def sixteen(blocks: pa.Array) -> pa.Array:
+    """Return the geocodes of 16 digits of census blocks of 15: the block group is the first digit of the block."""
+    return pc.binary_join_element_wise(pc.utf8_slice_codeunits(blocks, 0, 12), pc.utf8_slice_codeunits(blocks, 11), "")
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def data_files(path: str) -> list[str]:
 
 def first_line(file: str, encoding: str = PLAIN_CSV.encoding) -> str:
     """The first line of a text file, plain or compressed, without its end."""
-    line = _begin(file).partition(b"\n")[0].rstrip(b"\r")
+    line = re.split(rb"[\r\n]", _begin(file), maxsplit=1)[0]
     try:
         return line.decode(encoding)
     except UnicodeDecodeError:

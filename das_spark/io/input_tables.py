@@ -20,7 +20,7 @@ from pyarrow import parquet
 from das_spark.errors import InputError
 from das_spark.io.csv_records import CsvRecords, csv_records
 from das_spark.io.input_files import PLAIN_CSV, CsvForm, csv_names, is_catalog_table, readable
-from das_spark.io.listed_files import POSITION, ListedFile, Part, number_in_file, placed, with_places
+from das_spark.io.listed_files import ROW, ListedFile, Part, numbered, with_numbers
 from das_spark.io.table_folder import is_csv, table_files
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ class InputTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of its rows: columns that can be read, their places, and what records of CSV break."""
+        """Of its rows: columns that can be read, their numbers, and what records of CSV break."""
         broken = [] if self.form is None else [(MALFORMED, pa.string())]
-        return with_places(pa.schema([*self.kinds.items(), *broken]))
+        return with_numbers(pa.schema([*self.kinds.items(), *broken]))
 
     @property
     def unread(self) -> frozenset[str]:
@@ -157,11 +157,14 @@ class InputTable:
             InputError: A record breaks a rule of CSV, or a column holds neither texts nor numbers.
         """
         narrow = self.narrowed(names)
-        batches = [batch for part in self.parts for batch in narrow.read(part)]
+        batches = []
+        for part in self.parts:
+            for batch in narrow.read(part):
+                if self.form is not None and (broken := batch.filter(pc.is_valid(batch.column(MALFORMED)))).num_rows:
+                    rule, row = (broken.column(name)[0].as_py() for name in (MALFORMED, ROW))
+                    raise _not_so(self.files[part.file].path, rule, row)
+                batches.append(batch)
         whole = pa.Table.from_batches(batches, narrow.schema)
-        if self.form is not None and (broken := whole.filter(pc.is_valid(whole.column(MALFORMED)))).num_rows:
-            path, rule, row = (broken.column(name)[0].as_py() for name in (POSITION[0], MALFORMED, POSITION[-1]))
-            raise _not_so(path, rule, number_in_file(row))
         return pa.table({name: whole.column(name).cast(pa.string()) for name in names})
 
     def require_whole(self) -> None:
@@ -201,7 +204,7 @@ class InputTable:
         of_folders = {
             name: pa.repeat(pa.scalar(text, pa.string()), size) for name, text in self.partitions[part.file].items()
         }
-        return placed(self.schema, {**columns, **of_folders}, self.files[part.file], part.file, numbers)
+        return numbered(self.schema, {**columns, **of_folders}, numbers)
 
 
 def _not_so(path: str, rule: str, number: int) -> InputError:

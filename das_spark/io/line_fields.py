@@ -12,8 +12,10 @@ from das_spark.io.input_fields import Rows
 from das_spark.io.text_lines import LINE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from das_spark.io.input_fields import Flags
-    from das_spark.io.record_text import Record
+    from das_spark.io.record_text import Field, Record
 
 
 def records_of(rows: Rows, record: Record, of: Flags, length: str) -> Rows:
@@ -35,11 +37,55 @@ def records_of(rows: Rows, record: Record, of: Flags, length: str) -> Rows:
     blank = {name: pc.equal(pc.utf8_trim(column, " "), "") for name, column in columns.items()}
     known = {name: pc.if_else(blank[name], pa.scalar(None, pa.string()), column) for name, column in columns.items()}
     made = rows.of(whole, known)
+    odd = ~_is_right(kept, columns, record)
+    fails = np.zeros(len(made), dtype=np.bool_)
     for field in record.fields:
-        good = pc.match_substring_regex(columns[field.name], f"^(?:{field.pattern})$")
-        made.check(field.name, field.expected, ~np.asarray(good))
+        if odd.any():
+            some = columns[field.name].filter(pa.array(odd))
+            fails[odd] = ~np.asarray(pc.match_substring_regex(some, _whole(field)))
+        made.check(field.name, field.expected, fails)
     made.settle()
     return made
+
+
+def _whole(field: Field) -> str:
+    return f"^(?:{field.pattern})$"
+
+
+def _is_right(lines: pa.StringArray, columns: Mapping[str, pa.StringArray], record: Record) -> Flags:
+    """Whether all fields of lines are right: found by one expression, and one a number of any size."""
+    right: Flags = np.asarray(pc.match_substring_regex(lines, record.pattern))
+    for field in record.fields:
+        if field.is_any_number:
+            right = right & np.asarray(pc.match_substring_regex(columns[field.name], _whole(field)))
+    return right
+
+
+def padded(lines: pa.StringArray, record: Record, delimiter: str) -> pa.StringArray:
+    """Return lines of which some have delimited fields, all in fixed width.
+
+    A line with another number of fields, or one that is too long, becomes an empty one.
+
+    Args:
+        lines: Of records of a kind.
+        record: Of its fields.
+        delimiter: Between them.
+    """
+    delimited = np.asarray(pc.match_substring(lines, delimiter))
+    if not delimited.any():
+        return lines
+    parts = pc.split_pattern(lines, delimiter)
+    whole = delimited & (np.asarray(pc.list_value_length(parts)) == len(record.fields))
+    fields = pc.utf8_trim(parts.filter(pa.array(whole)).flatten(), " ")
+    number, size = int(whole.sum()), len(record.fields)
+    columns, fits = [], np.ones(number, dtype=np.bool_)
+    for place, field in enumerate(record.fields):
+        column = fields.take(pa.array(np.arange(number) * size + place))
+        fits &= np.asarray(pc.utf8_length(column)) <= field.width
+        columns.append(pc.utf8_lpad(column, field.width, " "))
+    made = pc.if_else(pa.array(fits), pc.binary_join_element_wise(*columns, ""), "")
+    known = pc.if_else(pa.array(delimited), "", lines)
+    return pc.replace_with_mask(known, pa.array(whole), made)
 
 
 def _cut(lines: pa.StringArray, start: int, end: int, length: int) -> pa.StringArray:

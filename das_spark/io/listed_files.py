@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import pyarrow as pa
 
@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Columns that say where a row lies.
-POSITION: Final = ("row_file", "row_block", "row_id")
-#: By what the place of a file is multiplied in the last one; below is the number of the row in its file.
-_ROWS_OF_A_FILE: Final = 1 << 40
-_PLACES: Final = pa.schema(zip(POSITION, (pa.string(), pa.int64(), pa.int64()), strict=True))
-
+#: Column of the number of a row in its file, from 1.
+ROW: Final = "row_number"
 
 #: Bytes that are read at once.
 _BLOCK: Final = 1 << 22
@@ -121,37 +117,19 @@ class Part:
     rows: int = 0
 
 
-_Number = TypeVar("_Number", int, "NDArray[np.int64]")
+def with_numbers(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with `ROW` behind."""
+    return schema.append(pa.field(ROW, pa.int64()))
 
 
-def number_in_file(row_id: _Number) -> _Number:
-    """Return the numbers of rows in their files, from 1, by the last column of `POSITION`."""
-    return row_id % _ROWS_OF_A_FILE
-
-
-def with_places(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with `POSITION` behind."""
-    return pa.schema([*schema, *_PLACES])
-
-
-def placed(
-    schema: pa.Schema, columns: Mapping[str, pa.Array], file: ListedFile, place: int, numbers: NDArray[np.int64]
-) -> pa.RecordBatch:
-    """Put columns together with where they lie; those of the schema that are not given are null.
+def numbered(schema: pa.Schema, columns: Mapping[str, pa.Array], numbers: NDArray[np.int64]) -> pa.RecordBatch:
+    """Put columns together with the numbers of rows; those of the schema that are not given are null.
 
     Args:
         schema: Of what is returned.
         columns: By name.
-        file: That they are read from.
-        place: Of the file.
-        numbers: Of each row in it.
+        numbers: Of each row in its file.
     """
-    size = len(numbers)
-    where = (
-        pa.repeat(file.path, size),
-        pa.repeat(pa.scalar(0, pa.int64()), size),
-        pa.array(place * _ROWS_OF_A_FILE + numbers),
-    )
-    known = {**columns, **dict(zip(POSITION, where, strict=True))}
+    known, size = {**columns, ROW: pa.array(numbers)}, len(numbers)
     arrays = [known[column.name] if column.name in known else pa.nulls(size, column.type) for column in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from das_spark.io.listed_files import ListedFile, Part, placed, with_places
+from das_spark.io.listed_files import ListedFile, Part, numbered, with_numbers
 from das_spark.io.table_folder import record_files
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class TextLines:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the lines: value, and their places."""
-        return with_places(pa.schema([(LINE, pa.string())]))
+        """Of the lines: value, and their numbers."""
+        return with_numbers(pa.schema([(LINE, pa.string())]))
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -78,7 +78,7 @@ class TextLines:
             for lines in _lines(iter(lambda: stream.read(size), b""), self.encoding):
                 numbers = np.arange(number + 1, number + 1 + len(lines))
                 number += len(lines)
-                yield placed(self.schema, {LINE: lines}, file, part.file, numbers)
+                yield numbered(self.schema, {LINE: lines}, numbers)
             if digests is not None:
                 digests[file.path] = opened.sha256()
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from das_spark.config import table_parts
 from das_spark.errors import InputError, did_you_mean
-from das_spark.io.listed_files import POSITION
+from das_spark.io.listed_files import ROW
 from das_spark.spark.problems import reading
 
 if TYPE_CHECKING:
@@ -39,14 +39,12 @@ class TableDigest(NamedTuple):
 
 
 def catalog_rows(spark: SparkSession, place: str) -> DataFrame:
-    """The rows of a table of the session's catalog as they are now, with their places in the order of reading.
+    """The rows of a table of the session's catalog as they are now, with numbers in the order of reading.
 
     Raises:
         InputError: There is no such table, or Spark cannot open it.
     """
-    # Not every table has files: partitions stand for their blocks.
-    position = (F.lit(place), F.spark_partition_id().cast("long"), F.monotonically_increasing_id())
-    return _table(spark, place).withColumns(dict(zip(POSITION, position, strict=True)))
+    return _table(spark, place).withColumn(ROW, F.monotonically_increasing_id())
 
 
 def table_digest(spark: SparkSession, place: str) -> TableDigest:

@@ -1,11 +1,11 @@
-"""Files of the input as rows, with the place of each row in its file: read by tasks, a file or a part of it at a time.
+"""Files of the input as rows, with the number of each row in its file: read by tasks, a file or a part of it at a time.
 
 Which files there are is known before (`das_spark.io.input_tables`): no task, and no file system, lists anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -62,23 +62,8 @@ def _rows_of(table: InputTable | TextLines, parts: Iterable[int]) -> Iterator[pa
 
 
 def table_rows(spark: SparkSession, table: InputTable) -> DataFrame:
-    """The rows of a table: its columns that can be read, `POSITION` and, of CSV, `MALFORMED`.
+    """The rows of a table: its columns that can be read, `ROW` and, of CSV, `MALFORMED`.
 
     A record of CSV that breaks a rule is a row without values, and `MALFORMED` says which rule.
     """
     return in_parts(spark, table, _rows_of, from_arrow_schema(table.schema))
-
-
-def text_lines(
-    spark: SparkSession, paths: Sequence[str], *, patterns: Sequence[str] = (), encoding: str = "UTF-8"
-) -> DataFrame:
-    """The lines of text files, and where they lie: value, and `POSITION`.
-
-    Args:
-        spark: The session.
-        paths: Files, or folders with all that they hold, plain or compressed.
-        patterns: Of a folder, the names of the files that are read; all where none are given.
-        encoding: Of the text; bytes that are none become the sign of replacement.
-    """
-    lines = TextLines.of(paths, patterns, encoding)
-    return in_parts(spark, lines, _rows_of, from_arrow_schema(lines.schema))

@@ -1,30 +1,22 @@
-"""What is wrong with files that Spark reads: found row by row, described without a value, and refused together.
-
-Every check of rows is one bit of an integer column; one aggregation counts the rows by that integer. Only when a row
-fails is the file read again, to number such rows for the restricted root.
-"""
+"""What is wrong with files of the input: described without a value, and refused together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import add
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
 
 from das_spark.errors import DasError, InputError, raised_in_task
 from das_spark.io.input_fields import GEOCODE, MOST_EXAMPLES
 from das_spark.io.input_files import is_catalog_table
-from das_spark.io.listed_files import POSITION
-from das_spark.spark.balanced import balanced
 from das_spark.store import no_room, want_of_room
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 _MOST_PROBLEMS = 20
@@ -118,80 +110,6 @@ def _unreadable(file: str, error: Exception, condition: str) -> DasError:
         hint = "does the session have its catalog, and may it read the table?"
         return InputError(f"{file}: cannot be read{reason}", hint=hint)
     return InputError(f"{file}: cannot be read{reason}", hint="is the file whole, and of the kind the reader expects?")
-
-
-FAULTS: Final = "faults"
-"""Column of the failed checks of a row, as the sum of their bits, the first check in the lowest; 0 for a good row."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowCheck:
-    """One rule for the rows of a file.
-
-    Args:
-        file: File or folder, for the message.
-        field: Field, as the file calls it.
-        expected: What is expected there.
-        fails: True (null counts as false) where a row breaks the rule.
-    """
-
-    file: str
-    field: str
-    expected: str
-    fails: Column
-
-
-def is_not(condition: Column) -> Column:
-    """True where a condition is false or null."""
-    return ~F.coalesce(condition, F.lit(False))
-
-
-def faults(checks: Sequence[RowCheck]) -> Column:
-    """The column `FAULTS` (long) of some checks."""
-    bits = [F.when(check.fails, F.lit(1 << bit)).otherwise(F.lit(0)).cast("long") for bit, check in enumerate(checks)]
-    return balanced(add, [F.lit(0).cast("long"), *bits]).alias(FAULTS)
-
-
-#: Of each file, its blocks: where the block starts, the least row identity in it, and how many rows it has.
-_Blocks = Mapping[str, Sequence[tuple[int, int, int]]]
-
-
-def row_numbers(frame: DataFrame, bad: DataFrame, blocks: _Blocks | None = None) -> tuple[int, ...]:
-    """Number some rows of text files, counted from 1 in their file; costs another pass."""
-    found = bad.select(*POSITION).limit(MOST_EXAMPLES).collect()
-    if blocks is None:
-        blocks = _blocks_of(frame)
-    numbers = []
-    for file, block, identity in found:
-        before = sum(count for start, _, count in blocks[file] if start < block)
-        first = next(least for start, least, _ in blocks[file] if start == block)
-        numbers.append(before + identity - first + 1)
-    return tuple(sorted(numbers))
-
-
-def _blocks_of(frame: DataFrame) -> _Blocks:
-    blocks: dict[str, list[tuple[int, int, int]]] = {}
-    for file, start, least, count in frame.groupBy(*POSITION[:2]).agg(F.min("row_id"), F.count("row_id")).collect():
-        blocks.setdefault(file, []).append((start, least, count))
-    return blocks
-
-
-def row_problems(frame: DataFrame, checks: Sequence[RowCheck]) -> list[Problem]:
-    """Count the rows of a frame with `FAULTS`, and describe the checks that failed."""
-    return problems_of(frame, frame.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect(), checks)
-
-
-def problems_of(frame: DataFrame, counted: Iterable[Sequence[int]], checks: Sequence[RowCheck]) -> list[Problem]:
-    """Describe the checks that failed, with the numbers of some rows; `counted` are pairs of faults and rows."""
-    pairs = [(value, rows) for value, rows in counted]
-    failed = {bit: sum(rows for value, rows in pairs if value >> bit & 1) for bit in range(len(checks))}
-    blocks = _blocks_of(frame) if any(failed.values()) else {}
-    found = []
-    for check, (bit, rows) in zip(checks, failed.items(), strict=True):
-        if rows:
-            bad = frame.where(F.col(FAULTS).bitwiseAND(F.lit(1 << bit)) != 0)
-            found.append(Problem(check.file, check.field, check.expected, rows, row_numbers(frame, bad, blocks)))
-    return found
 
 
 def some_geounits(frame: DataFrame) -> tuple[str, ...]:

@@ -1,22 +1,18 @@
-"""Small inputs, read as a run reads them, and without Spark: its shuffles are sorts here."""
+"""Small inputs, read as a run reads them, and without Spark."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
+from readings import ingest
 
 from das_spark.config import InputSettings
 from das_spark.pipeline.delivery import examined_files
 from das_spark.products import PRODUCTS
 from das_spark.spark.readers import READERS
-from das_spark.spark.readers._passes import LeafPass, UnitPass
-from das_spark.spark.readers._reading import Reading, _ReadParts
-from das_spark.spark.readers._told import TOLD
 
 if TYPE_CHECKING:
     from das_spark.spark.readers._gathered import Gathering
@@ -42,28 +38,7 @@ def ingested(tmp_path: Path) -> Callable[..., Leaves]:
 
 
 def _leaves(gathered: Gathering) -> Leaves:
-    read = {table.names.table: _read(table) for table in gathered.tables}
-    if gathered.units is not None:
-        together = [batch for key in gathered.by_unit for batch in read.pop(key)]
-        read[gathered.by_unit[0]] = _passed(gathered.units, together, ("unit", "kind"))
-    rows = [batch.select(["geocode", "kind", "cell", "count", TOLD]) for part in read.values() for batch in part]
-    made = [row for batch in _passed(gathered.leaves, rows, ("geocode", "kind", "cell")) for row in batch.to_pylist()]
-    gathered._judged([json.loads(row[TOLD]) for row in made if row[TOLD] is not None])
     return {
         row["geocode"]: (dict(zip(row["cells"], row["counts"], strict=True)), row["units"], row["vacant"])
-        for row in made
-        if row[TOLD] is None
+        for row in ingest(gathered).leaves
     }
-
-
-def _read(table: Reading) -> list[pa.RecordBatch]:
-    return list(_ReadParts(table.names, table.resolve)(table.used, range(len(table.used.parts))))
-
-
-def _passed(work: UnitPass | LeafPass, batches: Sequence[pa.RecordBatch], keys: Sequence[str]) -> list[pa.RecordBatch]:
-    order = [(key, "ascending", "at_start") for key in keys]
-    return list(work._tasks(_batches(pa.Table.from_batches(batches).sort_by(order))))
-
-
-def _batches(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from rows.to_batches()

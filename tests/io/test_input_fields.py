@@ -15,7 +15,7 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.io.csv_records import FIELDS, QUOTES
 from das_spark.io.input_fields import LARGEST, MOST_EXAMPLES, Names, Rows
 from das_spark.io.input_tables import MALFORMED
-from das_spark.io.listed_files import POSITION
+from das_spark.io.listed_files import ROW
 from das_spark.products import CodedField
 
 NAMES = Names("persons.csv", ("n", "geocode", "who"), "persons", header=3)
@@ -29,7 +29,7 @@ def rows_of(names=NAMES, faults=None, first=1, **columns):
         name: each if isinstance(each, pa.Array) else pa.array(each, pa.string()) for name, each in columns.items()
     }
     size = len(next(iter(arrays.values())))
-    places = {POSITION[-1]: pa.array(np.arange(first, first + size) + (3 << 40))}
+    places = {ROW: pa.array(np.arange(first, first + size))}
     return Rows(names, pa.RecordBatch.from_pydict(arrays | places), {} if faults is None else faults)
 
 

@@ -16,7 +16,7 @@ from das_spark.errors import InputError
 from das_spark.io.csv_records import FIELDS, QUOTES
 from das_spark.io.input_files import CsvForm
 from das_spark.io.input_tables import MALFORMED, InputTable, columns_in
-from das_spark.io.listed_files import number_in_file
+from das_spark.io.listed_files import ROW
 
 Rows = list[dict[str, Any]]
 
@@ -50,11 +50,7 @@ def test_rows_are_numbered_in_their_files(tmp_path):
     for name, number in (("one", 2), ("two", 3)):
         (folder / f"{name}.csv").write_text("x\n" + "".join(f"{place}\n" for place in range(1, number + 1)))
     rows = read(folder)
-    assert [(Path(row["row_file"]).stem, number_in_file(row["row_id"])) for row in rows] == [
-        *(("one", number) for number in (1, 2)),
-        *(("two", number) for number in (1, 2, 3)),
-    ]
-    assert len({row["row_id"] for row in rows}) == len(rows)
+    assert [(row["x"], row[ROW]) for row in rows] == [(str(number), number) for number in (1, 2, 1, 2, 3)]
 
 
 def test_row_groups_are_parts_of_which_rows_keep_their_numbers(tmp_path):
@@ -62,7 +58,7 @@ def test_row_groups_are_parts_of_which_rows_keep_their_numbers(tmp_path):
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=4)
     opened = InputTable.open(str(tmp_path / "a.parquet"))
     assert [part.rows for part in opened.parts] == [4, 4, 2]
-    assert [(row["x"], number_in_file(row["row_id"])) for row in read(tmp_path / "a.parquet")] == [
+    assert [(row["x"], row[ROW]) for row in read(tmp_path / "a.parquet")] == [
         (number, number + 1) for number in range(10)
     ]
 
@@ -163,7 +159,7 @@ def test_a_record_that_breaks_a_rule_is_a_row_without_values(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('x,y\n1,2\n3\n4,"5\n6,7\n')
     rows = read(path)
-    assert [(number_in_file(row["row_id"]), row["x"], row[MALFORMED]) for row in rows] == [
+    assert [(row[ROW], row["x"], row[MALFORMED]) for row in rows] == [
         (1, "1", None),
         (2, None, FIELDS),
         (3, None, QUOTES),

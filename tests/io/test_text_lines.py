@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from das_spark.errors import InputError
-from das_spark.io.listed_files import number_in_file
+from das_spark.io.listed_files import ROW
 from das_spark.io.text_lines import TextLines
 
 #: Bytes that are read at once: all, and so few that lines, line ends and characters are cut.
@@ -20,9 +20,8 @@ BLOCKS = (1 << 24, 5, 1)
 def read(*paths: Path, patterns: tuple[str, ...] = (), encoding: str = "UTF-8", size: int = BLOCKS[0]) -> list[str]:
     lines = TextLines.of([str(path) for path in paths], patterns, encoding)
     rows = [row for part in lines.parts for batch in lines.read(part, size=size) for row in batch.to_pylist()]
-    places = [number_in_file(row["row_id"]) for row in rows]
-    assert len({row["row_id"] for row in rows}) == len(rows)
-    assert len(paths) > 1 or patterns or places == list(range(1, len(rows) + 1))
+    numbers = [row[ROW] for row in rows]
+    assert len(paths) > 1 or patterns or numbers == list(range(1, len(rows) + 1))
     return [row["value"] for row in rows]
 
 

@@ -6,7 +6,8 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.products import product_from
 from das_spark.spark import ingest, tables
 from das_spark.spark.leaves import pooled
-from das_spark.spark.readers._gathered import leaves_of
+from das_spark.spark.readers._passes import LeafPass
+from das_spark.spark.readers._resolved import Kind
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -30,17 +31,22 @@ PRODUCT = product_from(
 )
 
 
+def leaves_of(spark, counts, geounits):
+    """One sparse histogram a leaf, of counts (geocode, cell, count) and geounits (geocode, units by class, vacant)."""
+    rows = [(geocode, int(Kind.COUNTED), cell, count, None) for geocode, cell, count in counts]
+    for geocode, units, vacant in geounits:
+        rows += [(geocode, int(Kind.GEOGRAPHY), 0, 1, None), (geocode, int(Kind.VACANT), 0, vacant, None)]
+        rows += [(geocode, int(Kind.UNITS), level, number, None) for level, number in enumerate(units)]
+    frame = spark.createDataFrame(rows, "geocode string, kind tinyint, cell int, count long, told string")
+    found = LeafPass(2, (Kind.GEOGRAPHY,), {}, {}, {}, frozenset(), units=True, made=None).of(frame)
+    return found.where("told is null").drop("told")
+
+
 @pytest.fixture
 def leaves(spark):
-    counts = spark.createDataFrame(
-        [("01001", 3, 2), ("01001", 1, 5), ("01003", 1, 1), ("02001", 1, 4), ("01001", 3, 1)],
-        "geocode string, cell int, count long",
-    )
-    geounits = spark.createDataFrame(
-        [("01001", [1, 0], 2), ("01003", [1, 0], 0), ("02001", [1, 1], 0), ("02003", [0, 0], 0)],
-        "geocode string, units array<long>, vacant long",
-    )
-    return leaves_of(counts, geounits, PRODUCT)
+    counts = [("01001", 3, 2), ("01001", 1, 5), ("01003", 1, 1), ("02001", 1, 4), ("01001", 3, 1)]
+    geounits = [("01001", [1, 0], 2), ("01003", [1, 0], 0), ("02001", [1, 1], 0), ("02003", [0, 0], 0)]
+    return leaves_of(spark, counts, geounits)
 
 
 def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
@@ -100,6 +106,5 @@ def test_geounits_are_those_of_the_declared_geography_with_their_children(spark,
 
 
 def test_counts_beyond_32_bits_are_kept(spark):
-    counts = spark.createDataFrame([("01001", 0, 2**40), ("01001", 0, 2**40)], "geocode string, cell int, count long")
-    geounits = spark.createDataFrame([("01001", [1, 0], 0)], "geocode string, units array<long>, vacant long")
-    assert_rows(leaves_of(counts, geounits, PRODUCT), [("01001", [0], [2**41], [1, 0], 0)])
+    found = leaves_of(spark, [("01001", 0, 2**40), ("01001", 0, 2**40)], [("01001", [1, 0], 0)])
+    assert_rows(found, [("01001", [0], [2**41], [1, 0], 0)])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from das_spark.errors import InputError
 from das_spark.io.input_tables import InputTable
-from das_spark.io.listed_files import number_in_file
-from das_spark.spark.input_rows import table_rows, text_lines
+from das_spark.spark.input_rows import table_rows
 from das_spark.spark.problems import reading
 
 pytestmark = pytest.mark.spark
@@ -29,19 +26,6 @@ def test_every_part_is_read_once(spark, tmp_path):
     found = table_rows(spark, InputTable.open(str(folder))).collect()
     expected = [(state, part + more) for state in ("01", "02") for part in range(7) for more in (0, 100, 200)]
     assert sorted((row["state"], row["x"]) for row in found) == sorted(expected)
-    assert len({row["row_id"] for row in found}) == len(expected)
-
-
-def test_lines_have_their_places(spark, tmp_path):
-    (tmp_path / "a.txt").write_text("x\r\ny\nz")
-    (tmp_path / "b.txt").write_text("w\n")
-    found = text_lines(spark, [str(tmp_path)], patterns=("*.txt",)).collect()
-    assert [(Path(row["row_file"]).name, number_in_file(row["row_id"]), row["value"]) for row in found] == [
-        ("a.txt", 1, "x"),
-        ("a.txt", 2, "y"),
-        ("a.txt", 3, "z"),
-        ("b.txt", 1, "w"),
-    ]
 
 
 def test_what_a_task_says_of_a_file_is_what_is_said(spark, tmp_path):

@@ -17,10 +17,12 @@ from das_spark.spark.readers.block_assignment import BlockAssignment
 from das_spark.spark.readers.cef_2020 import Cef2020
 from das_spark.spark.readers.grfc import Grfc
 from das_spark.spark.readers.ipums_1940 import Ipums1940
-from das_spark.spark.readers.pl94 import Pl94Header, Pl94Summary
+from das_spark.spark.readers.pl94 import Pl94Summary
+from das_spark.spark.readers.pl94_header import Pl94Header
 from das_spark.spark.readers.published import PublishedTables
 from das_spark.spark.readers.simulated import Simulated
-from das_spark.spark.readers.tidy import Tidy, TidyCounts, TidyRecords, look_at_crosswalk, read_crosswalk, read_quarters
+from das_spark.spark.readers.tidy import TidyCounts, TidyRecords
+from das_spark.spark.readers.tidy_areas import Tidy, look_at_crosswalk, read_crosswalk, read_quarters
 
 if TYPE_CHECKING:
     from das_spark.config import InputSettings

@@ -1,39 +1,37 @@
-"""Blocks with the entities that they lie in: what their codes must be, and text files with a line of names."""
+"""Blocks with the entities that they lie in: what their codes must be, and how rows of several files come together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
-from das_spark.io.cef import DELIMITER
 from das_spark.io.input_fields import GEOCODE
-from das_spark.io.input_files import first_line, require_path
-from das_spark.io.listed_files import POSITION
-from das_spark.io.table_folder import record_files
-from das_spark.spark.input_rows import text_lines
-from das_spark.spark.problems import (
-    FAULTS,
-    Problem,
-    RowCheck,
-    faults,
-    is_not,
-    problems_of,
-    reading,
-    refuse,
-    row_numbers,
-    some_geounits,
-)
-from das_spark.spark.readers.base import EntityBlocks
+from das_spark.io.text_lines import LINE
+from das_spark.spark.problems import reading, refuse
+from das_spark.spark.readers._passes import Pass, Rule, array_of, groups_of
+from das_spark.spark.readers._reading import READ
+from das_spark.spark.readers._resolved import COUNT, Kind, Resolve, input_rows, kept, once
+from das_spark.spark.readers._told import TOLD, facts_of, filled, problems_in, tell, told_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
 
+    from das_spark.io.input_fields import Names, Rows
+    from das_spark.spark.readers._reading import Reading
+
+    Flags = NDArray[np.bool_]
+    Whole = NDArray[np.int64]
 
 #: The functional status of what does not exist, and the one of a government that is active.
 _NO_STATUS, _ACTIVE = "9", "A"
@@ -52,170 +50,240 @@ STATUS_NOTE: Final = (
     "the files do not give the functional status of places and county subdivisions: each counts as functioning"
 )
 
-CODES_HINT: Final = "correct the file; codes are text, with their leading zeros"
+_CODES_HINT: Final = "correct the file; codes are text, with their leading zeros"
+_ROWS_HINT: Final = "each block lies in one tract and has one row, in every file of a release"
 _UNASSIGNED_AIAN: Final = ("4990", "4999")
 
-
-@dataclass(frozen=True, slots=True)
-class Delimited:
-    """An opened text file, or several with the same line of names; `frame` has a row a line, and where it lies."""
-
-    file: str
-    frame: DataFrame
-    header: str
-    names: tuple[str, ...]
-
-    @classmethod
-    def open(
-        cls, spark: SparkSession, paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str
-    ) -> Delimited:
-        for path in paths:
-            require_path(path)
-        with reading(file):
-            lines = text_lines(spark, paths)
-            first = lines.head()
-        if first is None:
-            raise InputError(f"{file}: the file is empty, so no geounit exists")
-        header = str(first[0])
-        return cls(file, lines, header, _names(header, wanted, file=file, kind=kind))
-
-    @staticmethod
-    def look(paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str) -> None:
-        """See without Spark how text files begin."""
-        for path in paths:
-            require_path(path)
-            for each in record_files(path):
-                line = first_line(each, "latin-1")
-                if not line:
-                    raise InputError(f"{file}: the file is empty, so no geounit exists")
-                _names(line, wanted, file=file, kind=kind)
-
-    @property
-    def is_row(self) -> Column:
-        """True for every line but that of names."""
-        return F.col("value") != self.header
-
-    @property
-    def whole(self) -> Column:
-        """True where a line that is no line of names has as many columns as that."""
-        return self.is_row & (F.size(self._parts()) == len(self.names))
-
-    @property
-    def form(self) -> RowCheck:
-        """The rule that every line has as many columns as the line of names."""
-        return RowCheck(self.file, "", f"{len(self.names)} columns, as in the first line", self.is_row & ~self.whole)
-
-    def column(self, name: str) -> Column:
-        """The text of a column, without spaces around it."""
-        return F.trim(F.get(self._parts(), F.lit(self.names.index(name))))
-
-    @staticmethod
-    def _parts() -> Column:
-        return F.split("value", rf"\{DELIMITER}", -1)
+ENTITIES: Final = tuple(pa.field(name, pa.string()) for name in ENTITY_COLUMNS)
 
 
-def _names(header: str, wanted: Sequence[str], *, file: str, kind: str) -> tuple[str, ...]:
-    """Names in the first line, of which none that is wanted is missing."""
-    names = tuple(name.strip() for name in header.lstrip("\ufeff").split(DELIMITER))
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise InputError(
-            f"{file}: no column {', '.join(missing)}",
-            hint=f"the first line names the columns, delimited by {DELIMITER}, as in {kind}",
-        )
-    return names
+def rows_of_blocks(*columns: pa.Field) -> pa.Schema:
+    """Return the schema of what is made of a table that tells something of blocks.
 
-
-@dataclass(frozen=True, slots=True)
-class AreaRows:
-    """Rows of an opened file that hold blocks, before any check.
-
-    Attributes:
-        file: Its path, for messages.
-        frame: Its rows, and where each lies.
-        whole: True where a row can be taken apart.
-        is_block: True where a whole row is that of a block; other whole rows are left out.
-        geocode: Geocode of 16 characters of a block.
-        geocode_field: What the file calls it.
-        fields: Column of the entities -> what the file calls it, and its text.
-        checks: Rules of the file itself, such as the number of its columns.
+    Columns besides: kind; file (which one of several in which blocks stand); count; row (number in its file); told.
     """
-
-    file: str
-    frame: DataFrame
-    whole: Column
-    is_block: Column
-    geocode: Column
-    geocode_field: str
-    fields: Mapping[str, tuple[str, Column]]
-    checks: tuple[RowCheck, ...] = ()
+    places = [(GEOCODE, pa.string()), ("kind", pa.int8()), ("file", pa.int8())]
+    return pa.schema([*places, *columns, (COUNT, pa.int64()), ("row", pa.int64()), (TOLD, pa.string())])
 
 
-def filled(text: Column, nothing: str) -> Column:
-    """A code without spaces around it; what stands for nothing where it is blank or null."""
-    trimmed = F.trim(text.cast("string"))
-    return F.when(trimmed.isNull() | (trimmed == ""), F.lit(nothing)).otherwise(trimmed)
+#: Of blocks with their entities, and the key by which records name them: empty where one has none.
+AREA_ROWS: Final = rows_of_blocks(*ENTITIES, pa.field("key", pa.string()))
+_BY_BLOCK: Final = "blocks"
 
 
-def status_of(code: Column, nothing: str) -> Column:
-    """The functional status of an entity in files that give none: active where there is one."""
-    return F.when(code == nothing, F.lit(_NO_STATUS)).otherwise(F.lit(_ACTIVE))
+def filled_codes(texts: pa.Array, column: str) -> pa.Array:
+    """Return codes without spaces around them; what stands for nothing where they are blank or null."""
+    trimmed = pc.utf8_trim(texts.cast(pa.string()), " ")
+    blank = pc.fill_null(pc.equal(trimmed, ""), True)
+    return pc.if_else(blank, NOTHING[column], trimmed)
 
 
-def code_checks(file: str, field: str, column: str, value: Column, where: Column) -> list[RowCheck]:
-    """What the codes of a column must be."""
+def status_of(codes: pa.Array, column: str) -> pa.Array:
+    """Return the functional status of entities in files that give none: active where there is one."""
+    return pc.if_else(pc.equal(codes, NOTHING[STATUS_OF[column]]), _NO_STATUS, _ACTIVE)
+
+
+def check_codes(rows: Rows, field: str, column: str, codes: pa.Array) -> None:
+    """Check what the codes of a column must be."""
     width = len(NOTHING[column])
     if column in STATUS_OF:
         expected, pattern = "a functional status: one capital letter or digit", "^[A-Z0-9]$"
     else:
         expected, pattern = f"{width} digits, as text with leading zeros", f"^[0-9]{{{width}}}$"
-    checks = [RowCheck(file, field, expected, where & ~value.rlike(pattern))]
+    rows.check(field, expected, ~_matching(codes, pattern))
     if column == "aiannhce":
-        unassigned = (value == "0000") | value.between(*_UNASSIGNED_AIAN)
-        expected = f"a code that is assigned to areas (0000 and {'-'.join(_UNASSIGNED_AIAN)} are not), or 9999 for none"
-        checks.append(RowCheck(file, field, expected, where & unassigned))
-    return checks
+        low, high = _UNASSIGNED_AIAN
+        between = np.asarray(pc.and_(pc.greater_equal(codes, low), pc.less_equal(codes, high)))
+        expected = f"a code that is assigned to areas (0000 and {low}-{high} are not), or 9999 for none"
+        rows.check(field, expected, between | np.asarray(pc.equal(codes, "0000")))
 
 
-def checked(rows: AreaRows, notes: Sequence[str] = ()) -> EntityBlocks:
-    """Check all rows and give the blocks."""
-    block = rows.whole & rows.is_block
-    values = {name: filled(text, NOTHING[name]) for name, (_, text) in rows.fields.items()}
-    good = rows.geocode.rlike(f"^[0-9]{{{BLOCK}}}$")
-    group = F.substring(rows.geocode, 12, 1) != F.substring(rows.geocode, 13, 1)
+def check_geocodes(rows: Rows, field: str, geocodes: pa.Array) -> None:
+    """Check the geocodes of blocks, of 16 digits."""
+    good = _matching(geocodes, f"^[0-9]{{{BLOCK}}}$")
+    group, block = (np.asarray(pc.utf8_slice_codeunits(geocodes, place, place + 1)) for place in (11, 12))
     digits = "the digits of state (2), county (3), tract (6) and block (4), as text with leading zeros"
-    first = "a block group that is the first digit of the block"
-    checks = [
-        *rows.checks,
-        RowCheck(rows.file, rows.geocode_field, digits, block & is_not(good)),
-        RowCheck(rows.file, rows.geocode_field, first, block & good & group),
-    ]
-    for name, (field, _) in rows.fields.items():
-        checks += code_checks(rows.file, field, name, values[name], block)
-    columns = [F.when(block, rows.geocode).alias(GEOCODE), *(values[name].alias(name) for name in ENTITY_COLUMNS)]
-    frame = rows.frame.select(faults(checks), *POSITION, *columns)
-    with reading(rows.file):
-        refuse(block_problems(rows.file, frame, checks), hint=CODES_HINT, public=True)
-        repeated = repeated_blocks(rows.file, rows.geocode_field, frame)
-        refuse(repeated, hint="each block lies in one tract and has one row", public=True)
-    return EntityBlocks(frame.where(F.col(GEOCODE).isNotNull()).select(GEOCODE, *ENTITY_COLUMNS), tuple(notes))
+    rows.check(field, digits, ~good)
+    rows.check(field, "a block group that is the first digit of the block", good & (group != block))
 
 
-def block_problems(file: str, frame: DataFrame, checks: Sequence[RowCheck]) -> list[Problem]:
-    """The faults of rows that hold blocks, or an error where there is none."""
-    is_block = F.col(GEOCODE).isNotNull().alias("is_block")
-    counted = frame.groupBy(FAULTS, is_block).count().collect()
-    problems = problems_of(frame, [(row[FAULTS], row["count"]) for row in counted], checks)
-    if not problems and not any(row["is_block"] for row in counted):
-        raise InputError(f"{file}: no block, so no geounit exists", hint="is it the whole file?")
-    return problems
+def _matching(texts: pa.Array, pattern: str) -> Flags:
+    return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False))
 
 
-def repeated_blocks(file: str, field: str, rows: DataFrame) -> list[Problem]:
-    """Blocks that stand in several rows."""
-    several = rows.where(F.col(GEOCODE).isNotNull()).groupBy(GEOCODE).count().where("count > 1")
-    some = some_geounits(several)
-    if not some:
-        return []
-    bad = rows.join(several, GEOCODE, "left_semi")
-    return [Problem(file, field, "each block once", bad.count(), row_numbers(rows, bad), some)]
+def block_rows(
+    schema: pa.Schema, rows: Rows, geocodes: pa.Array, columns: Mapping[str, pa.Array], *, file: int = 0
+) -> pa.RecordBatch:
+    """Make rows of a schema of `rows_of_blocks`, of those that break no rule."""
+    told = {GEOCODE: geocodes, **columns, COUNT: once(len(rows)), "row": rows.numbers}
+    told["file"] = np.full(len(rows), file, dtype=np.int8)
+    return kept(input_rows(Kind.GEOGRAPHY, told, len(rows), schema), rows)
+
+
+def areas_of(
+    rows: Rows,
+    geocodes: pa.Array,
+    geocode_field: str,
+    fields: Mapping[str, tuple[str, pa.Array]],
+    key: pa.Array | None = None,
+) -> pa.RecordBatch:
+    """Check rows of blocks that tell all of their entities, and make `AREA_ROWS`.
+
+    Args:
+        rows: Of blocks.
+        geocodes: Of 16 digits.
+        geocode_field: What the file calls them.
+        fields: Column of the entities -> what the file calls it, and its texts.
+        key: By which records name the block.
+    """
+    check_geocodes(rows, geocode_field, geocodes)
+    codes = {name: filled_codes(texts, name) for name, (_, texts) in fields.items()}
+    for name, (field, _) in fields.items():
+        check_codes(rows, field, name, codes[name])
+    return block_rows(AREA_ROWS, rows, geocodes, codes | ({} if key is None else {"key": key}))
+
+
+def other_blocks(key: Whole, named: Flags, geocodes: pa.Array) -> Flags:
+    """Return the rows whose key leads to several blocks.
+
+    Args:
+        key: Number of the key of each row, sorted.
+        named: Rows that say which block a key leads to.
+        geocodes: Of these blocks; of other rows anything.
+    """
+    block = np.asarray(geocodes.dictionary_encode().indices.fill_null(-1)).astype(np.int64)
+    most, least = (np.full(int(key[-1]) + 1, start, dtype=np.int64) for start in (-1, len(block)))
+    np.maximum.at(most, key[named], block[named])
+    np.minimum.at(least, key[named], block[named])
+    found: Flags = named & (least < most)[key]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPass(Pass):
+    """Blocks by the keys under which records name them: a key leads to one block.
+
+    Attributes:
+        one: The rule.
+    """
+
+    keys = ("key",)
+    schema = AREA_ROWS
+
+    one: Rule
+
+    def together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Pass on rows, and tell which keys lead to several blocks."""
+        _, key = groups_of(rows, "key")
+        geocodes = rows.column(GEOCODE).combine_chunks()
+        bad = other_blocks(key, np.asarray(pc.not_equal(rows.column("key").combine_chunks(), "")), geocodes)
+        yield from rows.combine_chunks().to_batches()
+        numbers = array_of(rows, "row")[bad]
+        yield tell(AREA_ROWS, _BY_BLOCK, [self.one.broken(len(numbers), numbers, geocodes.filter(pa.array(bad)))])
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPass(Pass):
+    """All that files tell of each block.
+
+    Attributes:
+        columns: What is told of them.
+        once: File -> what is expected where a block stands in several rows of it.
+        everywhere: File -> what is expected of the blocks of its states, and these.
+    """
+
+    keys = (GEOCODE, "file")
+
+    columns: tuple[pa.Field, ...]
+    once: Mapping[int, Rule]
+    everywhere: Mapping[int, tuple[Rule, frozenset[str]]]
+
+    @classmethod
+    def of_areas(cls, once: Rule) -> BlockPass:
+        """Blocks with their entities, of one file."""
+        return cls(ENTITIES, {0: once}, {})
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of blocks, and what is told of them."""
+        return pa.schema([(GEOCODE, pa.string()), *self.columns, (TOLD, pa.string())])
+
+    def together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Make a row of each block, and tell what is wrong."""
+        first, block = groups_of(rows, GEOCODE)
+        number, file, row = len(first), array_of(rows, "file"), array_of(rows, "row")
+        geocodes = rows.column(GEOCODE).combine_chunks()
+        codes = geocodes.take(pa.array(first))
+        problems = []
+        for of, rule in self.once.items():
+            rows_of_file = np.bincount(block[file == of], minlength=number)
+            bad = (file == of) & (rows_of_file > 1)[block]
+            problems.append(rule.broken(int(bad.sum()), row[bad], geocodes.filter(pa.array(bad))))
+            if of in self.everywhere:
+                expected, states = self.everywhere[of]
+                here = pc.is_in(pc.utf8_slice_codeunits(codes, 0, 2), pa.array(sorted(states)))
+                missing = (rows_of_file == 0) & np.asarray(here)
+                lost = codes.filter(pa.array(missing))
+                problems.append(expected.broken(len(lost), geounits=lost))
+        columns = {each.name: _first_of(rows.column(each.name), block, number) for each in self.columns}
+        known = {name: pc.fill_null(one, NOTHING[name]) if name in NOTHING else one for name, one in columns.items()}
+        yield filled(self.schema, {GEOCODE: codes, **known}, number)
+        yield tell(self.schema, _BY_BLOCK, problems, rows=len(block))
+
+
+def _first_of(column: pa.ChunkedArray, block: Whole, number: int) -> pa.Array:
+    """Of each block the first value that some row tells; null where none does."""
+    values = column.combine_chunks()
+    told = np.flatnonzero(np.asarray(values.is_valid()))[::-1]
+    place = np.full(number, -1, dtype=np.int64)
+    place[block[told]] = told
+    return values.take(pa.array(place, mask=place < 0))
+
+
+def read_blocks(
+    spark: SparkSession, path: str, tables: Sequence[Reading], blocks: BlockPass | None, keys: KeyPass | None = None
+) -> DataFrame:
+    """Read tables of blocks, once to check them.
+
+    Args:
+        spark: The session.
+        path: File or folder.
+        tables: Of the same blocks.
+        blocks: Brings their rows together; None where a block may have several.
+        keys: Looks at the keys of blocks, where there are some.
+
+    Returns:
+        What is told of blocks; see `BlockPass.of`, and what the rows have besides where they do not come together.
+
+    Raises:
+        BadInputError: Rows are not as they must be.
+        InputError: A table cannot be read, or holds no block.
+    """
+    with reading(path):
+        rows = reduce(DataFrame.unionAll, [table.rows(spark) for table in tables])
+        rows = rows if keys is None else keys.of(rows)
+        made = rows if blocks is None else blocks.of(rows)
+        facts = told_in(made)
+    read, together = facts_of(READ, facts), facts_of(_BY_BLOCK, facts)
+    refuse(problems_in(read), hint=_CODES_HINT, public=True)
+    nothing = tables[0].resolve.nothing
+    if nothing and not any(fact["others"] for fact in read):
+        raise InputError(f"{path}: {nothing}", hint="is it the whole file?")
+    refuse(problems_in(together), hint=_ROWS_HINT, public=True)
+    arrived = sum(fact.get("rows", 0) for fact in together)
+    if blocks is not None and arrived != sum(fact["others"] for fact in read):
+        raise InputError(f"{path}: not all that was read has arrived", hint="run the same command again")
+    return made.where(f"{TOLD} is null").drop(TOLD)
+
+
+class AreaLines(Resolve):
+    """Lines of blocks with their entities."""
+
+    __slots__ = ()
+    schema = AREA_ROWS
+    kinds = (Kind.GEOGRAPHY,)
+    nothing = "no block, so no geounit exists"
+
+    def fields(self, names: Names) -> tuple[str, ...]:
+        """See `Resolve`."""
+        return (LINE,)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,22 +18,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from das_spark.io.input_fields import GEOCODE, MOST_EXAMPLES
 from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import list_array, list_rows, whole_groups
-from das_spark.spark.problems import Problem
+from das_spark.spark.problems import Problem, refuse
 from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, UNIT, Kind, exact_sum, input_rows, summed
-from das_spark.spark.readers._told import TOLD, apart, filled, tell
+from das_spark.spark.readers._told import CHANGED, TOLD, apart, facts_of, filled, problems_in, tell
 from das_spark.store.tables import LEAVES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
+    from das_spark.spark.readers._told import Facts
     from das_spark.spark.readers._units import MadeUnits
 
     Flags = NDArray[np.bool_]
     Whole = NDArray[np.int64]
 
-#: Kinds of facts: of units with their records, of contributors, of geounits.
-BY_UNIT, BY_PERSON, BY_GEOUNIT = "units", "contributors", "geounits"
+#: Kinds of facts: of units with their records, of contributors, of geounits, of what is said of geounits.
+BY_UNIT, BY_PERSON, BY_GEOUNIT, BY_SUM = "units", "contributors", "geounits", "sums"
 #: Rows, and bytes, that are looked at together.
 _ROWS: Final = 1 << 18
 _BYTES: Final = 1 << 26
@@ -56,21 +58,7 @@ class Rule:
         return Problem(self.file, self.field, self.expected, rows, numbers, codes)
 
 
-def _by_groups(
-    batches: Iterator[pa.RecordBatch],
-    key: str,
-    schema: pa.Schema,
-    together: Callable[[pa.Table], Iterator[pa.RecordBatch]],
-) -> Iterator[pa.RecordBatch]:
-    """Work on sorted rows, whole groups with the same key at once, and pass on what was told before."""
-    for group in whole_groups(batches, (key,), _ROWS, _BYTES):
-        rows, told = apart(group, schema)
-        yield from told
-        if rows.num_rows:
-            yield from together(rows)
-
-
-def _groups(rows: pa.Table, key: str) -> tuple[Whole, Whole]:
+def groups_of(rows: pa.Table, key: str) -> tuple[Whole, Whole]:
     """Of sorted rows, the first row of each group with the same key, and the group of each row."""
     codes = rows.column(key).combine_chunks()
     first = np.ones(len(codes), dtype=np.bool_)
@@ -79,12 +67,47 @@ def _groups(rows: pa.Table, key: str) -> tuple[Whole, Whole]:
     return np.flatnonzero(first), np.cumsum(first) - 1
 
 
-def _array(rows: pa.Table, name: str) -> Whole:
+def array_of(rows: pa.Table, name: str) -> Whole:
+    """Return a column of whole numbers; 0 where there is none."""
     return np.asarray(rows.column(name).combine_chunks().fill_null(0)).astype(np.int64)
 
 
+class Pass(ABC):
+    """Brings rows of tables together that have something in common, whole groups of them at once.
+
+    Attributes:
+        keys: By which rows are sorted; by the first one they come together.
+        schema: Of what is made of them, and of what is told.
+    """
+
+    __slots__ = ()
+    keys: ClassVar[tuple[str, ...]]
+    schema: ClassVar[pa.Schema] = INPUT_ROWS
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        """Return what rows are made into, and what is told: `schema`."""
+        brought = rows.repartition(F.col(self.keys[0]))
+        return in_sorted_tasks(brought, self.keys, self.tasks, from_arrow_schema(self.schema))
+
+    def tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Work on sorted rows, and pass on what was told before."""
+        for group in whole_groups(batches, self.keys[:1], _ROWS, _BYTES):
+            rows, told = apart(group, self.schema)
+            yield from told
+            if rows.num_rows:
+                yield from self.together(rows)
+
+    @abstractmethod
+    def together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Work on some whole groups."""
+
+    def judged(self, facts: Facts) -> tuple[Problem, ...]:
+        """Refuse, by what is told, what does not go together; return what is let pass."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
-class UnitPass:
+class UnitPass(Pass):
     """Records with the unit that they lie in.
 
     Attributes:
@@ -95,25 +118,24 @@ class UnitPass:
         bound: Whether contributors are looked at afterwards: records stay what they are.
     """
 
+    keys = (UNIT, "kind")
+
     once: Rule
     known: Rule
     alone: Rule | None
     occupied: bool
     bound: bool
 
-    def of(self, rows: DataFrame) -> DataFrame:
-        """Give records geocode and class, and count units by class: `INPUT_ROWS`."""
-        return in_sorted_tasks(
-            rows.repartition(F.col(UNIT)), (UNIT, "kind"), self._tasks, from_arrow_schema(INPUT_ROWS)
-        )
+    def judged(self, facts: Facts) -> tuple[Problem, ...]:
+        """Refuse records and units that do not go together, by what is told of them."""
+        refuse(problems_in(facts_of(BY_UNIT, facts)))
+        return ()
 
-    def _tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _by_groups(batches, UNIT, INPUT_ROWS, self._together)
-
-    def _together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        first, group = _groups(rows, UNIT)
-        number, cell, count, row = len(first), _array(rows, "cell"), _array(rows, COUNT), _array(rows, "row")
-        kind = _array(rows, "kind")
+    def together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Give records geocode and class, and count units by class."""
+        first, group = groups_of(rows, UNIT)
+        number, cell, count, row = len(first), array_of(rows, "cell"), array_of(rows, COUNT), array_of(rows, "row")
+        kind, part = array_of(rows, "kind"), array_of(rows, "part")
         home, vacant = kind <= Kind.VACANT_HOME, kind == Kind.VACANT_HOME
         homes = np.bincount(group[home], minlength=number)
         # A home stands before the records of its unit.
@@ -124,8 +146,9 @@ class UnitPass:
         twice = home & (homes > 1)[group]
         lost = ~home & ~allowed[group]
         problems = [self.once.broken(int(twice.sum()), row[twice]), self.known.broken(int(lost.sum()), row[lost])]
+        records = np.bincount(group[~home], minlength=number)[group]
         if self.alone is not None:
-            several = ~home & (np.bincount(group[~home], minlength=number) > 1)[group]
+            several = ~home & (records > 1)
             problems.append(self.alone.broken(int(several.sum()), row[several]))
         geocode = rows.column(GEOCODE).combine_chunks().take(pa.array(first[group]))
         units = {
@@ -133,11 +156,12 @@ class UnitPass:
             "cell": np.where(vacant, 0, cell),
             COUNT: count,
             "kind": np.where(vacant, Kind.VACANT, Kind.UNITS).astype(np.int8),
+            "row": row,
         }
-        yield summed(input_rows(Kind.UNITS, units, len(cell)).filter(pa.array(home & ~twice)))
+        yield summed(input_rows(Kind.UNITS, units, len(cell)).filter(pa.array(home & ~twice)), numbered=True)
         columns = {
             GEOCODE: geocode,
-            "cell": cell + _array(rows, "part")[first][group],
+            "cell": cell + part[first][group] + np.where(records == 1, part, 0),
             COUNT: count,
             "who": rows.column("who").combine_chunks(),
             "person": rows.column("person").combine_chunks(),
@@ -164,9 +188,9 @@ class ContributorPass:
     def of(self, rows: DataFrame) -> DataFrame:
         """Leave out the records beyond the bound, and tell how many contributors had any: `INPUT_ROWS`."""
         keyed = rows.repartition(F.coalesce("person", GEOCODE))
-        return in_sorted_tasks(keyed, ("person",), self._tasks, from_arrow_schema(INPUT_ROWS))
+        return in_sorted_tasks(keyed, ("person",), self.tasks, from_arrow_schema(INPUT_ROWS))
 
-    def _tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             # What is of no contributor stands first.
             others = batch.column("person").null_count
@@ -176,7 +200,7 @@ class ContributorPass:
                     yield from self._bounded(rows)
 
     def _bounded(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        first, group = _groups(rows, "person")
+        first, group = groups_of(rows, "person")
         who = rows.column("who").combine_chunks()
         spelled = pa.table({"person": group, "who": who}).group_by(["person", "who"], use_threads=False).aggregate([])
         spellings = np.bincount(np.asarray(spelled.column("person")), minlength=len(first))
@@ -195,8 +219,8 @@ class ContributorPass:
             alike=int(size[alike].sum()),
             contributors=int(over.sum()),
             over=int(size[over].sum()),
-            dropped=int((~kept).sum()),
         )
+        yield tell(INPUT_ROWS, CHANGED, counted=-int((~kept).sum()), others=0)
 
 
 def _mixed(rows: pa.Table) -> Whole:
@@ -208,7 +232,7 @@ def _mixed(rows: pa.Table) -> Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class LeafPass:
+class LeafPass(Pass):
     """All that is told of each geounit of the lowest level.
 
     Attributes:
@@ -220,7 +244,11 @@ class LeafPass:
         records: Kinds of rows whose counts are those of records.
         units: Whether there are units.
         made: How units are made of the people, where they are.
+        agreed: Digits of a geocode, and what is summed -> what is said of geounits, which are not of the lowest level.
     """
+
+    keys = (GEOCODE, "kind", "cell")
+    schema = LEAVES_TOLD
 
     classes: int
     exists: tuple[Kind, ...]
@@ -230,20 +258,17 @@ class LeafPass:
     records: frozenset[Kind]
     units: bool
     made: MadeUnits | None
+    agreed: Mapping[tuple[int, int], Rule] = field(default_factory=dict)
 
     def of(self, rows: DataFrame) -> DataFrame:
         """Make one sparse histogram a geounit, with its units: `tables.LEAVES`, and what is told."""
-        keys = (GEOCODE, "kind", "cell")
-        placed = rows.select(*keys, COUNT, TOLD).repartition(F.col(GEOCODE))
-        return in_sorted_tasks(placed, keys, self._tasks, from_arrow_schema(LEAVES_TOLD))
+        return Pass.of(self, rows.select(*self.keys, COUNT, TOLD))
 
-    def _tasks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _by_groups(batches, GEOCODE, LEAVES_TOLD, self._together)
-
-    def _together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        first, geounit = _groups(rows, GEOCODE)
+    def together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Put together what is told of some geounits."""
+        first, geounit = groups_of(rows, GEOCODE)
         geocodes = rows.column(GEOCODE).combine_chunks().take(pa.array(first))
-        kind, cell, count = _array(rows, "kind"), _array(rows, "cell"), _array(rows, COUNT)
+        kind, cell, count = array_of(rows, "kind"), array_of(rows, "cell"), array_of(rows, COUNT)
         number = len(first)
         exists = np.bincount(geounit[np.isin(kind, self.exists)], minlength=number) > 0
         problems = [
@@ -266,8 +291,23 @@ class LeafPass:
             BY_GEOUNIT,
             problems,
             counted=exact_sum(count[kind == Kind.COUNTED]),
-            others=exact_sum(count[kind != Kind.COUNTED]),
+            others=exact_sum(count[kind < Kind.COUNTED]),
         )
+        if self.agreed:
+            yield tell(LEAVES_TOLD, BY_SUM, self._disagreeing(geocodes, geounit, kind, cell, count))
+
+    def _disagreeing(
+        self, geocodes: pa.Array, geounit: Whole, kind: Whole, cell: Whole, count: Whole
+    ) -> Iterator[Problem]:
+        """Geounits of which something else is said than their parts sum to."""
+        key = geounit * (int(cell.max()) + 1) + cell
+        keys, first, place = np.unique(key, return_index=True, return_inverse=True)
+        said, sums = (np.bincount(place, np.where(kind == of, count, 0)) for of in (Kind.SAID, Kind.SUMMED))
+        is_said = np.bincount(place[kind == Kind.SAID], minlength=len(keys)) > 0
+        digits = np.asarray(pc.utf8_length(geocodes))[geounit[first]]
+        for (length, item), rule in self.agreed.items():
+            bad = is_said & (said != sums) & (digits == length) & (cell[first] == item)
+            yield rule.broken(int(bad.sum()), geounits=_some(geocodes, geounit[first][bad]))
 
     def _repeated(self, geocodes: pa.Array, geounit: Whole, kind: Whole, cell: Whole) -> Iterator[Problem]:
         """Geounits that stand in several rows; rows are sorted by geounit, kind and cell."""

@@ -15,7 +15,7 @@ from das_spark.io.text_lines import TextLines
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.input_rows import in_parts
 from das_spark.spark.problems import Problem
-from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, Resolve, exact_sum
+from das_spark.spark.readers._resolved import COUNT, Kind, Resolve, exact_sum
 from das_spark.spark.readers._told import tell
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Reading:
         return self.table.narrowed(tuple(dict.fromkeys(map(self.names.of, self.resolve.fields(self.names)))))
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """Return what is made of the rows, and what is told of each part: `INPUT_ROWS`."""
-        kind = from_arrow_schema(INPUT_ROWS)
+        """Return what is made of the rows, and what is told of each part: `Resolve.schema`."""
+        kind = from_arrow_schema(self.resolve.schema)
         if self.table is not None:
             return in_parts(spark, self.used, _ReadParts(self.names, self.resolve), kind)
         from das_spark.spark.catalog import catalog_rows  # noqa: PLC0415 - for such tables alone
@@ -65,16 +65,16 @@ class _Found:
 
     names: Names
     resolve: Resolve
-    records: int = 0
+    telling: int = 0  # rows that tell of geounits
     counted: int = 0
     others: int = 0
     faults: dict[tuple[str, str], Fault] = field(default_factory=dict)
 
     def resolved(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         made = self.resolve(Rows(self.names, batch, self.faults))
-        self.records += batch.num_rows
         count = np.asarray(made.column(COUNT))
         counted = np.asarray(made.column("kind")) == Kind.COUNTED
+        self.telling += int((~counted).sum())
         self.counted += exact_sum(count[counted])
         self.others += exact_sum(count[~counted])
         return made
@@ -84,8 +84,8 @@ class _Found:
             Problem(self.names.file, name, expected, fault.rows, tuple(fault.examples))
             for (name, expected), fault in self.faults.items()
         ]
-        numbers = {"records": self.records, "counted": self.counted, "others": self.others}
-        return tell(INPUT_ROWS, READ, problems, table=self.names.table, **numbers, **facts)
+        numbers = {"telling": self.telling, "counted": self.counted, "others": self.others}
+        return tell(self.resolve.schema, READ, problems, table=self.names.table, **numbers, **facts)
 
 
 @dataclass(frozen=True, slots=True)

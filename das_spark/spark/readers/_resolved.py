@@ -28,6 +28,9 @@ UNIT: Final = "unit"
 COUNT: Final = "count"
 #: Of a row that says that a geounit is there, and counts nothing.
 NO_CELL: Final = -1
+#: What a table of geounits without a row means.
+NO_GEOUNIT: Final = "no geounit exists"
+NO_ROWS: Final = f"the table has no rows, so {NO_GEOUNIT}"
 
 
 class Kind(IntEnum):
@@ -39,12 +42,14 @@ class Kind(IntEnum):
     UNITS = 3
     VACANT = 4
     COUNTED = 5
+    SAID = 6
+    SUMMED = 7
 
 
 #: What is made of tables.
 #: cell: of what is counted, or the part of it that a record tells; class of units.
-#: part: of a home, the part of the cells of its records that it tells.
-#: count: how many; of a record, a home or a geounit, 1.
+#: part: of a home, the part of the cells of its records that it tells; of a record, what it adds where it is alone.
+#: count: how many; of a record, a home or a geounit, 1; of what is said, and of what is summed to compare, that.
 #: row: number of a record in its file.
 #: who, person: whose a record is, as it is written, and normalised unless bytes are compared.
 INPUT_ROWS: Final = pa.schema(
@@ -63,25 +68,66 @@ INPUT_ROWS: Final = pa.schema(
 )
 
 
-def input_rows(kind: Kind, columns: Mapping[str, pa.Array | NDArray[np.int64]], rows: int) -> pa.RecordBatch:
-    """Make rows of `INPUT_ROWS`."""
+def input_rows(
+    kind: Kind, columns: Mapping[str, pa.Array | NDArray[np.int64]], rows: int, schema: pa.Schema = INPUT_ROWS
+) -> pa.RecordBatch:
+    """Make rows of `INPUT_ROWS`, or of a schema that has more."""
     arrays = {name: pa.array(column) if isinstance(column, np.ndarray) else column for name, column in columns.items()}
-    return filled(INPUT_ROWS, {"kind": pa.repeat(pa.scalar(int(kind), pa.int8()), rows), **arrays}, rows)
+    return filled(schema, {"kind": pa.repeat(pa.scalar(int(kind), pa.int8()), rows), **arrays}, rows)
 
 
-def summed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Add up the counts of rows that are about the same cell, class or kind of a geounit."""
-    keys = [GEOCODE, "kind", "cell"]
-    table = pa.Table.from_batches([rows]).select([*keys, COUNT])
-    sums = table.group_by(keys, use_threads=False).aggregate([(COUNT, "sum")])
-    columns = {name: sums.column(name).combine_chunks() for name in keys}
-    return filled(INPUT_ROWS, {**columns, COUNT: sums.column(f"{COUNT}_sum").combine_chunks()}, sums.num_rows)
+def counts_of(
+    kind: Kind,
+    geocodes: pa.Array,
+    counts: NDArray[np.int64],
+    cells: NDArray[np.int64] | None = None,
+    *,
+    zeros: bool = False,
+) -> pa.RecordBatch:
+    """Make rows of geounits that have a count for each of some cells or classes.
+
+    Args:
+        kind: What is counted.
+        geocodes: Of the geounits.
+        counts: Shape ``(geounits, cells)``.
+        cells: Which they are; the first ones where none are given.
+        zeros: Whether what counts nothing is told, too.
+    """
+    rows, columns = counts.shape
+    geounit = np.repeat(np.arange(rows), columns)
+    cell = np.tile(np.arange(columns) if cells is None else cells, rows)
+    made = input_rows(kind, {GEOCODE: geocodes.take(pa.array(geounit)), "cell": cell, COUNT: counts.ravel()}, len(cell))
+    return made if zeros else made.filter(pa.array(counts.ravel() > 0))
+
+
+def geounits_of(geocodes: pa.Array, units: NDArray[np.int64], vacant: NDArray[np.int64]) -> list[pa.RecordBatch]:
+    """Make rows of geounits that exist, with their units by class, (geounits, classes), and the vacant ones."""
+    one = np.ones((len(geocodes), 1), dtype=np.int64)
+    kinds = ((Kind.GEOGRAPHY, one), (Kind.UNITS, units), (Kind.VACANT, vacant.reshape(-1, 1)))
+    return [counts_of(kind, geocodes, counts) for kind, counts in kinds]
+
+
+def summed(rows: pa.RecordBatch, *, numbered: bool = False) -> pa.RecordBatch:
+    """Add up the counts of rows that are about the same cell, class or kind of a geounit.
+
+    Args:
+        rows: Of `INPUT_ROWS`.
+        numbered: Whether the least of their numbers is kept.
+    """
+    keys, sums = [GEOCODE, "kind", "cell"], [(COUNT, "sum"), *([("row", "min")] if numbered else [])]
+    table = pa.Table.from_batches([rows]).select([*keys, *(name for name, _ in sums)])
+    made = table.group_by(keys, use_threads=False).aggregate(sums)
+    columns = {name: made.column(name).combine_chunks() for name in keys}
+    columns |= {name: made.column(f"{name}_{how}").combine_chunks() for name, how in sums}
+    return filled(INPUT_ROWS, columns, made.num_rows)
 
 
 class Resolve(ABC):
     """From the rows of a table to `INPUT_ROWS`.
 
     Attributes:
+        schema: Of what is made: `INPUT_ROWS`, and perhaps more.
+        nothing: What is said where it makes no row that tells of a geounit, though one must.
         kinds: Of the rows that are brought together by geounit, at least one of every row of the table.
         once: What is expected where a geounit, and cell or class, stands in one row; empty where it may in several.
         head: Cell or class that every row of the table tells, where one row tells of several; None otherwise.
@@ -89,6 +135,8 @@ class Resolve(ABC):
     """
 
     __slots__ = ()
+    schema: ClassVar[pa.Schema] = INPUT_ROWS
+    nothing: ClassVar[str] = NO_ROWS
     kinds: ClassVar[tuple[Kind, ...]] = (Kind.COUNTED,)
     once: ClassVar[str] = ""
     head: ClassVar[int | None] = None

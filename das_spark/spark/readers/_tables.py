@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from das_spark.errors import InputError
-from das_spark.io.csv_records import RULES_OF_CSV, expected_by
 from das_spark.io.input_fields import Names
-from das_spark.io.input_files import PLAIN_CSV, CsvForm, is_catalog_table
-from das_spark.io.input_tables import MALFORMED, InputTable
-from das_spark.spark.input_rows import table_rows
-from das_spark.spark.problems import RowCheck
+from das_spark.io.input_files import CsvForm, is_catalog_table
+from das_spark.io.input_tables import InputTable
+from das_spark.io.listed_files import ROW
 from das_spark.spark.readers._reading import Reading
 from das_spark.spark.readers._resolved import GeographyRows, Level, LongUnits, Resolve, WideUnits
 from das_spark.spark.readers._units import UNITS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import InputSettings
     from das_spark.spark.readers.base import Target
@@ -90,28 +86,6 @@ def unit_class(target: Target) -> Level:
     return Level(target.product.class_query, target.unit_class, tuple(target.product.unit_classes), 0)
 
 
-def read_table(spark: SparkSession, path: str, form: CsvForm = PLAIN_CSV) -> DataFrame:
-    """Open a table with named columns; rows of CSV that are not whole are found by :func:`row_checks`."""
-    if is_catalog_table(path):
-        from das_spark.spark.catalog import catalog_rows  # noqa: PLC0415 - for such tables alone
-
-        return catalog_rows(spark, path)
-    return table_rows(spark, InputTable.open(path, form))
-
-
 def names_of(frame: DataFrame) -> list[str]:
     """Columns that a table has in its file."""
-    return [name for name in frame.columns if not name.startswith("row_")]
-
-
-def row_checks(file: str, frame: DataFrame) -> list[RowCheck]:
-    """Of a table, what every row must fulfil as a whole."""
-    if MALFORMED not in frame.columns:
-        return []
-    fields, broken = len(names_of(frame)), F.col(MALFORMED)
-    return [RowCheck(file, "row", expected_by(rule, fields), broken.eqNullSafe(rule)) for rule in RULES_OF_CSV]
-
-
-def is_whole(frame: DataFrame) -> Column:
-    """Whether a row was read: of a record of CSV that breaks a rule nothing else is said."""
-    return F.col(MALFORMED).isNull() if MALFORMED in frame.columns else F.lit(True)
+    return [name for name in frame.columns if name != ROW]

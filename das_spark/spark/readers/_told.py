@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 #: Column of facts; null in every other row.
 TOLD: Final = "told"
+
+#: Kind of fact: how many more records, and how much else, there are than were read (negative: less).
+CHANGED: Final = "changed"
+
+Facts = Sequence[Mapping[str, Any]]
 
 
 def filled(schema: pa.Schema, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
@@ -56,7 +61,12 @@ def told_in(rows: DataFrame) -> list[dict[str, Any]]:
     return [json.loads(text) for text in texts]
 
 
-def problems_in(facts: Iterable[Mapping[str, Any]]) -> list[Problem]:
+def facts_of(kind: str, facts: Facts) -> Facts:
+    """Return those of a kind."""
+    return [fact for fact in facts if fact["kind"] == kind]
+
+
+def problems_in(facts: Facts) -> list[Problem]:
     """Put together what several tasks found wrong, in the order of the rules that each of them tells."""
     merged: dict[tuple[str, str, str], Problem] = {}
     for fact in facts:

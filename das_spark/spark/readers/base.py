@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
-from operator import add
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.geography import BLOCK, ROOT_GEOCODE
-from das_spark.io.input_fields import GEOCODE
+from das_spark.geography import BLOCK
 from das_spark.io.input_files import data_files, require_path
 from das_spark.products import CodedField, FileRecodes
-from das_spark.spark.balanced import balanced
 from das_spark.spark.problems import Problem
 from das_spark.store import POSIX
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
@@ -166,11 +162,6 @@ def files_in(folder: str) -> tuple[str, ...]:
     return tuple(data_files(folder))
 
 
-def sixteen(block: Column) -> Column:
-    """The geocode of 16 digits of a census block of 15: the block group is the first digit of the block, before it."""
-    return F.concat(F.substring(block, 1, 11), F.substring(block, 12, 1), F.substring(block, 12, 4))
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a reader reads for: a product's cells, by its recodes of the reader's codes, in the leaves of a spine."""
@@ -225,19 +216,6 @@ class Target:
             if missing := recode.missing(allowed[recode.name]):
                 raise ConfigurationError(f"{where}: no level for the codes from {', '.join(missing)}")
 
-    def geocode(self) -> Column:
-        """The geocode of a row, cut to the lowest level of the spine."""
-        length = self.spine.leaf.length
-        return (F.lit(ROOT_GEOCODE) if length == 0 else F.substring(GEOCODE, 1, length)).alias(GEOCODE)
-
-    def cell(self, code: Callable[[str], Column], fields: Container[str] | None = None) -> Column:
-        """Flat cell index (int) of a record, or the part of it that some fields tell: parts add up to the whole."""
-        coded = self.recodes.attributes.items()
-        return cell_of(
-            self.product.schema,
-            {name: level_of(each, code(each.name)) for name, each in coded if fields is None or each.name in fields},
-        )
-
     def cells(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Flat cell indices of records as arrays, (n,); -1 where a code stands for no level."""
         schema = self.product.schema
@@ -247,43 +225,6 @@ class Target:
         return np.where(np.min(levels, axis=0) < 0, -1, cells).astype(np.int64)
 
 
-#: Ranges of codes from which on levels are looked up in a table, and not found one range after the other.
-_MANY_RANGES: Final = 8
-#: Most codes of such a table, from the first to the last.
-_MOST_CODES: Final = 100_000
-
-
-def level_of(coded: CodedField, code: Column) -> Column:
-    """The level (int) that a code stands for; null where it stands for none."""
-    if coded.first is not None:
-        return (code - coded.first).cast("int")
-    ranges = list(coded.ranges())
-    first, end = min(low for low, _, _ in ranges), max(high for _, high, _ in ranges) + 1
-    if len(ranges) > _MANY_RANGES and end - first <= _MOST_CODES:
-        levels = coded.level_of(np.arange(first, end))
-        # One literal text: a column for each code would cost a call each.
-        table = F.expr(f"array({', '.join(str(level) if level >= 0 else 'null' for level in levels.tolist())})")
-        found = F.when(code.between(first, end - 1), F.get(table, (code - first).cast("int")))
-        return F.when(code.isNull(), F.lit(coded.blank_level).cast("int")).otherwise(found)
-    level = F.when(code.isNull(), F.lit(coded.blank_level).cast("int"))
-    for low, high, each in ranges:
-        level = level.when(code.between(low, high), F.lit(each))
-    return level.cast("int")
-
-
 def strides_of(schema: Schema) -> dict[str, int]:
     """Return what a level of each attribute adds to the number of a cell."""
     return {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
-
-
-def level_in_cell(schema: Schema, attribute: str) -> Column:
-    """The level (long) of an attribute in a column of flat cell indices, which is called cell."""
-    axis = schema.axis(attribute)
-    return F.floor(F.col("cell") / strides_of(schema)[attribute]) % schema.shape[axis]
-
-
-def cell_of(schema: Schema, levels: Mapping[str, Column]) -> Column:
-    """Flat cell index (int) of 0-based levels, the last attribute fastest; the part of it that some levels tell."""
-    strides = strides_of(schema)
-    parts = [level * F.lit(strides[name]) for name, level in levels.items()]
-    return balanced(add, [F.lit(0), *parts]).cast("int")

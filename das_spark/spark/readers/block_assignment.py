@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow.compute as pc
 
 from das_spark.errors import InputError
-from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
-from das_spark.io.input_fields import GEOCODE
-from das_spark.io.listed_files import POSITION
-from das_spark.spark.problems import (
-    Problem,
-    RowCheck,
-    faults,
-    reading,
-    refuse,
-    row_numbers,
-    row_problems,
-    some_geounits,
-)
+from das_spark.geography import CENSUS_BLOCK
+from das_spark.io.delimited_lines import LineFields
+from das_spark.io.input_fields import Names, sixteen
+from das_spark.io.text_lines import TextLines
 from das_spark.spark.readers._areas import (
-    NOTHING,
+    AREA_ROWS,
+    ENTITIES,
     STATUS_NOTE,
     STATUS_OF,
-    Delimited,
-    code_checks,
-    filled,
+    AreaLines,
+    BlockPass,
+    block_rows,
+    check_codes,
+    filled_codes,
+    read_blocks,
     status_of,
 )
-from das_spark.spark.readers.base import EntityBlocks, files_in, sixteen
+from das_spark.spark.readers._passes import Rule
+from das_spark.spark.readers._reading import Reading
+from das_spark.spark.readers.base import EntityBlocks, files_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from das_spark.io.input_fields import Rows
 
 
 _NAME: Final = re.compile(r"BlockAssign_ST(\d\d)_[A-Z]{2}_([A-Z_]+)\.txt(?:\.gz)?", re.IGNORECASE)
@@ -81,26 +81,22 @@ class BlockAssignment:
     def look(self, path: str) -> None:
         """See whether the files of every state are there, with their columns; see `GeographyReader`."""
         found, _ = self._find(path)
-        for file in _FILES:
-            name = f"{path}/BlockAssign_*_{file.kind}.txt"
-            Delimited.look(sorted(found[file.kind].values()), [_BLOCK, file.field], file=name, kind=_KIND)
+        for place, file in enumerate(_FILES):
+            if found[file.kind]:
+                _opened(path, place, found[file.kind])
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read all states of a folder; see `GeographyReader`."""
         found, notes = self._find(path)
-        opened = []
-        problems: list[Problem] = []
-        for file in _FILES:
-            if found[file.kind]:
-                rows, problem = _open(spark, path, file, found[file.kind])
-                opened.append((file, rows))
-                problems += problem
-        refuse(problems, hint="correct the files; codes are text, with their leading zeros", public=True)
-        joined = _join(opened)
-        with reading(path):
-            problems = _partners(path, opened, found, joined)
-            refuse(problems, hint="take all files of a state from the same release", public=True)
-        blocks = joined.select(GEOCODE, *(_column(name) for name in ENTITY_COLUMNS))
+        some = {place: found[file.kind] for place, file in enumerate(_FILES) if found[file.kind]}
+        tables = [_opened(path, place, paths) for place, paths in some.items()]
+        once, everywhere = {}, {}
+        for place, paths in some.items():
+            name, file = _name(path, _FILES[place]), _FILES[place]
+            once[place] = Rule(name, _BLOCK, "each block once")
+            other = _ALL_BLOCKS.kind if file is not _ALL_BLOCKS else "all the other files"
+            everywhere[place] = Rule(name, _BLOCK, f"every block of {other}"), frozenset(paths)
+        blocks = read_blocks(spark, path, tables, BlockPass(ENTITIES, once, everywhere))
         return EntityBlocks(blocks, (STATUS_NOTE, *notes))
 
     @staticmethod
@@ -131,66 +127,36 @@ class BlockAssignment:
         return found, notes
 
 
-def _open(
-    spark: SparkSession, folder: str, file: _AssignmentFile, paths: Mapping[str, str]
-) -> tuple[DataFrame, list[Problem]]:
-    """Columns geocode, code and place of one kind of file, and the problems of its rows."""
-    name = f"{folder}/BlockAssign_*_{file.kind}.txt"
-    table = Delimited.open(spark, sorted(paths.values()), [_BLOCK, file.field], file=name, kind=_KIND)
-    block, code = table.column(_BLOCK), filled(table.column(file.field), NOTHING[file.column])
-    good = block.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")
-    checks = [table.form, RowCheck(name, _BLOCK, f"{CENSUS_BLOCK} digits", table.whole & ~good)]
-    checks += code_checks(name, file.field, file.column, code, table.whole)
-    if _COUNTY in table.names:
-        other = table.whole & good & (table.column(_COUNTY) != F.substring(block, 3, 3))
-        checks.append(RowCheck(name, _COUNTY, f"the county that {_BLOCK} names", other))
-    # The line of names stays, without geocode: rows are numbered among all lines.
-    geocode = F.when(table.is_row, sixteen(block)).alias(GEOCODE)
-    rows = table.frame.select(faults(checks), *POSITION, geocode, code.alias("code"))
-    with reading(name):
-        return rows, row_problems(rows, checks)
+def _name(folder: str, file: _AssignmentFile) -> str:
+    return f"{folder}/BlockAssign_*_{file.kind}.txt"
 
 
-def _join(opened: Sequence[tuple[_AssignmentFile, DataFrame]]) -> DataFrame:
-    """A row a block: the code of each kind, and in how many rows of its file the block stands."""
-    kinds = [rows.select(GEOCODE, "code", F.lit(file.column).alias("kind")) for file, rows in opened]
-    stacked = reduce(lambda one, other: one.unionAll(other), kinds).where(F.col(GEOCODE).isNotNull())
-    columns = []
-    for file in _FILES:
-        code = F.when(F.col("kind") == file.column, F.col("code"))
-        columns += [F.max(code).alias(file.column), F.count(code).alias(f"{file.column}_rows")]
-    return stacked.groupBy(GEOCODE).agg(*columns)
+def _opened(folder: str, place: int, paths: Mapping[str, str]) -> Reading:
+    """The files of all states of one kind, by its place among all."""
+    file, files = _FILES[place], sorted(paths.values())
+    name = _name(folder, file)
+    fields = LineFields.of(files, [_BLOCK, file.field], file=name, kind=_KIND)
+    return Reading(Names(name, (), file.kind), _AssignmentLines(fields, place), TextLines.of(files))
 
 
-def _partners(
-    folder: str,
-    opened: Sequence[tuple[_AssignmentFile, DataFrame]],
-    found: Mapping[str, Mapping[str, str]],
-    joined: DataFrame,
-) -> list[Problem]:
-    """Blocks that stand twice in a file, or in some files of their state only."""
-    state = F.substring(GEOCODE, 1, 2)
-    wrong: dict[tuple[_AssignmentFile, str], Column] = {}
-    for file, _ in opened:
-        number = F.col(f"{file.column}_rows")
-        wrong[file, "each block once"] = number > 1
-        here = (number == 0) & state.isin(*found[file.kind])
-        other = _ALL_BLOCKS.kind if file is not _ALL_BLOCKS else "all the other files"
-        wrong[file, f"every block of {other}"] = here
-    counts = joined.agg(*(F.count(F.when(column, 1)) for column in wrong.values())).collect()[0]
-    problems = []
-    for ((file, expected), column), count in zip(wrong.items(), counts, strict=True):
-        if not count:
-            continue
-        bad = joined.where(column).select(GEOCODE)
-        rows = next(frame for each, frame in opened if each is file)
-        numbers = row_numbers(rows, rows.join(bad, GEOCODE, "left_semi"))
-        name = f"{folder}/BlockAssign_*_{file.kind}.txt"
-        problems.append(Problem(name, _BLOCK, expected, count, numbers, some_geounits(bad)))
-    return problems
+@dataclass(frozen=True, slots=True)
+class _AssignmentLines(AreaLines):
+    """Lines of blocks with the entity of one kind that each lies in."""
 
+    line: LineFields
+    place: int
 
-def _column(name: str) -> Column:
-    code = STATUS_OF.get(name, name)
-    value = F.coalesce(code, F.lit(NOTHING[code]))
-    return (value if code == name else status_of(value, NOTHING[code])).alias(name)
+    def __call__(self, rows: Rows) -> pa.RecordBatch:
+        """See `Resolve`."""
+        file = _FILES[self.place]
+        has_county = _COUNTY in self.line.names
+        lines = self.line.cut(rows, (_BLOCK, file.field, *([_COUNTY] if has_county else [])))
+        block, codes = lines.column(_BLOCK), filled_codes(lines.column(file.field), file.column)
+        good = np.asarray(pc.match_substring_regex(block, f"^[0-9]{{{CENSUS_BLOCK}}}$"))
+        lines.check(_BLOCK, f"{CENSUS_BLOCK} digits", ~good)
+        check_codes(lines, file.field, file.column, codes)
+        if has_county:
+            other = np.asarray(pc.not_equal(lines.column(_COUNTY), pc.utf8_slice_codeunits(block, 2, 5)))
+            lines.check(_COUNTY, f"the county that {_BLOCK} names", good & other)
+        status = {name: status_of(codes, name) for name, code in STATUS_OF.items() if code == file.column}
+        return block_rows(AREA_ROWS, lines, sixteen(block), {file.column: codes, **status}, file=self.place)

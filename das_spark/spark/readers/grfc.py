@@ -8,88 +8,56 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow.compute as pc
 
 from das_spark.geography import ENTITY_COLUMNS
-from das_spark.io.cef import BLOCK_KEY, GEOCODE_PARTS, UNIT
-from das_spark.io.input_fields import GEOCODE
-from das_spark.spark.problems import (
-    FAULTS,
-    Problem,
-    RowCheck,
-    faults,
-    reading,
-    refuse,
-    row_numbers,
-    some_geounits,
-)
-from das_spark.spark.readers._areas import AreaRows, Delimited, block_problems, checked
+from das_spark.io.cef import BLOCK_KEY, GEOCODE_PARTS
+from das_spark.io.cef import UNIT as OF_UNITS
+from das_spark.io.delimited_lines import LineFields
+from das_spark.io.input_fields import GEOCODE, Names
+from das_spark.io.input_files import require_path
+from das_spark.io.table_folder import record_files
+from das_spark.io.text_lines import LINE, TextLines
+from das_spark.spark.readers._areas import AreaLines, BlockPass, KeyPass, areas_of, read_blocks
+from das_spark.spark.readers._passes import Rule
+from das_spark.spark.readers._reading import Reading
+from das_spark.spark.readers._resolved import COUNT, UNIT, Kind, Resolve, input_rows, kept, once
 from das_spark.spark.readers.base import EntityBlocks
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
 
+    from das_spark.io.input_fields import Rows
 
-KEY: Final = "block_key"
+#: Digits of the key of a block, in records of units.
+_KEY_DIGITS: Final = OF_UNITS.field("OIDTB").width
 _KIND: Final = "the geographic reference file (GRF-C)"
-_PARTS: Final = tuple(name for name, _ in GEOCODE_PARTS)
-_GROUP, _BLOCK = _PARTS[3:]
-_KEYED: Final = (*_PARTS, BLOCK_KEY)
-_WANTED: Final = (*_PARTS, *(column.upper() for column in ENTITY_COLUMNS))
+PARTS: Final = tuple(name for name, _ in GEOCODE_PARTS)
+_WANTED: Final = (*PARTS, *(column.upper() for column in ENTITY_COLUMNS))
 
 
-@dataclass(frozen=True, slots=True)
-class GeographicReference:
-    """The opened file."""
+def open_reference(file: str, wanted: tuple[str, ...]) -> tuple[LineFields, TextLines]:
+    """Find the fields and the files of a geographic reference, which has some columns.
 
-    file: str
-    frame: DataFrame
-    checks: tuple[RowCheck, ...]
-
-    @property
-    def blocks(self) -> DataFrame:
-        """Columns block_key and geocode, each key once."""
-        return self.frame.where(F.col(GEOCODE).isNotNull()).select(KEY, GEOCODE).dropDuplicates([KEY])
-
-    def problems(self) -> list[Problem]:
-        """Check every row, and that no key leads to two blocks; without a block, an error."""
-        with reading(self.file):
-            problems = block_problems(self.file, self.frame, self.checks)
-            return problems or _ambiguous_keys(self.file, self.frame, "one block for each key")
+    Raises:
+        InputError: A file or column is missing, or a file is not of this kind.
+    """
+    require_path(file)
+    files = record_files(file)
+    return LineFields.of(files, wanted, file=file, kind=_KIND), TextLines.of(files)
 
 
-def look_at_geography(file: str) -> None:
-    """See without Spark that the file begins with the line of names."""
-    Delimited.look([file], _KEYED, file=file, kind=_KIND)
+def geocodes_of(rows: Rows) -> pa.Array:
+    """Put the geocodes of blocks together."""
+    return pc.binary_join_element_wise(*(rows.column(name) for name in PARTS), "")
 
 
-def open_geography(spark: SparkSession, file: str) -> GeographicReference:
-    """Open the file; rows with a fault, and the line of names, have no geocode."""
-    table = Delimited.open(spark, [file], _KEYED, file=file, kind=_KIND)
-    checks = _checks(table)
-    frame = table.frame.select("*", faults(checks), block_key(table.column(BLOCK_KEY)).alias(KEY))
-    geocode = F.when(table.is_row & (F.col(FAULTS) == 0), _geocode(table))
-    return GeographicReference(file, frame.withColumn(GEOCODE, geocode), checks)
-
-
-def _geocode(table: Delimited) -> Column:
-    return F.concat(*(table.column(name) for name in _PARTS))
-
-
-def _checks(table: Delimited) -> tuple[RowCheck, ...]:
-    largest = UNIT.field("OIDTB").width
-    digits = {name: (f"{width}", f"{width}") for name, width in GEOCODE_PARTS}
-    digits[BLOCK_KEY] = (f"1,{largest}", f"up to {largest}")
-    good = {name: table.column(name).rlike(f"^[0-9]{{{allowed}}}$") for name, (allowed, _) in digits.items()}
-    other = table.column(_GROUP) != F.substring(table.column(_BLOCK), 1, 1)
-    return (
-        table.form,
-        *(
-            RowCheck(table.file, name, f"{expected} digits", table.whole & ~good[name])
-            for name, (_, expected) in digits.items()
-        ),
-        RowCheck(table.file, _GROUP, f"the first digit of {_BLOCK}", table.whole & good[_GROUP] & good[_BLOCK] & other),
-    )
+def block_keys(texts: pa.Array) -> pa.Array:
+    """The numbers of blocks as texts without spaces and leading zeros: 22 digits are more than an int64 holds."""
+    return pc.replace_substring_regex(pc.utf8_trim(texts, " "), "^0+(.)", r"\1")
 
 
 class Grfc:
@@ -104,40 +72,67 @@ class Grfc:
 
     def look(self, path: str) -> None:
         """See `GeographyReader`."""
-        Delimited.look([path], _WANTED, file=path, kind=_KIND)
+        open_reference(path, _WANTED)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read a file, a folder or a pattern; see `GeographyReader`."""
-        table = Delimited.open(spark, [path], _WANTED, file=path, kind=_KIND)
-        rows = AreaRows(
-            file=path,
-            frame=table.frame,
-            whole=table.whole,
-            is_block=F.lit(True),
-            geocode=_geocode(table),
-            geocode_field=", ".join(_PARTS),
-            fields={column: (column.upper(), table.column(column.upper())) for column in ENTITY_COLUMNS},
-            checks=(table.form,),
-        )
-        found = checked(rows)
-        if BLOCK_KEY in table.names:
-            geocode = F.when(table.whole, rows.geocode)
-            keyed = table.frame.withColumns({KEY: block_key(table.column(BLOCK_KEY)), GEOCODE: geocode})
-            with reading(path):
-                problems = _ambiguous_keys(path, keyed, "one block, in one tract, for each key")
-                refuse(problems, hint="a block lies in one tract; correct the file", public=True)
-        return found
+        """Read a file or a folder of them; see `GeographyReader`."""
+        fields, lines = open_reference(path, _WANTED)
+        keyed = BLOCK_KEY in fields.names
+        table = Reading(Names(path, (), self.name), _ReferenceLines(fields, keyed), lines)
+        once = Rule(path, ", ".join(PARTS), "each block once")
+        keys = KeyPass(Rule(path, BLOCK_KEY, "one block, in one tract, for each key")) if keyed else None
+        return EntityBlocks(read_blocks(spark, path, [table], BlockPass.of_areas(once), keys))
 
 
-def _ambiguous_keys(file: str, rows: DataFrame, expected: str) -> list[Problem]:
-    """Keys that lead to two blocks: the same block in two tracts."""
-    keyed = rows.where(F.col(GEOCODE).isNotNull() & (F.col(KEY) != ""))
-    several = keyed.groupBy(KEY).agg(F.min(GEOCODE).alias("least"), F.max(GEOCODE).alias("most"))
-    bad = keyed.join(several.where("least != most"), KEY, "left_semi")
-    number = bad.count()
-    return [Problem(file, BLOCK_KEY, expected, number, row_numbers(rows, bad), some_geounits(bad))] if number else []
+@dataclass(frozen=True, slots=True)
+class _ReferenceLines(AreaLines):
+    """Lines of the reference file, perhaps with keys."""
+
+    line: LineFields
+    keyed: bool
+
+    def __call__(self, rows: Rows) -> pa.RecordBatch:
+        """See `Resolve`."""
+        blocks = self.line.cut(rows, (*_WANTED, *([BLOCK_KEY] if self.keyed else [])))
+        texts = {column: (column.upper(), blocks.column(column.upper())) for column in ENTITY_COLUMNS}
+        key = block_keys(blocks.column(BLOCK_KEY)) if self.keyed else None
+        return areas_of(blocks, geocodes_of(blocks), ", ".join(PARTS), texts, key)
 
 
-def block_key(column: Column) -> Column:
-    """The number of a block as text without spaces and leading zeros: 22 digits are more than a long holds."""
-    return F.regexp_replace(F.trim(column), "^0+(.)", "$1")
+@dataclass(frozen=True, slots=True)
+class ReferenceKeys(Resolve):
+    """Lines of the reference file as blocks under the keys by which records name them, which stand for units."""
+
+    kinds = (Kind.GEOGRAPHY,)
+    nothing = "no block, so no geounit exists"
+    wanted = (*PARTS, BLOCK_KEY)
+
+    line: LineFields
+
+    def fields(self, names: Names) -> tuple[str, ...]:
+        """See `Resolve`."""
+        return (LINE,)
+
+    def __call__(self, rows: Rows) -> pa.RecordBatch:
+        """See `Resolve`."""
+        blocks = self.line.cut(rows, self.wanted)
+        right = {}
+        for name, width in GEOCODE_PARTS:
+            right[name] = _matching(blocks.column(name), f"^[0-9]{{{width}}}$")
+            blocks.check(name, f"{width} digits", ~right[name])
+        digits = _matching(blocks.column(BLOCK_KEY), f"^[0-9]{{1,{_KEY_DIGITS}}}$")
+        blocks.check(BLOCK_KEY, f"up to {_KEY_DIGITS} digits", ~digits)
+        group, block = PARTS[3:]
+        other = pc.not_equal(blocks.column(group), pc.utf8_slice_codeunits(blocks.column(block), 0, 1))
+        blocks.check(group, f"the first digit of {block}", right[group] & right[block] & np.asarray(other))
+        columns = {
+            UNIT: block_keys(blocks.column(BLOCK_KEY)),
+            GEOCODE: geocodes_of(blocks),
+            COUNT: once(len(blocks)),
+            "row": blocks.numbers,
+        }
+        return kept(input_rows(Kind.GEOGRAPHY, columns, len(blocks)), blocks)
+
+
+def _matching(texts: pa.Array, pattern: str) -> NDArray[np.bool_]:
+    return np.asarray(pc.match_substring_regex(texts, pattern))

@@ -19,7 +19,7 @@ from das_spark.io.input_files import look_at_lines, require_path, required
 from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PARTS, PERSON
 from das_spark.io.line_fields import records_of
 from das_spark.io.text_lines import LINE, TextLines
-from das_spark.spark.readers._gathered import Gathering
+from das_spark.spark.readers._gathered import Gathering, Join
 from das_spark.spark.readers._passes import LeafPass, Rule, UnitPass
 from das_spark.spark.readers._reading import Reading
 from das_spark.spark.readers._resolved import (
@@ -93,8 +93,7 @@ class Ipums1940:
             bound=False,
         )
         leaves = LeafPass(target.classes, rows.kinds, {}, {}, {}, frozenset(), units=True, made=None)
-        nothing = "no household line, so no enumeration district exists"
-        return Gathering((extract,), (_TABLE,), {}, units, product.records, None, leaves, nothing).read(spark)
+        return Gathering((extract,), {}, (Join((_TABLE,), units),), product.records, None, leaves).read(spark)
 
 
 def _is_record(line: str) -> bool:
@@ -118,6 +117,7 @@ class _ExtractRows(Resolve):
     of_person: tuple[Level, ...]
 
     kinds = (Kind.UNITS, Kind.VACANT)
+    nothing = "no household line, so no enumeration district exists"
 
     def fields(self, names: Names) -> tuple[str, ...]:
         """See `Resolve`."""

@@ -16,26 +16,22 @@ what `input.unit_conflicts` says. With `input.units_from_people` the units are m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from das_spark.errors import InputError
-from das_spark.geography import BLOCK, CENSUS_BLOCK
-from das_spark.io.input_fields import GEOCODE
-from das_spark.io.input_files import data_files, first_line, require_path, required
+from das_spark.geography import BLOCK, ROOT_GEOCODE
+from das_spark.io.input_fields import GEOCODE, Names, sixteen
+from das_spark.io.input_files import required
 from das_spark.io.pl94_tables import (
     HISPANIC_ITEMS,
     HOUSING_ITEMS,
     PERSON_CODES,
-    QUARTERS_ITEMS,
     RULES,
     TOTAL_ITEMS,
     UNIT_CODES,
@@ -46,230 +42,56 @@ from das_spark.io.pl94_tables import (
     contradictions,
     person_codes,
 )
-from das_spark.spark.engine import in_tasks
-from das_spark.spark.input_rows import text_lines
-from das_spark.spark.problems import (
-    FAULTS,
-    Problem,
-    RowCheck,
-    faults,
-    problems_of,
-    reading,
-    refuse,
-    some_geounits,
+from das_spark.spark.lists import flat_lists
+from das_spark.spark.problems import Problem, refuse
+from das_spark.spark.readers._gathered import Gathering, Join
+from das_spark.spark.readers._passes import LeafPass, Pass, Rule, array_of, groups_of
+from das_spark.spark.readers._pl94_files import (
+    ABOVE,
+    BLOCK_LEVEL,
+    KINDS,
+    SEGMENTS,
+    RecordHeaders,
+    RecordItems,
+    find_files,
+    lines_of,
 )
-from das_spark.spark.readers._areas import NOTHING, STATUS_NOTE, STATUS_OF, AreaRows, checked, filled, status_of
-from das_spark.spark.readers._gathered import leaves_of
-from das_spark.spark.readers._units import BLOCK_ROWS, UNITS, VACANT, block_batch, counts_of_blocks, housing_counts
-from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, files_in, released_if_refused, sixteen
-from das_spark.store import POSIX
+from das_spark.spark.readers._reading import Reading
+from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, counts_of, geounits_of, input_rows, summed
+from das_spark.spark.readers._told import CHANGED, facts_of, problems_in, tell
+from das_spark.spark.readers._units import made_units
+from das_spark.spark.readers.base import IngestedTables, Target
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products import Product
+    from das_spark.spark.readers._told import Facts
 
-
-_KEY_COLUMNS: Final = 5
-_BLOCK_LEVEL: Final = "750"
-_SUMLEV, _GEOCOMP, _LOGRECNO_OF_GEO, _GEOCODE, _LOGRECNO = 2, 3, 7, 9, 4
-#: Summary levels above the block that have a row for every geounit, and the digits of their geocodes.
-_ABOVE: Final = {"040": 2, "050": 5, "140": 11, "150": 12}
-_WHOLE: Final = "00"
-"""Geographic component of a row that is about a geounit, and not about a part of it such as its rural one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """One of the four kinds of files."""
-
-    name: str
-    pattern: str
-    columns: int
-    tables: tuple[tuple[str, int], ...]
-    logrecno: int = _LOGRECNO
-
-    def field(self, position: int) -> str:
-        """Name of the item in a 0-based place behind the key columns, such as P0010003."""
-        for table, items in self.tables:
-            if position < items:
-                return f"{table}{position + 1:04d}"
-            position -= items
-        return "beyond the last item"
-
-    def look(self, path: str) -> None:
-        """See without Spark that a file begins with a row of as many columns."""
-        for file in data_files(path):
-            columns = first_line(file, "latin-1").count("|") + 1
-            if columns != self.columns:
-                expected = f"{columns} columns in its first line, expected {self.columns} delimited by |"
-                raise InputError(f"{file}: {expected}", hint=f"is it {self.pattern} of 2020, as published?")
-
-
-_GEO: Final = _Kind("geo", "??geo*.pl", 97, (), _LOGRECNO_OF_GEO)
-_SEGMENTS: Final = (
-    _Kind("segment1", "??00001*.pl", 149, (("P001", TOTAL_ITEMS), ("P002", HISPANIC_ITEMS))),
-    _Kind("segment2", "??00002*.pl", 152, (("P003", TOTAL_ITEMS), ("P004", HISPANIC_ITEMS), ("H001", HOUSING_ITEMS))),
-    _Kind("segment3", "??00003*.pl", 15, (("P005", QUARTERS_ITEMS),)),
-)
-_KINDS: Final = (_GEO, *_SEGMENTS)
-
-
-def _open(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The lines of files, their parts, and where they lie."""
-    lines = text_lines(spark, paths, encoding="ISO-8859-1")
-    return lines.withColumn("parts", F.split("value", r"\|", -1))
-
-
-def _part(place: int) -> Column:
-    return F.get("parts", F.lit(place))
-
-
-def _is_block() -> Column:
-    return _part(_SUMLEV) == _BLOCK_LEVEL
-
-
-def _find_files(folder: str) -> dict[str, list[str]]:
-    """The files of every kind, one of each for every state in the folder."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for path in files_in(folder):
-        name = path.rsplit("/", 1)[-1].lower()
-        for kind in _KINDS:
-            if fnmatch(name, kind.pattern):
-                found.setdefault(name[:2], {}).setdefault(kind.name, []).append(path)
-    if not found:
-        raise InputError(
-            f"{folder}: no official summary file ({_GEO.pattern} and others)", hint="unzip the files of the states"
-        )
-    for state, files in sorted(found.items()):
-        for kind in _KINDS:
-            number = len(files.get(kind.name, ()))
-            if number != 1:
-                what = "no file" if number == 0 else f"{number} files"
-                raise InputError(f"{folder}: {what} {state}{kind.pattern[2:]} of state {state.upper()}, expected one")
-    return {kind.name: [path for files in found.values() for path in files[kind.name]] for kind in _KINDS}
-
-
-def _open_kind(spark: SparkSession, kind: _Kind, paths: Sequence[str], folder: str) -> tuple[DataFrame, list[RowCheck]]:
-    """The rows of one kind of files, with their keys and faults, and the checks that these are of."""
-    whole = F.size("parts") == kind.columns
-    record = _part(kind.logrecno)
-    file = f"{folder}/{kind.pattern}"
-    checks = [
-        RowCheck(file, "", f"{kind.columns} columns", ~whole),
-        RowCheck(file, "LOGRECNO", "a whole number", whole & ~record.rlike("^[0-9]{1,9}$")),
-    ]
-    if kind is _GEO:
-        bad = whole & _is_block() & ~_part(_GEOCODE).rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")
-        checks.append(RowCheck(file, "GEOCODE", f"{CENSUS_BLOCK} digits in a block's row", bad))
-    keys = _part(1).alias("state"), record.try_cast("int").alias("record")
-    return _open(spark, paths).select("*", faults(checks), *keys), checks
-
-
-def _row_problems(frame: DataFrame, kind: _Kind, checks: list[RowCheck]) -> list[Problem]:
-    """Check every row of one kind of files: columns, keys and, in segments, whole numbers."""
-    file = checks[0].file
-    number = r"^([^|]*\|){5}[0-9]{1,15}(\|[0-9]{1,15})*$"
-    wrong = (F.col(FAULTS) == 0) & ~F.col("value").rlike(number) if kind.tables else F.lit(False)
-    with reading(file):
-        counted = frame.groupBy(FAULTS, wrong.alias("wrong")).count().collect()
-        problems = problems_of(frame, [(row[FAULTS], row["count"]) for row in counted], checks)
-        if any(row["wrong"] for row in counted):
-            problems += _item_problems(frame.where(wrong), kind, file)
-    return problems
-
-
-def _item_problems(wrong: DataFrame, kind: _Kind, file: str) -> list[Problem]:
-    bad = F.transform(F.slice("parts", _KEY_COLUMNS + 1, kind.columns), lambda item: ~item.rlike("^[0-9]{1,15}$"))
-    positions = wrong.select(F.posexplode(bad).alias("position", "bad")).where("bad").groupBy("position").count()
-    rows = positions.orderBy("position").collect()
-    return [Problem(file, kind.field(row["position"]), "a whole number", row["count"]) for row in rows]
-
-
-def _partner_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
-    """Check that every record of every file has one partner in each of the others."""
-    keys = [frame.select("state", "record", F.lit(name).alias("kind")) for name, frame in frames.items()]
-    counts = [F.count(F.when(F.col("kind") == name, F.lit(1))).alias(name) for name in frames]
-    found = reduce(DataFrame.unionAll, keys).groupBy("state", "record").agg(*counts)
-    wrong = [F.count(F.when(F.col(name) != 1, F.lit(1))).alias(name) for name in frames]
-    with reading(folder):
-        row = found.agg(*wrong).collect()[0]
-    return [
-        Problem(f"{folder}/{kind.pattern}", "LOGRECNO", "each record of the other files, once", row[kind.name])
-        for kind in _KINDS
-        if row[kind.name]
-    ]
-
-
-def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
-    files = _find_files(folder)
-    frames, problems = {}, []
-    for kind in _KINDS:
-        frame, checks = _open_kind(spark, kind, files[kind.name], folder)
-        problems += _row_problems(frame, kind, checks)
-        frames[kind.name] = frame
-    refuse(problems)
-    refuse(_partner_problems(frames, folder))
-    return frames
-
-
-def _joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
-    """One row a block: geocode (16 digits) and the items of the three segments as arrays of long."""
-    blocks = frames[_GEO.name].where(_is_block()).select("state", "record", sixteen(_part(_GEOCODE)).alias(GEOCODE))
-    for segment in _SEGMENTS:
-        items = F.slice("parts", _KEY_COLUMNS + 1, segment.columns).try_cast("array<bigint>")  # else an error quotes it
-        blocks = blocks.join(
-            frames[segment.name].select("state", "record", items.alias(segment.name)), ["state", "record"]
-        )
-    return blocks.drop("state", "record")
-
-
+#: Kinds of facts: of records and their partners, of blocks and their tables.
+_RECORDS, _BLOCKS = "records", "blocks"
 #: Segment -> 0-based places of the items that are summed: people, Hispanics, adults, Hispanic adults, housing units
 #: (all, occupied, vacant), people in group quarters.
 _SUMMED: Final = (
-    (_SEGMENTS[0], (0, TOTAL_ITEMS + 1)),
-    (_SEGMENTS[1], (0, TOTAL_ITEMS + 1, *(TOTAL_ITEMS + HISPANIC_ITEMS + item for item in range(HOUSING_ITEMS)))),
-    (_SEGMENTS[2], (0,)),
+    (0, TOTAL_ITEMS + 1),
+    (0, TOTAL_ITEMS + 1, *(TOTAL_ITEMS + HISPANIC_ITEMS + item for item in range(HOUSING_ITEMS))),
+    (0,),
 )
 
 
-def _sum_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
-    """Rows of states, counties, tracts and block groups that are not the sums of their blocks.
+def _agreed(folder: str) -> Mapping[tuple[int, int], Rule]:
+    """What rows of states, counties, tracts and block groups are: digits of a geocode, and place of an item -> rule.
 
     Files of a few blocks are read like those of a state; but blocks that were lost would not be noticed otherwise.
     """
-    level = _part(_SUMLEV)
-    wanted = (_part(_GEOCOMP) == _WHOLE) & level.isin(_BLOCK_LEVEL, *_ABOVE)
-    rows = frames[_GEO.name].where(wanted)
-    rows = rows.select("state", "record", level.alias("level"), _part(_GEOCODE).alias(GEOCODE))
-    names = []
-    for segment, places in _SUMMED:
-        items = {segment.field(place): _part(_KEY_COLUMNS + place) for place in places}
-        columns = [item.cast("bigint").alias(name) for name, item in items.items()]
-        rows = rows.join(frames[segment.name].select("state", "record", *columns), ["state", "record"])
-        names += list(items)
-    # A block counts for each level above it, any other row for its own.
-    above = [F.struct(F.lit(each).alias("level"), F.substring(GEOCODE, 1, n).alias("of")) for each, n in _ABOVE.items()]
-    own = F.struct(F.col("level"), F.col(GEOCODE).alias("of"))
-    is_block = F.col("level") == _BLOCK_LEVEL
-    at = F.explode(F.when(is_block, F.array(*above)).otherwise(F.array(own)))
-    sides = rows.select(at.alias("at"), is_block.alias("is_block"), *names)
-    stated = [F.sum(F.when(~F.col("is_block"), F.col(name))).alias(f"stated_{name}") for name in names]
-    summed = [F.sum(F.when(F.col("is_block"), F.col(name)).otherwise(0)).alias(f"summed_{name}") for name in names]
-    found = sides.groupBy("at.level", F.col("at.of").alias(GEOCODE)).agg(*stated, *summed)
-    problems = []
-    with reading(folder):
-        wrong = {name: F.col(f"stated_{name}") != F.col(f"summed_{name}") for name in names}
-        counted = found.groupBy("level").agg(*(F.count_if(each).alias(name) for name, each in wrong.items()))
-        for row in counted.orderBy("level").collect():
-            for name in names:
-                if row[name]:
-                    expected = f"in rows of summary level {row['level']} the sum of their blocks"
-                    some = some_geounits(found.where((F.col("level") == row["level"]) & wrong[name]))
-                    problems.append(Problem(folder, name, expected, row[name], geounits=some))
-    return problems
+    fields = [kind.field(place) for kind, places in zip(SEGMENTS, _SUMMED, strict=True) for place in places]
+    return {
+        (digits, item): Rule(folder, field, f"in rows of summary level {level} the sum of their blocks")
+        for level, digits in ABOVE.items()
+        for item, field in enumerate(fields)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +103,8 @@ class Pl94Summary:
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         folder = self._folder(settings, Target.of(self.name, product, spine))
-        files = _find_files(folder)
-        for kind in _KINDS:
+        files = find_files(folder)
+        for kind in KINDS:
             for path in files.get(kind.name, ()):
                 kind.look(path)
 
@@ -295,22 +117,26 @@ class Pl94Summary:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
+        return self.gathering(settings, product, spine).read(spark)
+
+    def gathering(self, settings: InputSettings, product: Product, spine: Spine) -> Gathering:
+        """Open the files, and say how they come together."""
         target = Target.of(self.name, product, spine)
         folder = self._folder(settings, target)
-        frames = _checked_frames(spark, folder)
-        with reading(folder):
-            tabulate = partial(_tabulate, recodes=_BlockRecodes.of(target))
-            blocks = in_tasks(_joined_blocks(frames), tabulate, f"{BLOCK_ROWS}, broken int").persist()
-            with released_if_refused(blocks):
-                refuse(_block_problems(blocks, folder))
-                sums = tuple(_sum_problems(frames, folder))
-        geounits = _geounits(blocks, target)
-        if target.counts_units:
-            counts = housing_counts(geounits, target, "OCCUPANCY", occupied=2, vacant=3)
-        else:
-            counts = counts_of_blocks(blocks, target)
-        made = settings.units_from_people and not target.counts_units
-        return IngestedTables(leaves_of(counts, geounits, product, units_from_people=made), sums, held=blocks)
+        files = find_files(folder)
+        resolves = (RecordHeaders(), *(RecordItems(place) for place in range(1, len(KINDS))))
+        tables = [
+            Reading(Names(f"{folder}/{kind.pattern}", (), kind.name), resolve, lines_of(files[kind.name]))
+            for kind, resolve in zip(KINDS, resolves, strict=True)
+        ]
+        once = Rule(folder, "GEOCODE", "each block once")
+        joins = [Join(tuple(kind.name for kind in KINDS), _RecordPass(folder, _BlockRecodes.of(target)))]
+        if spine.leaf.length < BLOCK:
+            joins.append(Join((), _BlockPass(once, spine.leaf.length)))
+        made = made_units(product) if settings.units_from_people and not target.counts_units else None
+        own, kind = (Kind.GEOGRAPHY,), {Kind.GEOGRAPHY: once} if spine.leaf.length == BLOCK else {}
+        leaves = LeafPass(target.classes, own, kind, {}, {}, frozenset(), units=True, made=made, agreed=_agreed(folder))
+        return Gathering(tuple(tables), {}, tuple(joins), product.records, None, leaves)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -319,12 +145,14 @@ class _BlockRecodes:
 
     Attributes:
         cells: Cell of each combination that the tables tell, (8 x 2 x 2 x 63,); None where people are not counted.
+        housing: Cells of occupied and of vacant housing units, where these are counted.
         classes: Class of units of each of the eight that the tables tell, (8,).
         most: Most people of a unit of each of these, (8,); none where units bound nothing.
         number: How many classes of units there are.
     """
 
     cells: Counts | None
+    housing: Counts | None
     classes: Counts
     most: Counts | None
     number: int
@@ -334,7 +162,8 @@ class _BlockRecodes:
         classes = target.unit_class.level_of(class_codes())
         bounds = target.product.unit_bounds
         cells = None if target.counts_units else target.cells(person_codes())
-        return cls(cells, classes, np.array(bounds.most)[classes] if bounds else None, target.classes)
+        housing = target.cells({"OCCUPANCY": np.array([2, 3])}) if target.counts_units else None
+        return cls(cells, housing, classes, np.array(bounds.most)[classes] if bounds else None, target.classes)
 
     def units(self, occupied: Counts, quarters: Counts) -> Counts:
         """Units by class, of facilities as many as can hold the people: one, but for a great many."""
@@ -343,31 +172,6 @@ class _BlockRecodes:
         for place, units in zip(self.classes, np.concatenate([occupied, facilities[:, 1:]], axis=1).T, strict=True):
             found[:, place] += units
         return found
-
-
-def _tabulate(batches: Iterator[pa.RecordBatch], recodes: _BlockRecodes) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        if batch.num_rows:
-            yield _tabulated(batch, recodes)
-
-
-def _items(batch: pa.RecordBatch, name: str) -> Counts:
-    flat: Counts = batch.column(name).flatten().to_numpy(zero_copy_only=False)
-    return flat.reshape(batch.num_rows, -1)
-
-
-def _tabulated(batch: pa.RecordBatch, recodes: _BlockRecodes) -> pa.RecordBatch:
-    first, second, third = (_items(batch, segment.name) for segment in _SEGMENTS)
-    p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
-    tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
-    wrong = contradictions(tables)
-    people, quarters = tables.people(), tables.quarters()
-    broken = np.any(wrong, axis=1)
-    people[broken], quarters[broken] = 0, 0
-    sizes, cells, counts = _occupied(people, quarters, recodes.cells)
-    units = recodes.units(h1[:, 1:2], quarters)
-    rules = pa.array((wrong << np.arange(len(RULES))).sum(axis=1).astype(np.int32))
-    return block_batch(batch.column(GEOCODE), sizes, cells, counts, units, h1[:, 2], broken=rules)
 
 
 def _occupied(people: Counts, quarters: Counts, recoded: Counts | None) -> tuple[Counts, Counts, Counts]:
@@ -382,80 +186,124 @@ def _occupied(people: Counts, quarters: Counts, recoded: Counts | None) -> tuple
     return np.array([len(mine) for mine in cells]), np.concatenate(cells), np.concatenate(counts)
 
 
-def _block_problems(blocks: DataFrame, folder: str) -> list[Problem]:
-    counted = {row[0]: row[1] for row in blocks.groupBy("broken").count().collect()}
-    if not counted:
-        raise InputError(f"{folder}: no block (summary level {_BLOCK_LEVEL}) in the geographic header")
-    problems = []
-    for bit, (field, expected) in enumerate(RULES):
-        number = sum(rows for mask, rows in counted.items() if mask >> bit & 1)
-        if number:
-            some = some_geounits(blocks.where(F.col("broken").bitwiseAND(F.lit(1 << bit)) != 0))
-            problems.append(Problem(folder, field, expected, number, geounits=some))
-    twice = blocks.groupBy(GEOCODE).count().where("count > 1")
-    number = twice.count()
-    if number:
-        problems.append(Problem(folder, "GEOCODE", "each block once", number, geounits=some_geounits(twice)))
-    return problems
+@dataclass(frozen=True, slots=True)
+class _RecordPass(Pass):
+    """Records of the four kinds of files as blocks, with their people and units.
 
-
-def _geounits(blocks: DataFrame, target: Target) -> DataFrame:
-    if target.spine.leaf.length == BLOCK:
-        return blocks.select(GEOCODE, UNITS, VACANT)
-    by_class = [F.sum(F.get(UNITS, F.lit(each))) for each in range(target.classes)]
-    return blocks.groupBy(target.geocode()).agg(F.array(*by_class).alias(UNITS), F.sum(VACANT).alias(VACANT))
-
-
-#: Column of the entities -> name and 0-based place in a row of the header.
-_FIELDS: Final[Mapping[str, tuple[str, int]]] = {
-    "aiannhce": ("AIANHH", 35),
-    "cousubfp": ("COUSUB", 17),
-    "placefp": ("PLACE", 29),
-    "sdunilea": ("SDUNI", 82),
-    "sdseclea": ("SDSEC", 81),
-    "sdelmlea": ("SDELM", 80),
-}
-
-
-class Pl94Header:
-    """The reader of `<st>geo2020.pl`: rows of summary level 750, 97 columns delimited by ``|``, in Latin-1.
-
-    The column FUNCSTAT of a block's row is that of the block. So every place and county subdivision that a block lies
-    in counts as functioning ("A"), statistical ones too; `notes` of the result say so.
+    Attributes:
+        folder: Of the files.
+        recodes: Of what the tables tell.
     """
 
-    name = "pl94_header"
+    keys = ("record", "file")
 
-    def look(self, path: str) -> None:
-        """See `GeographyReader`."""
-        for each in self._paths(path):
-            _GEO.look(each)
+    folder: str
+    recodes: _BlockRecodes
 
-    def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read one header, or those of all states in a folder; see `GeographyReader`."""
-        whole = F.size("parts") == _GEO.columns
-        fields = {name: (field, _part(place)) for name, (field, place) in _FIELDS.items()}
-        for name, code in STATUS_OF.items():
-            field, text = fields[code]
-            fields[name] = (field, status_of(filled(text, NOTHING[code]), NOTHING[code]))
-        rows = AreaRows(
-            file=path,
-            frame=_open(spark, self._paths(path)),
-            whole=whole,
-            is_block=_is_block(),
-            geocode=sixteen(_part(_GEOCODE)),
-            geocode_field="GEOCODE",
-            fields=fields,
-            checks=(RowCheck(path, "", f"{_GEO.columns} columns", ~whole),),
-        )
-        return checked(rows, (STATUS_NOTE,))
+    def together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Return what is counted in blocks, and what is said of geounits above."""
+        first, record = groups_of(rows, "record")
+        file = array_of(rows, "file")
+        number = np.stack([np.bincount(record[file == place], minlength=len(first)) for place in range(len(KINDS))])
+        problems = [self._partner(place).broken(int((own != 1).sum())) for place, own in enumerate(number)]
+        whole = np.all(number == 1, axis=0)
+        yield tell(INPUT_ROWS, _RECORDS, problems, blocks=0)
+        yield tell(INPUT_ROWS, CHANGED, counted=0, others=-len(file))
+        complete = rows.filter(pa.array(whole[record])).combine_chunks()
+        if complete.num_rows:
+            yield from self._tabulated(complete)
 
-    @staticmethod
-    def _paths(path: str) -> list[str]:
-        require_path(path)
-        if not POSIX.is_folder(path):
-            return [path]
-        found = [each for each in files_in(path) if fnmatch(each.rsplit("/", 1)[-1].lower(), _GEO.pattern)]
-        if not found:
-            raise InputError(f"{path}: no geographic header ({_GEO.pattern})", hint="unzip the files of the states")
-        return found
+    def _partner(self, place: int) -> Rule:
+        file = f"{self.folder}/{KINDS[place].pattern}"
+        return Rule(file, "LOGRECNO", "each record of the other files, once")
+
+    def _tabulated(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Records that have a row in every file, these one behind the other."""
+        heads = pa.array(np.arange(0, rows.num_rows, len(KINDS)))
+        level, geocode = (rows.column(name).combine_chunks().take(heads) for name in ("level", GEOCODE))
+        read = np.asarray(pc.not_equal(level, ""))
+        is_block = np.asarray(pc.equal(level, BLOCK_LEVEL))
+        items = [_items(rows, place, read) for place in range(1, len(KINDS))]
+        of_block = is_block[read]
+        yield from self._sums(geocode.filter(pa.array(read)), of_block, items)
+        yield from self._blocks(sixteen(geocode.filter(pa.array(is_block))), [each[of_block] for each in items])
+
+    def _sums(self, geocodes: pa.Array, of_block: Counts, items: list[Counts]) -> Iterator[pa.RecordBatch]:
+        """What rows of geounits say, and what their blocks sum to."""
+        chosen = np.concatenate([each[:, places] for each, places in zip(items, _SUMMED, strict=True)], axis=1)
+        above = pa.array(~of_block)
+        yield counts_of(Kind.SAID, geocodes.filter(above), chosen[~of_block], zeros=True)
+        blocks = geocodes.filter(pa.array(of_block))
+        for digits in ABOVE.values():
+            yield summed(counts_of(Kind.SUMMED, pc.utf8_slice_codeunits(blocks, 0, digits), chosen[of_block]))
+
+    def _blocks(self, geocodes: pa.Array, items: list[Counts]) -> Iterator[pa.RecordBatch]:
+        first, second, third = items
+        p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
+        tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
+        wrong = contradictions(tables)
+        problems = [
+            Rule(self.folder, field, expected).broken(int(bad.sum()), geounits=geocodes.filter(pa.array(bad)))
+            for (field, expected), bad in zip(RULES, wrong.T, strict=True)
+        ]
+        yield tell(INPUT_ROWS, _BLOCKS, problems, blocks=len(geocodes))
+        if wrong.any() or not len(geocodes):
+            return
+        people, quarters = tables.people(), tables.quarters()
+        units = self.recodes.units(h1[:, 1:2], quarters)
+        made = geounits_of(geocodes, units, h1[:, 2])
+        if self.recodes.housing is not None:
+            homes = np.stack([units[:, 0], h1[:, 2]], axis=1)
+            made.append(counts_of(Kind.COUNTED, geocodes, homes, self.recodes.housing))
+        else:
+            sizes, cells, counts = _occupied(people, quarters, self.recodes.cells)
+            own = geocodes.take(pa.array(np.repeat(np.arange(len(geocodes)), sizes)))
+            made.append(input_rows(Kind.COUNTED, {GEOCODE: own, "cell": cells, COUNT: counts}, len(cells)))
+        yield from made
+        *others, counted = (int(np.asarray(each.column(COUNT)).sum()) for each in made)
+        yield tell(INPUT_ROWS, CHANGED, counted=counted, others=sum(others))
+
+    def judged(self, facts: Facts) -> tuple[Problem, ...]:
+        """Refuse records without partners, tables that contradict each other, and files without a block."""
+        refuse(problems_in(facts_of(_RECORDS, facts)))
+        blocks = facts_of(_BLOCKS, facts)
+        if not any(fact["blocks"] for fact in blocks):
+            raise InputError(f"{self.folder}: no block (summary level {BLOCK_LEVEL}) in the geographic header")
+        refuse(problems_in(blocks))
+        return ()
+
+
+def _items(rows: pa.Table, place: int, read: Counts) -> Counts:
+    """The numbers of a segment, of records that are read, (records, items)."""
+    lists = rows.column("items").combine_chunks().take(pa.array(place + len(KINDS) * np.flatnonzero(read)))
+    flat, _ = flat_lists(lists, np.int64)
+    return flat.reshape(len(lists), -1) if len(lists) else np.zeros((0, KINDS[place].columns), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockPass(Pass):
+    """Blocks of a spine whose lowest level lies above them.
+
+    What is told of blocks is judged with what `_RecordPass` tells of them.
+
+    Attributes:
+        once: Each block stands once.
+        length: Of geocodes of that level.
+    """
+
+    keys = (GEOCODE, "kind")
+
+    once: Rule
+    length: int
+
+    def together(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Return rows under the geocodes of that level."""
+        first, group = groups_of(rows, GEOCODE)
+        kind, geocodes = array_of(rows, "kind"), rows.column(GEOCODE).combine_chunks()
+        twice = np.bincount(group[kind == Kind.GEOGRAPHY], minlength=len(first)) > 1
+        bad = geocodes.take(pa.array(first[twice]))
+        yield tell(INPUT_ROWS, _BLOCKS, [self.once.broken(len(bad), geounits=bad)], blocks=0)
+        own = pc.utf8_slice_codeunits(geocodes, 0, self.length) if self.length else pa.repeat(ROOT_GEOCODE, len(kind))
+        cut = pc.if_else(pa.array(kind > Kind.COUNTED), geocodes, own)
+        columns = {name: rows.column(name).combine_chunks() for name in ("kind", "cell", COUNT)} | {GEOCODE: cut}
+        yield summed(pa.RecordBatch.from_pydict(columns))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import Problems
 from das_spark.io.input_files import companion, require_path, required
-from das_spark.spark.readers._gathered import NO_GEOUNIT
-from das_spark.spark.readers._resolved import PublishedCell, PublishedRows
+from das_spark.spark.readers._resolved import NO_GEOUNIT, PublishedCell, PublishedRows
 from das_spark.spark.readers._tables import Resolving, opened, units_of
 from das_spark.spark.readers.tidy import Places, gathering, look_at_tables, tidy_target
 

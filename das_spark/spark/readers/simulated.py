@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.errors import ConfigurationError
+from das_spark.io.input_fields import GEOCODE
 from das_spark.products import CodedField, FileRecodes
 from das_spark.simulation import LIKES, PopulationKind, parts_of, share_of
 from das_spark.spark.engine import cores, in_tasks
-from das_spark.spark.readers._gathered import leaves_of
-from das_spark.spark.readers._units import BLOCK_ROWS, block_batch, counts_of_blocks, housing_counts
+from das_spark.spark.readers._passes import LeafPass
+from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, counts_of, geounits_of, input_rows
+from das_spark.spark.readers._told import TOLD
 from das_spark.spark.readers.base import IngestedTables, Target
 
 if TYPE_CHECKING:
@@ -70,20 +73,18 @@ class Simulated:
         target = self._target(LIKES[like], product, spine)
         parts = parts_of(like, share)
         numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * cores(spark)))
-        make = partial(_make, like=like, seed=seed, share=share, cells=_cells(LIKES[like], target))
-        made = in_tasks(numbers, make, BLOCK_ROWS).persist()
-        geounits = made.select("geocode", "units", "vacant")
-        if target.counts_units:
-            counts = housing_counts(geounits, target, "OCCUPIED", occupied=1, vacant=0)
-        else:
-            counts = counts_of_blocks(made, target)
-        return IngestedTables(leaves_of(counts, geounits, product), held=made)
+        make = partial(
+            _make, like=like, seed=seed, share=share, cells=_cells(LIKES[like], target), units=target.counts_units
+        )
+        leaves = LeafPass(target.classes, (Kind.GEOGRAPHY,), {}, {}, {}, frozenset(), units=True, made=None)
+        held = leaves.of(in_tasks(numbers, make, from_arrow_schema(INPUT_ROWS))).persist()
+        return IngestedTables(held.where(f"{TOLD} is null").drop(TOLD), held=held)
 
 
-def _cells(kind: PopulationKind, target: Target) -> NDArray[np.int64] | None:
-    """The cell of the product that each cell of a population is; None where people are not counted."""
+def _cells(kind: PopulationKind, target: Target) -> NDArray[np.int64]:
+    """The cell of the product that each cell of a population is; of units, that of occupied and of vacant ones."""
     if target.counts_units:
-        return None
+        return target.cells({"OCCUPIED": np.array([1, 0])})
     codes = np.unravel_index(np.arange(np.prod(kind.shape)), kind.shape)
     return target.cells({name: code for (name, _), code in zip(kind.attributes, codes, strict=True)})
 
@@ -100,13 +101,17 @@ def _settings(settings: InputSettings) -> tuple[str, int, Fraction]:
 
 
 def _make(
-    batches: Iterator[pa.RecordBatch], like: str, seed: int, share: Fraction, cells: NDArray[np.int64] | None
+    batches: Iterator[pa.RecordBatch], like: str, seed: int, share: Fraction, cells: NDArray[np.int64], *, units: bool
 ) -> Iterator[pa.RecordBatch]:
     parts = parts_of(like, share)
     for batch in batches:
         for number in batch.column(0).to_pylist():
             made = LIKES[like].make(parts[number], seed, share)
             geocodes = pa.array(made.geocodes.tolist(), pa.string())
-            sizes = np.bincount(made.geounit, minlength=len(geocodes))
-            recoded = made.cell if cells is None else cells[made.cell]
-            yield block_batch(geocodes, sizes, recoded, made.count, made.units, made.vacant)
+            yield from geounits_of(geocodes, made.units, made.vacant)
+            if units:
+                homes = np.stack([made.units[:, 0], made.vacant], axis=1)
+                yield counts_of(Kind.COUNTED, geocodes, homes, cells)
+            else:
+                people = {GEOCODE: geocodes.take(pa.array(made.geounit)), "cell": cells[made.cell], COUNT: made.count}
+                yield input_rows(Kind.COUNTED, people, len(made.cell))

@@ -16,50 +16,35 @@ counts these. The field of units with their class is ``unit_class`` then, and a 
 
 With ``input.units_from_people``, or where a product has no classes of units, a table of geounits takes the place of the
 units. Where a product has recodes of its own for one of these readers, fields are those that it names.
-
-`Tidy` reads a table of geography, a row a block, the entities in columns of known names; beside it may stand tables
-that say which blocks have group quarters, and a crosswalk to primitive geounits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
-from das_spark.errors import InputError, PrivacyGuardError
-from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
+from das_spark.errors import PrivacyGuardError
 from das_spark.io.input_fields import GEOCODE, Names
 from das_spark.io.input_files import companion, require_path, required
-from das_spark.io.input_tables import columns_in
-from das_spark.io.listed_files import POSITION
 from das_spark.products import CodedField, FileRecodes
-from das_spark.spark.problems import FAULTS, RowCheck, faults, is_not, reading, refuse, row_problems
-from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeated_blocks
-from das_spark.spark.readers._gathered import NO_GEOUNIT, Gathering
+from das_spark.spark.readers._gathered import Gathering, Join
 from das_spark.spark.readers._passes import LeafPass, Rule, UnitPass
 from das_spark.spark.readers._reading import Reading
-from das_spark.spark.readers._resolved import COUNT, UNIT, CountRows, HomeRows, Kind, RecordRows, levels_of
+from das_spark.spark.readers._resolved import COUNT, NO_GEOUNIT, UNIT, CountRows, HomeRows, Kind, RecordRows, levels_of
 from das_spark.spark.readers._tables import (
     Resolving,
     geography_of,
-    is_whole,
     look_at,
-    names_of,
     opened,
-    read_table,
-    row_checks,
     unit_class,
     units_of,
 )
 from das_spark.spark.readers._units import UNITS, made_units
-from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, sixteen, strides_of
+from das_spark.spark.readers.base import IngestedTables, Target, strides_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
@@ -203,8 +188,8 @@ def gathering(
     by_unit = _by_unit(counted, others.get("units"), product)
     of_units = isinstance(counted.resolve, RecordRows) and counted.resolve.of_unit
     together = ("persons", "units") if of_units else ("units",)
-    tables = (counted, *others.values())
-    return Gathering(tables, together, sums, by_unit, product.records, settings.identity, leaves)
+    joins = () if by_unit is None else (Join(together, by_unit),)
+    return Gathering((counted, *others.values()), sums, joins, product.records, settings.identity, leaves)
 
 
 def _leaves(
@@ -308,163 +293,3 @@ def _homes(target: Target) -> Resolving:
     product = target.product
     stride = strides_of(product.schema).get(product.class_query, 0) if product.record == "person" else 0
     return lambda _: HomeRows(target.spine, replace(unit_class(target), stride=stride))
-
-
-#: Names of a column of census blocks of 15 digits, where there is none of geocodes of 16.
-_BLOCK_NAMES: Final = ("block", "geoid")
-
-
-class Tidy:
-    """The reader of a table with geocode (16 digits) or block (15), and all columns of the entities by name.
-
-    Columns: aiannhce, cousubfp, cousubfs, placefp, placefs, sdunilea, sdseclea, sdelmlea; a null or empty code says
-    that the block lies in no such entity. Others are not looked at.
-    """
-
-    name = "tidy"
-
-    def look(self, path: str) -> None:
-        """See `GeographyReader`."""
-        columns = columns_in(path)
-        if columns is not None:
-            _require_entities(path, columns)
-            _block_field(path, columns)
-
-    def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read a file or folder of Parquet or CSV; see `GeographyReader`."""
-        frame = read_table(spark, path)
-        _require_entities(path, names_of(frame))
-        field, geocode = _block_column(path, frame)
-        rows = AreaRows(
-            file=path,
-            frame=frame,
-            whole=is_whole(frame),
-            is_block=F.lit(True),
-            geocode=geocode,
-            geocode_field=field,
-            fields={name: (name, F.col(name).cast("string")) for name in ENTITY_COLUMNS},
-            checks=tuple(row_checks(path, frame)),
-        )
-        return checked(rows)
-
-
-def _block_field(path: str, columns: Sequence[str]) -> str:
-    """The name of the column of a table that names blocks."""
-    name = next((name for name in (GEOCODE, *_BLOCK_NAMES) if name in columns), None)
-    if name is None:
-        raise InputError(
-            f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
-            hint=f"the file has {', '.join(columns)}",
-        )
-    return name
-
-
-def _require_entities(path: str, columns: Sequence[str]) -> None:
-    missing = [name for name in ENTITY_COLUMNS if name not in columns]
-    if missing:
-        near = get_close_matches(missing[0], columns, n=1)
-        guess = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(
-            f"{path}: no column {', '.join(map(repr, missing))}",
-            hint=f"{guess}the file has {', '.join(columns)}; a column of nulls says that there is none",
-        )
-
-
-def _block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
-    """The column of a table that names blocks, and the geocodes in it."""
-    name = _block_field(path, names_of(frame))
-    text = F.coalesce(F.col(name).cast("string"), F.lit(""))
-    if name == GEOCODE:
-        return name, text
-    good = text.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")
-    # What is no block must not be brought into the form of one.
-    return name, F.when(good, sixteen(text)).otherwise(F.lit(""))
-
-
-#: How a table may call the columns of the seven major types of group quarters.
-_QUARTERS: Final = tuple(
-    tuple(f"{prefix}{number}" for number in range(1, GQ_TYPES + 1)) for prefix in ("gq", "units_", "gq_")
-)
-_PRIMITIVE: Final = ("primitive", "prim")
-
-
-def read_quarters(spark: SparkSession, path: str) -> DataFrame:
-    """Read which blocks have facilities of which major types of group quarters.
-
-    Args:
-        spark: The session.
-        path: Parquet or CSV with geocode (16 digits), block or geoid (15); and gq1 to gq7 or units_1 to units_7: a
-            number of facilities or of people, above 0 where there is a facility; null for none.
-
-    Returns:
-        Columns geocode (16 digits, each block once) and gq (array of 7 booleans).
-
-    Raises:
-        InputError: The file or a column is missing, or rows are malformed (`BadInputError`).
-    """
-    frame = read_table(spark, path)
-    names = next((names for names in _QUARTERS if set(names) <= set(frame.columns)), None)
-    if names is None:
-        raise InputError(
-            f"{path}: no columns {_QUARTERS[0][0]} to {_QUARTERS[0][-1]}, nor {_QUARTERS[1][0]} to {_QUARTERS[1][-1]}",
-            hint=f"the file has {', '.join(names_of(frame))}",
-        )
-    checks, flags = [], []
-    for name in names:
-        number = F.col(name).try_cast("double")
-        wrong = F.col(name).isNotNull() & is_not(number >= 0)
-        checks.append(RowCheck(path, name, "a number of 0 or more", wrong))
-        flags.append(F.coalesce(number > 0, F.lit(False)))
-    return _checked(path, frame, checks, F.array(*flags).alias("gq"))
-
-
-def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
-    """Read the crosswalk from blocks to primitive geounits; whether it splits blocks is asked when it is used.
-
-    Args:
-        spark: The session.
-        path: Parquet or CSV with geocode (16 digits), block or geoid (15), and primitive (or prim): any text.
-
-    Returns:
-        Columns geocode (16 digits) and primitive.
-
-    Raises:
-        InputError: The file or a column is missing, or rows are malformed (`BadInputError`).
-    """
-    frame = read_table(spark, path)
-    name = _primitive(path, names_of(frame))
-    text = F.trim(F.col(name).cast("string"))
-    checks = [RowCheck(path, name, "the name of a primitive geounit", F.coalesce(text == "", F.lit(True)))]
-    return _checked(path, frame, checks, text.alias("primitive"), once=False)
-
-
-def look_at_crosswalk(path: str) -> None:
-    """See, cheaply and without Spark, whether a crosswalk (`read_crosswalk`) is there and has its columns.
-
-    Raises:
-        InputError: The file or a column is missing.
-    """
-    columns = columns_in(path)
-    if columns is not None:
-        _primitive(path, columns)
-        _block_field(path, columns)
-
-
-def _primitive(path: str, columns: Sequence[str]) -> str:
-    name = next((name for name in _PRIMITIVE if name in columns), None)
-    if name is None:
-        raise InputError(f"{path}: no column 'primitive'", hint=f"the file has {', '.join(columns)}")
-    return name
-
-
-def _checked(path: str, frame: DataFrame, checks: Sequence[RowCheck], value: Column, *, once: bool = True) -> DataFrame:
-    field, geocode = _block_column(path, frame)
-    digits = RowCheck(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$"))
-    of_rows = [replace(each, fails=is_whole(frame) & each.fails) for each in (digits, *checks)]
-    rules = [*row_checks(path, frame), *of_rows]
-    rows = frame.select(faults(rules), *POSITION, geocode.alias(GEOCODE), value)
-    with reading(path):
-        refuse(row_problems(rows, rules), hint=CODES_HINT, public=True)
-        if once:
-            refuse(repeated_blocks(path, field, rows), hint="each block has one row", public=True)
-    return rows.drop(FAULTS, *POSITION)

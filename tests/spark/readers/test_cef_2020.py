@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from readings import ingest
 
 from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
@@ -18,11 +18,6 @@ from das_spark.products import HOUSEHOLD_TYPES, PRODUCTS, HouseholdType
 from das_spark.spark.problems import BadInputError
 from das_spark.spark.readers import READERS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
 A, B, C = "4400700010011000", "4400700010011001", "4400900020022000"
 HOME, GROUP, ALONE = 200_000_001, 200_000_002, 200_000_003
 
@@ -40,36 +35,6 @@ class Files:
         return self.cef.write(self.folder, self.persons, self.units, self.blocks)
 
 
-#: Spark compiles every plan to bytecode, or interprets it. A file of a few lines is read in half the time by the
-#: latter, and without a second partition; the tests that are marked `as_in_runs` read as runs do.
-QUICK = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-}
-
-
-def _set(spark: SparkSession, settings: dict[str, str]) -> None:
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(spark: SparkSession) -> Iterator[dict[str, str]]:
-    """The settings that were there before."""
-    before = {key: spark.conf.get(key) for key in QUICK}
-    _set(spark, QUICK)
-    yield before
-    _set(spark, before)
-
-
-@pytest.fixture
-def as_in_runs(spark: SparkSession, quick: dict[str, str]) -> Iterator[None]:
-    _set(spark, quick)
-    yield
-    _set(spark, QUICK)
-
-
 @pytest.fixture
 def files(cef: type, tmp_path: Path) -> Files:
     return Files(cef, tmp_path / "cef")
@@ -82,13 +47,11 @@ def usual(read: Callable, cef: type, contents: Callable, tmp_path_factory: pytes
 
 
 @pytest.fixture(scope="module")
-def read(spark: SparkSession, of_product: Callable) -> Callable:
+def read(of_product: Callable) -> Callable:
     def run(files: Files, product: str = "pl94_2020_person", levels: int = 6, **settings: str):
         given, spine = of_product(product)
-        settings = {"path": str(files.write())} | settings
-        return READERS["cef_2020"].read(
-            spark, InputSettings(reader="cef_2020", **settings), given, Spine(spine.levels[:levels])
-        )
+        settings = InputSettings(reader="cef_2020", **({"path": str(files.write())} | settings))
+        return ingest(READERS["cef_2020"].gathering(settings, given, Spine(spine.levels[:levels])))
 
     return run
 
@@ -97,7 +60,6 @@ def _cell(level: int, adult: int, hispanic: int, race: int) -> int:
     return ((level * 2 + adult) * 2 + hispanic) * 63 + race
 
 
-@pytest.mark.usefixtures("as_in_runs")
 def test_codes_become_cells_of_class_age_origin_and_race(read: Callable, cef: type, files: Files, contents: Callable):
     files.persons += [
         cef.person(HOME, 3, age=18, hisp="2", race="63"),
@@ -229,7 +191,6 @@ def test_every_broken_field_is_named_with_its_file_and_the_number_of_its_line(re
             assert field.rsplit("expected ", maxsplit=1)[-1] in str(problem)
 
 
-@pytest.mark.usefixtures("as_in_runs")
 def test_no_value_of_a_line_is_in_a_message(read: Callable, cef: type, files: Files):
     files.persons.append(cef.set(cef.person(HOME, 3), 42, "9666"))
     error = _refused(read, files)
@@ -256,7 +217,7 @@ def test_fields_of_a_record_that_contradict_each_other_are_refused(read: Callabl
         files.units.append(cef.set(make(cef), start, text))
         expected.setdefault(field, []).append(len(files.units))
     files.persons.append(cef.set(cef.person(HOME, 3), 0, "5"))  # in group quarters without their type
-    *of_units, of_persons = _refused(read, files).problems
+    of_persons, *of_units = _refused(read, files).problems
     assert {problem.field: (problem.rows, list(problem.examples)) for problem in of_units} == {
         field: (len(lines), lines) for field, lines in expected.items()
     }
@@ -286,9 +247,7 @@ def test_a_unit_whose_block_is_not_in_the_geography_is_refused(read: Callable, f
 
 def test_people_of_a_type_without_a_facility_are_refused(read: Callable, cef: type, files: Files):
     files.persons[1] = cef.person(HOME, 2, gq="301")
-    facility, person = _refused(read, files).problems
-    assert "units.txt, QGQTYP: expected a facility of the type in every block" in str(facility)
-    assert facility.geounits == (A,)
+    (person,) = _refused(read, files).problems
     assert "persons.txt, QGQTYP: expected the type of group quarters that the unit has" in str(person)
     assert person.examples == (2,)
 
@@ -376,12 +335,10 @@ def test_files_without_a_record_are_refused(read: Callable, files: Files, name: 
     ("product", "error"),
     [("e2e_1940", "has no recodes for the codes of reader 'cef_2020'"), ("pl94_2020_person", "needs input.units")],
 )
-def test_another_product_and_a_missing_path_are_refused(
-    spark: SparkSession, of_product: Callable, files: Files, product: str, error: str
-):
+def test_another_product_and_a_missing_path_are_refused(of_product: Callable, files: Files, product: str, error: str):
     settings = InputSettings(reader="cef_2020", persons=str(files.write() / "persons.txt"))
     with pytest.raises(ConfigurationError, match=re.escape(error)):
-        READERS["cef_2020"].read(spark, settings, *of_product(product))
+        READERS["cef_2020"].gathering(settings, *of_product(product))
 
 
 DHC = PRODUCTS["dhc_2020_person"]

@@ -19,7 +19,7 @@ from das_spark.spark.readers._gathered import Gathering
 from das_spark.spark.readers._passes import BY_GEOUNIT, BY_PERSON, BY_UNIT, ContributorPass, LeafPass, Rule, UnitPass
 from das_spark.spark.readers._reading import READ, Reading
 from das_spark.spark.readers._resolved import INPUT_ROWS, NO_CELL, CountRows, Kind, WideUnits, exact_sum
-from das_spark.spark.readers._told import TOLD, problems_in
+from das_spark.spark.readers._told import CHANGED, TOLD, problems_in
 
 CODES = ("01", "02", "03")
 
@@ -78,7 +78,7 @@ def test_geounits_are_put_together_and_faults_counted(counted, units, vacant, ge
         units=True,
         made=None,
     )
-    made, facts = results_of(leaves._tasks(iter(batches_of(rows, ("geocode", "kind", "cell"), cuts))))
+    made, facts = results_of(leaves.tasks(iter(batches_of(rows, ("geocode", "kind", "cell"), cuts))))
     assert len(facts["other"]) == 1
     existing = set(geography) if listed else {code for code, *_ in (*units, *vacant)}
     sums, by_class, empty = Counter(), Counter(), Counter()
@@ -141,7 +141,7 @@ def test_records_come_to_their_units_or_are_told_as_lost(homes, people, record, 
         Rule("h", "unit", "once"), Rule("p", "unit", "known"), alone,
         record == "household", False,
     )  # fmt: skip
-    made, facts = results_of(units._tasks(iter(batches_of(rows, ("unit", "kind"), cuts))))
+    made, facts = results_of(units.tasks(iter(batches_of(rows, ("unit", "kind"), cuts))))
     found = {(each.file, each.expected): (each.rows, each.examples) for each in problems_in(facts[BY_UNIT])}
     times, records = Counter(unit for unit, *_ in homes), Counter(unit for unit, _ in people)
     one = {unit: home for unit, *home in homes if times[unit] == 1}
@@ -191,7 +191,7 @@ def test_a_contributor_has_as_many_records_as_are_protected(records, most, cuts)
     ]
     rows.append({"geocode": "01", "kind": Kind.UNITS, "cell": 0, "count": 3})
     bound = ContributorPass(most)
-    made, facts = results_of(bound._tasks(iter(batches_of(rows, ("person",), cuts))))
+    made, facts = results_of(bound.tasks(iter(batches_of(rows, ("person",), cuts))))
     assert next(row for row in made if row["kind"] == Kind.UNITS)["count"] == 3
     number = Counter(person[who] for who, *_ in records)
     kept = sum(row["count"] for row in made if row["kind"] == Kind.COUNTED)
@@ -201,9 +201,9 @@ def test_a_contributor_has_as_many_records_as_are_protected(records, most, cuts)
     told = facts[BY_PERSON]
     assert (total(told, "contributors"), total(told, "over")) == (len(over), sum(over.values()))
     assert (total(told, "pairs"), total(told, "alike")) == ((1, number["7"]) if both else (0, 0))
-    assert total(told, "dropped") == len(records) - kept
+    assert total(facts[CHANGED], "counted") == kept - len(records)
     # The order in which they come decides nothing.
-    again, _ = results_of(bound._tasks(iter(batches_of(rows[::-1], ("person",), ()))))
+    again, _ = results_of(bound.tasks(iter(batches_of(rows[::-1], ("person",), ()))))
 
     def cells(some):
         return Counter({(row["geocode"], row["cell"], row["kind"]): row["count"] for row in some})
@@ -221,13 +221,13 @@ def gathering():
     counted = Reading(Names("persons.csv", ("geocode",), "persons"), CountRows(None, ()), None)
     units = Reading(Names("units.csv", ("geocode",), "units"), WideUnits(None, 1), None)
     leaves = LeafPass(1, (Kind.UNITS,), {}, {}, {}, frozenset(), True, None)
-    return Gathering((counted, units), (), {"persons": "count"}, None, Records(), None, leaves)
+    return Gathering((counted, units), {"persons": "count"}, (), Records(), None, leaves)
 
 
 def facts_of(*, people=5, counted=5, units=2, others=2):
     return [
-        {"kind": READ, "table": "persons", "problems": [], "counted": people, "others": 0, "records": 3, "digests": {}},
-        {"kind": READ, "table": "units", "problems": [], "counted": 0, "others": units, "records": 2, "digests": {}},
+        {"kind": READ, "table": "persons", "problems": [], "counted": people, "others": 0, "telling": 0, "digests": {}},
+        {"kind": READ, "table": "units", "problems": [], "counted": 0, "others": units, "telling": 2, "digests": {}},
         {"kind": BY_GEOUNIT, "problems": [], "counted": counted, "others": others},
     ]
 
@@ -246,7 +246,7 @@ def test_a_sum_that_no_number_holds_is_refused(gathering):
 
 def test_a_table_of_units_without_a_row_is_refused(gathering):
     facts = facts_of(units=0, others=0)
-    facts[1]["records"] = 0
+    facts[1]["telling"] = 0
     with pytest.raises(InputError, match=r"units\.csv: the table has no rows, so no geounit exists"):
         gathering._judged(facts)
 
@@ -255,6 +255,6 @@ def test_a_row_that_is_there_and_counts_nothing_adds_no_cell():
     rows = [{"geocode": "01", "kind": Kind.COUNTED, "cell": NO_CELL, "count": 0}] * 2
     again = {Kind.COUNTED: Rule("p", "geocode", "once")}
     leaves = LeafPass(1, (Kind.COUNTED,), again, {}, {Kind.COUNTED: NO_CELL}, frozenset(), False, None)
-    made, facts = results_of(leaves._tasks(iter(batches_of(rows, ("geocode", "kind", "cell"), ()))))
+    made, facts = results_of(leaves.tasks(iter(batches_of(rows, ("geocode", "kind", "cell"), ()))))
     assert [(row["cells"], row["units"]) for row in made] == [([], None)]
     assert [problem.rows for problem in problems_in(facts[BY_GEOUNIT])] == [2]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from readings import ingest
 
 from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
@@ -16,22 +16,16 @@ from das_spark.io.pl94_tables import race_items
 from das_spark.spark.problems import BadInputError
 from das_spark.spark.readers import READERS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
 FIRST, SECOND = "530010001001000", "530010001002003"
 CODE_1, CODE_2 = "5300100010011000", "5300100010022003"
 
 
 @pytest.fixture
-def read(spark: SparkSession, of_product: Callable) -> Callable:
-    def run(folder: Path, spine: Spine | None = None):
-        product, own = of_product("e2e_2018")
-        return READERS["pl94_summary"].read(
-            spark, InputSettings(reader="pl94_summary", path=str(folder)), product, spine or own
-        )
+def read(of_product: Callable) -> Callable:
+    def run(folder: Path, spine: Spine | None = None, product: str = "e2e_2018"):
+        given, own = of_product(product)
+        settings = InputSettings(reader="pl94_summary", path=str(folder))
+        return ingest(READERS["pl94_summary"].gathering(settings, given, spine or own))
 
     return run
 
@@ -60,13 +54,9 @@ def test_people_are_exact_and_quarters_follow_p5(read: Callable, contents: Calla
     assert units == {CODE_1: ([2, 1, 0, 1, 0, 0, 0, 0], 4), CODE_2: ([0] * 8, 7)}
 
 
-def test_housing_units_are_those_of_h1(
-    spark: SparkSession, of_product: Callable, contents: Callable, official, tmp_path: Path
-) -> None:
+def test_housing_units_are_those_of_h1(read: Callable, contents: Callable, official, tmp_path: Path) -> None:
     _two_blocks(official)
-    product, spine = of_product("pl94_2020_unit")
-    settings = InputSettings(reader="pl94_summary", path=str(official.write(tmp_path)))
-    counts, units = contents(READERS["pl94_summary"].read(spark, settings, product, spine))
+    counts, units = contents(read(official.write(tmp_path), product="pl94_2020_unit"))
     assert counts == {(CODE_1, 0): 4, (CODE_1, 1): 2, (CODE_2, 0): 7}
     assert units == {CODE_1: ([2, 1, 0, 1, 0, 0, 0, 0], 4), CODE_2: ([0] * 8, 7)}
 
@@ -249,9 +239,9 @@ def test_a_folder_of_other_files_says_what_is_looked_for(read: Callable, tmp_pat
     assert "unzip" in caught.value.hint
 
 
-def test_another_schema_is_refused(spark: SparkSession, of_product: Callable) -> None:
+def test_another_schema_is_refused(read: Callable) -> None:
     with pytest.raises(ConfigurationError, match=r"e2e_1940.*no recodes"):
-        READERS["pl94_summary"].read(spark, InputSettings(reader="pl94_summary", path="."), *of_product("e2e_1940"))
+        read(Path(), product="e2e_1940")
 
 
 @pytest.mark.real_data

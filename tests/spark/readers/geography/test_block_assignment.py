@@ -55,7 +55,7 @@ def test_a_block_that_stands_twice_is_named(read, assignment):
     (problem,) = caught.value.problems
     assert problem.expected == "each block once"
     assert problem.file.endswith("SDUNI.txt")
-    assert (problem.rows, problem.examples, problem.geounits) == (1, (2, 5), ("4400100010011000",))
+    assert (problem.rows, problem.examples, problem.geounits) == (2, (2, 5), ("4400100010011000",))
 
 
 def test_files_of_other_blocks_are_refused(read, assignment):
