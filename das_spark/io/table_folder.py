@@ -95,6 +95,43 @@ def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
     return [f"{path.rstrip('/')}/{entry.name}" for entry in files]
 
 
+def named_files(folder: str, patterns: Sequence[str]) -> list[str]:
+    """List the files in a folder, and in its folders, whose names have one of some patterns, in order.
+
+    Upper and lower case are the same. Others may lie there, but none that looks like one of these and is odd.
+
+    Args:
+        folder: With the files.
+        patterns: Of names, in lower case.
+
+    Raises:
+        InputError: There is no such folder, no file in it, or one that is hidden, a copy or half written by its name.
+    """
+    if os.path.isfile(folder):
+        raise InputError(f"{folder}: a folder is expected, not a file")
+    if not os.path.isdir(folder):
+        raise InputError(f"{folder}: no such file or folder", hint="check the paths of [input]")
+    files, odd = [], []
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(name for name in names if not _MARKS.fullmatch(name)):
+            path, plain = f"{place.rstrip('/')}/{name}", name.lower()
+            hidden = any(part[0] in "._" for part in os.path.relpath(path, folder).split("/"))
+            if any(fnmatch(plain, each) for each in patterns) and not hidden and not _leaves(path, place):
+                files.append(path)
+            elif any(fnmatch(plain.lstrip("._"), f"{each}*") for each in patterns):
+                odd.append(os.path.relpath(path, folder))
+    if odd:
+        some = ", ".join(map(repr, odd[:_NAMED])) + (", ..." if len(odd) > _NAMED else "")
+        raise InputError(
+            f"{folder}: the folder holds files that are hidden, copies, half written, or elsewhere: {some}",
+            hint="would they be read, or not? Move what is no input elsewhere",
+        )
+    if not files and not any(names for _, _, names in os.walk(folder)):
+        raise InputError(f"{folder}: the folder holds no file")
+    return files
+
+
 def _entries(folder: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
     """The folders and the files in a folder that are no marks, in order."""
     with os.scandir(folder) as listed:

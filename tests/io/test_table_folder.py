@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.errors import InputError
-from das_spark.io.table_folder import table_files
+from das_spark.io.table_folder import named_files, table_files
 
 
 @pytest.fixture
@@ -124,3 +124,51 @@ def test_links_may_not_lead_out_of_the_folder(folder, tmp_path):
 def test_a_folder_may_be_a_link_itself(folder, tmp_path):
     (tmp_path / "latest").symlink_to(folder)
     assert [Path(file.path).name for file in table_files(str(tmp_path / "latest"))] == ["part-0.csv", "part-1.csv"]
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """Files of two states, as they are unpacked, with what else lies there."""
+    for name in ("ri/RIgeo2020.PL", "wa/wageo2020.pl", "wa/wa000012020.pl", "README.md", "wa/.wageo2020.pl.crc"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_files_of_a_release_are_found_by_their_names(release):
+    found = named_files(str(release), ["??geo*.pl"])
+    assert [os.path.relpath(path, release) for path in found] == ["ri/RIgeo2020.PL", "wa/wageo2020.pl"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "wa/.wageo2020.pl",
+        "wa/._wageo2020.pl",
+        "orgeo2020.pl~",
+        "orgeo2020.pl.part",
+        ".or/orgeo2020.pl",
+        "_orgeo2020.pl",
+    ],
+)
+def test_what_looks_like_a_file_of_a_release_and_is_odd_is_named(release, name):
+    (release / name).parent.mkdir(exist_ok=True)
+    (release / name).touch()
+    with pytest.raises(InputError, match=f"hidden, copies, half written, or elsewhere: '{name}'"):
+        named_files(str(release), ["??geo*.pl"])
+
+
+def test_a_file_of_a_release_that_lies_elsewhere_is_named(release, tmp_path_factory):
+    (release / "orgeo2020.pl").symlink_to(tmp_path_factory.mktemp("other") / "orgeo2020.pl")
+    with pytest.raises(InputError, match=r"elsewhere: 'orgeo2020\.pl'"):
+        named_files(str(release), ["??geo*.pl"])
+
+
+def test_a_folder_of_a_release_must_be_one(tmp_path):
+    with pytest.raises(InputError, match="no such file or folder"):
+        named_files(str(tmp_path / "a"), ["*"])
+    with pytest.raises(InputError, match="the folder holds no file"):
+        named_files(str(tmp_path), ["*"])
+    (tmp_path / "a").touch()
+    with pytest.raises(InputError, match="a folder is expected, not a file"):
+        named_files(str(tmp_path / "a"), ["*"])

@@ -103,11 +103,7 @@ class Gathering:
             field = names.of(self.records.contributor)
             passed += let_pass(by_person, self.records, self.identity, names.file, field)
         passed += problems_in(facts_of(BY_SUM, facts))
-        told = [*read, *facts_of(CHANGED, facts)]
-        expected, arrived = (
-            [sum(fact[name] for fact in some) for name in ("counted", "others")] for some in (told, by_geounit)
-        )
-        if arrived != expected:
+        if _numbers(by_geounit) != _numbers([*read, *facts_of(CHANGED, facts)]):
             raise InputError(
                 f"{names.file}: not all that was read has arrived where it is counted, or more than that",
                 hint="nothing of it is kept: run the same command again, and tell the authors of das_spark",

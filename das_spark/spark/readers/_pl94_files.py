@@ -20,11 +20,11 @@ from das_spark.io.delimited_lines import DELIMITER, LineFields
 from das_spark.io.input_fields import GEOCODE
 from das_spark.io.input_files import data_files, first_line
 from das_spark.io.pl94_tables import HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS, TOTAL_ITEMS
+from das_spark.io.table_folder import named_files
 from das_spark.io.text_lines import LINE, TextLines
 from das_spark.spark.lists import list_rows
 from das_spark.spark.readers._resolved import COUNT, Kind, Resolve, input_rows, kept, once
 from das_spark.spark.readers._told import TOLD
-from das_spark.spark.readers.base import files_in
 
 if TYPE_CHECKING:
     from das_spark.io.input_fields import Names, Rows
@@ -87,7 +87,7 @@ KINDS: Final = (HEADER, *SEGMENTS)
 def find_files(folder: str) -> dict[str, list[str]]:
     """The files of every kind, one of each for every state in the folder."""
     found: dict[str, dict[str, list[str]]] = {}
-    for path in files_in(folder):
+    for path in named_files(folder, [kind.pattern for kind in KINDS]):
         name = path.rsplit("/", 1)[-1].lower()
         for kind in KINDS:
             if fnmatch(name, kind.pattern):

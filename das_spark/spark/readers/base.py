@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.errors import ConfigurationError, InputError
+from das_spark.errors import ConfigurationError
 from das_spark.geography import BLOCK
-from das_spark.io.input_files import data_files, require_path
 from das_spark.products import CodedField, FileRecodes
 from das_spark.spark.problems import Problem
-from das_spark.store import POSIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -152,14 +150,6 @@ class GeographyReader(Protocol):
                 assigned; all problems of the rows together (`BadInputError`).
         """
         ...
-
-
-def files_in(folder: str) -> tuple[str, ...]:
-    """Paths of every file in a folder and in its folders, in order."""
-    require_path(folder)
-    if not POSIX.is_folder(folder):
-        raise InputError(f"{folder}: a folder is expected, not a file")
-    return tuple(data_files(folder))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK
 from das_spark.io.delimited_lines import LineFields
 from das_spark.io.input_fields import Names, sixteen
+from das_spark.io.table_folder import named_files
 from das_spark.io.text_lines import TextLines
 from das_spark.spark.readers._areas import (
     AREA_ROWS,
@@ -30,7 +31,7 @@ from das_spark.spark.readers._areas import (
 )
 from das_spark.spark.readers._passes import Rule
 from das_spark.spark.readers._reading import Reading
-from das_spark.spark.readers.base import EntityBlocks, files_in
+from das_spark.spark.readers.base import EntityBlocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _NAME: Final = re.compile(r"BlockAssign_ST(\d\d)_[A-Z]{2}_([A-Z_]+)\.txt(?:\.gz)?", re.IGNORECASE)
+_PATTERNS: Final = ("blockassign_st*.txt", "blockassign_st*.txt.gz")
 _BLOCK: Final = "BLOCKID"
 _COUNTY: Final = "COUNTYFP"
 _KIND: Final = "the official block assignment files"
@@ -104,7 +106,7 @@ class BlockAssignment:
         """Of each kind the file of each state, and what is missing."""
         found: dict[str, dict[str, str]] = {file.kind: {} for file in _FILES}
         states = set()
-        for path in files_in(folder):
+        for path in named_files(folder, _PATTERNS):
             match = _NAME.fullmatch(path.rsplit("/", 1)[-1])
             if match is None or match[2].upper() not in found:
                 continue

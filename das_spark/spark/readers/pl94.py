@@ -144,15 +144,15 @@ class _BlockRecodes:
     """What a worker needs to bring the people and units of the tables of a block into cells and classes.
 
     Attributes:
-        cells: Cell of each combination that the tables tell, (8 x 2 x 2 x 63,); None where people are not counted.
-        housing: Cells of occupied and of vacant housing units, where these are counted.
+        people: Cell of each combination that the tables tell, (8 x 2 x 2 x 63,); None where housing units are counted.
+        homes: Cells of occupied and of vacant housing units, (2,); None where people are.
         classes: Class of units of each of the eight that the tables tell, (8,).
         most: Most people of a unit of each of these, (8,); none where units bound nothing.
         number: How many classes of units there are.
     """
 
-    cells: Counts | None
-    housing: Counts | None
+    people: Counts | None
+    homes: Counts | None
     classes: Counts
     most: Counts | None
     number: int
@@ -161,9 +161,9 @@ class _BlockRecodes:
     def of(cls, target: Target) -> _BlockRecodes:
         classes = target.unit_class.level_of(class_codes())
         bounds = target.product.unit_bounds
-        cells = None if target.counts_units else target.cells(person_codes())
-        housing = target.cells({"OCCUPANCY": np.array([2, 3])}) if target.counts_units else None
-        return cls(cells, housing, classes, np.array(bounds.most)[classes] if bounds else None, target.classes)
+        people = None if target.counts_units else target.cells(person_codes())
+        homes = target.cells({"OCCUPANCY": np.array([2, 3])}) if target.counts_units else None
+        return cls(people, homes, classes, np.array(bounds.most)[classes] if bounds else None, target.classes)
 
     def units(self, occupied: Counts, quarters: Counts) -> Counts:
         """Units by class, of facilities as many as can hold the people: one, but for a great many."""
@@ -174,14 +174,14 @@ class _BlockRecodes:
         return found
 
 
-def _occupied(people: Counts, quarters: Counts, recoded: Counts | None) -> tuple[Counts, Counts, Counts]:
+def _occupied(people: Counts, quarters: Counts, recoded: Counts) -> tuple[Counts, Counts, Counts]:
     """How many cells each block occupies, these, and their counts; only group quarters need the full histogram."""
     cells, counts = [], []
     has_quarters = np.any(quarters, axis=1)
     for block, row in enumerate(people.reshape(len(people), -1)):
         full = assign_group_quarters(people[block], quarters[block]).ravel() if has_quarters[block] else row
         mine = np.flatnonzero(full)
-        cells.append(mine if recoded is None else recoded[mine])
+        cells.append(recoded[mine])
         counts.append(full[mine])
     return np.array([len(mine) for mine in cells]), np.concatenate(cells), np.concatenate(counts)
 
@@ -252,11 +252,11 @@ class _RecordPass(Pass):
         people, quarters = tables.people(), tables.quarters()
         units = self.recodes.units(h1[:, 1:2], quarters)
         made = geounits_of(geocodes, units, h1[:, 2])
-        if self.recodes.housing is not None:
+        if self.recodes.people is None:
             homes = np.stack([units[:, 0], h1[:, 2]], axis=1)
-            made.append(counts_of(Kind.COUNTED, geocodes, homes, self.recodes.housing))
+            made.append(counts_of(Kind.COUNTED, geocodes, homes, self.recodes.homes))
         else:
-            sizes, cells, counts = _occupied(people, quarters, self.recodes.cells)
+            sizes, cells, counts = _occupied(people, quarters, self.recodes.people)
             own = geocodes.take(pa.array(np.repeat(np.arange(len(geocodes)), sizes)))
             made.append(input_rows(Kind.COUNTED, {GEOCODE: own, "cell": cells, COUNT: counts}, len(cells)))
         yield from made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from das_spark.errors import InputError
 from das_spark.io.input_fields import Names, sixteen
 from das_spark.io.input_files import require_path
+from das_spark.io.table_folder import named_files
 from das_spark.spark.readers._areas import (
     STATUS_NOTE,
     STATUS_OF,
@@ -26,7 +26,7 @@ from das_spark.spark.readers._areas import (
 from das_spark.spark.readers._passes import Rule
 from das_spark.spark.readers._pl94_files import BLOCK_LEVEL, HEADER, HEADER_PLACES, lines_of
 from das_spark.spark.readers._reading import Reading
-from das_spark.spark.readers.base import EntityBlocks, files_in
+from das_spark.spark.readers.base import EntityBlocks
 from das_spark.store import POSIX
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Pl94Header:
         require_path(path)
         if not POSIX.is_folder(path):
             return [path]
-        found = [each for each in files_in(path) if fnmatch(each.rsplit("/", 1)[-1].lower(), HEADER.pattern)]
+        found = named_files(path, [HEADER.pattern])
         if not found:
             raise InputError(f"{path}: no geographic header ({HEADER.pattern})", hint="unzip the files of the states")
         return found

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from das_spark.errors import Problems
-from das_spark.io.input_files import companion, require_path, required
 from das_spark.spark.readers._resolved import NO_GEOUNIT, PublishedCell, PublishedRows
 from das_spark.spark.readers._tables import Resolving, opened, units_of
-from das_spark.spark.readers.tidy import Places, gathering, look_at_tables, tidy_target
+from das_spark.spark.readers.tidy import gathering, look_at_tables, places_of, tidy_target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,29 +32,16 @@ class PublishedTables:
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = _places(settings, self.name), tidy_target(self.name, product, spine)
+        places, target = places_of(settings, self.name, ("persons",)), tidy_target(self.name, product, spine)
         counted = _counts(settings, product, spine)
         look_at_tables(places, settings, counted, units_of(target), target, without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
-        places, target = _places(settings, self.name), tidy_target(self.name, product, spine)
+        places, target = places_of(settings, self.name, ("persons",)), tidy_target(self.name, product, spine)
         table = opened(spark, places.persons, settings, "persons", _counts(settings, product, spine))
         summed = table.resolve.fields(table.names)[1]
         return gathering(spark, table, places, settings, target, units_of(target), summed=summed).read(spark)
-
-
-def _places(settings: InputSettings, reader: str) -> Places:
-    persons, units, geography = settings.persons, settings.units, settings.geography
-    if settings.path:
-        require_path(settings.path)
-        persons = persons or companion(settings.path, "persons") or f"{settings.path.rstrip('/')}/persons.parquet"
-        units = units or companion(settings.path, "units")
-        geography = geography or companion(settings.path, "geography")
-    persons = required(persons, "input.persons", reader)
-    for path in filter(None, (persons, units, geography)):
-        require_path(path)
-    return Places(persons, units or "", geography or "")
 
 
 def _counts(settings: InputSettings, product: Product, spine: Spine) -> Resolving:

@@ -20,7 +20,7 @@ units. Where a product has recodes of its own for one of these readers, fields a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -108,32 +108,49 @@ _RECORDS: Final[Mapping[Record, str]] = {"person": "persons", "household": "hous
 _LIVING_QUARTERS: Final = "living_quarters"
 
 
-def _locate(settings: InputSettings, reader: str, product: Product) -> Places:
-    """Find the tables: by the paths of the settings, or by their names in the folder `input.path`."""
-    name = _RECORDS[product.record]
+def places_of(
+    settings: InputSettings, reader: str, names: Sequence[str], of_units: Sequence[str] = ("units",)
+) -> Places:
+    """Find the tables: by the paths of the settings, or by their names in the folder `input.path`.
+
+    Args:
+        settings: Where the files are.
+        reader: Which needs the table of what is counted.
+        names: What that may be called, the first one where there is none.
+        of_units: What the table of units may be called.
+    """
     persons, units, geography = settings.persons, settings.units, settings.geography
     if settings.path:
         require_path(settings.path)
-        # Housing units may be called persons, as what is counted was once called whatever it is.
-        known = (name, "persons") if product.record == "unit" else (name,)
-        found = (companion(settings.path, each) for each in known)
-        persons = persons or next(filter(None, found), f"{settings.path.rstrip('/')}/{name}.parquet")
-        of_households = companion(settings.path, _LIVING_QUARTERS) if product.record == "household" else None
-        units = units or of_households or companion(settings.path, "units")
-        geography = geography or companion(settings.path, "geography")
+        persons = persons or _named(settings.path, names) or f"{settings.path.rstrip('/')}/{names[0]}.parquet"
+        units = units or _named(settings.path, of_units)
+        geography = geography or _named(settings.path, ("geography",))
     persons = required(persons, "input.persons", reader)
-    require_path(persons)
+    for path in filter(None, (persons, units, geography)):
+        require_path(path)
+    return Places(persons, units or "", geography or "")
+
+
+def _named(folder: str, names: Sequence[str]) -> str | None:
+    """The first table of some names in a folder."""
+    return next(filter(None, (companion(folder, name) for name in names)), None)
+
+
+def _locate(settings: InputSettings, reader: str, product: Product) -> Places:
+    """Find the tables, and by which geounits exist."""
+    # Housing units may be called persons, as what is counted was once called whatever it is.
+    names = (_RECORDS[product.record], *(("persons",) if product.record == "unit" else ()))
+    of_units = (_LIVING_QUARTERS, "units") if product.record == "household" else ("units",)
+    places = places_of(settings, reader, names, of_units)
     if (reader == _OF_RECORDS and _alone(settings, product)) or settings.units_from_people:
-        units, geography = None, geography or units  # a table of units says which geounits exist, and no more
-    if not units and not geography:
+        # A table of units says which geounits exist, and no more.
+        places = replace(places, units="", geography=places.geography or places.units)
+    if not places.units and not places.geography:
         raise PrivacyGuardError(
-            f"{persons}: occupied cells without a geography; where nobody lives would be published by omission",
+            f"{places.persons}: occupied cells without a geography; where nobody lives would be published by omission",
             hint="name a table of the units or of all geounits: input.units or input.geography",
         )
-    for path in (units, geography):
-        if path:
-            require_path(path)
-    return Places(persons, units or "", geography or "")
+    return places
 
 
 def look_at_tables(
