@@ -50,13 +50,13 @@ class LineFields:
         if not all(lines.values()):
             raise InputError(f"{file}: the file is empty, so no geounit exists")
         names = [tuple(name.strip() for name in line.split(DELIMITER)) for line in lines.values()]
-        for path, each in zip(lines, names, strict=True):
-            if missing := [name for name in wanted if name not in each]:
+        for path, own_names in zip(lines, names, strict=True):
+            if missing := [name for name in wanted if name not in own_names]:
                 raise InputError(
                     f"{file}: no column {', '.join(missing)}",
                     hint=f"the first line names the columns, delimited by {DELIMITER}, as in {kind}",
                 )
-            if each != names[0]:
+            if own_names != names[0]:
                 raise InputError(f"{path}: has other columns than {files[0]}", hint="take all from the same release")
         return cls(names[0])
 
@@ -70,7 +70,7 @@ class LineFields:
         whole, fields = self.all_of(rows)
         lines = np.arange(int(whole.sum())) * len(self.names)
         places = {name: self.names.index(name) for name in wanted}
-        columns = {name: fields.take(pa.array(lines + place)) for name, place in places.items()}
+        columns = {name: fields.take(pa.array(lines + position)) for name, position in places.items()}
         return rows.of(whole, {name: pc.utf8_trim(column, " ") for name, column in columns.items()})
 
     def all_of(self, rows: Rows) -> tuple[Flags, pa.Array]:

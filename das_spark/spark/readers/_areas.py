@@ -16,18 +16,17 @@ from pyspark.sql import DataFrame
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 from das_spark.io.input_fields import GEOCODE
-from das_spark.io.text_lines import LINE
 from das_spark.spark.problems import reading, refuse
 from das_spark.spark.readers._passes import Pass, Rule, array_of, groups_of
 from das_spark.spark.readers._reading import READ
-from das_spark.spark.readers._resolved import COUNT, Kind, Resolve, input_rows, kept, once
+from das_spark.spark.readers._resolved import COUNT, Kind, LineResolve, input_rows, kept, once
 from das_spark.spark.readers._told import TOLD, facts_of, filled, problems_in, tell, told_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
-    from das_spark.io.input_fields import Names, Rows
+    from das_spark.io.input_fields import Rows
     from das_spark.spark.readers._reading import Reading
 
     Flags = NDArray[np.bool_]
@@ -101,7 +100,7 @@ def check_codes(rows: Rows, field: str, column: str, codes: pa.Array) -> None:
 def check_geocodes(rows: Rows, field: str, geocodes: pa.Array) -> None:
     """Check the geocodes of blocks, of 16 digits."""
     good = _matching(geocodes, f"^[0-9]{{{BLOCK}}}$")
-    group, block = (np.asarray(pc.utf8_slice_codeunits(geocodes, place, place + 1)) for place in (11, 12))
+    group, block = (np.asarray(pc.utf8_slice_codeunits(geocodes, position, position + 1)) for position in (11, 12))
     digits = "the digits of state (2), county (3), tract (6) and block (4), as text with leading zeros"
     rows.check(field, digits, ~good)
     rows.check(field, "a block group that is the first digit of the block", good & (group != block))
@@ -155,8 +154,8 @@ def other_blocks(key: Whole, named: Flags, geocodes: pa.Array) -> Flags:
     most, least = (np.full(int(key[-1]) + 1, start, dtype=np.int64) for start in (-1, len(block)))
     np.maximum.at(most, key[named], block[named])
     np.minimum.at(least, key[named], block[named])
-    found: Flags = named & (least < most)[key]
-    return found
+    several: Flags = named & (least < most)[key]
+    return several
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +224,7 @@ class BlockPass(Pass):
                 missing = (rows_of_file == 0) & np.asarray(here)
                 lost = codes.filter(pa.array(missing))
                 problems.append(expected.broken(len(lost), geounits=lost))
-        columns = {each.name: _first_of(rows.column(each.name), block, number) for each in self.columns}
+        columns = {column.name: _first_of(rows.column(column.name), block, number) for column in self.columns}
         known = {name: pc.fill_null(one, NOTHING[name]) if name in NOTHING else one for name, one in columns.items()}
         yield filled(self.schema, {GEOCODE: codes, **known}, number)
         yield tell(self.schema, _BY_BLOCK, problems, rows=len(block))
@@ -235,9 +234,9 @@ def _first_of(column: pa.ChunkedArray, block: Whole, number: int) -> pa.Array:
     """Of each block the first value that some row tells; null where none does."""
     values = column.combine_chunks()
     told = np.flatnonzero(np.asarray(values.is_valid()))[::-1]
-    place = np.full(number, -1, dtype=np.int64)
-    place[block[told]] = told
-    return values.take(pa.array(place, mask=place < 0))
+    position = np.full(number, -1, dtype=np.int64)
+    position[block[told]] = told
+    return values.take(pa.array(position, mask=position < 0))
 
 
 def read_blocks(
@@ -276,14 +275,10 @@ def read_blocks(
     return made.where(f"{TOLD} is null").drop(TOLD)
 
 
-class AreaLines(Resolve):
+class AreaLines(LineResolve):
     """Lines of blocks with their entities."""
 
     __slots__ = ()
     schema = AREA_ROWS
     kinds = (Kind.GEOGRAPHY,)
     nothing = "no block, so no geounit exists"
-
-    def fields(self, names: Names) -> tuple[str, ...]:
-        """See `Resolve`."""
-        return (LINE,)

@@ -28,14 +28,14 @@ from das_spark.io.input_fields import GEOCODE
 from das_spark.io.line_fields import padded, records_of
 from das_spark.io.text_lines import LINE
 from das_spark.products import HOUSEHOLD_PLACE_VALUES
-from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, Level, Resolve, input_rows, kept, once
+from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, Level, LineResolve, input_rows, kept, once
 from das_spark.spark.readers._resolved import UNIT as OF_UNIT
 from das_spark.spark.readers.grfc import block_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from das_spark.io.input_fields import Names, Rows
+    from das_spark.io.input_fields import Rows
     from das_spark.io.record_text import Record
     from das_spark.products import CodedField
 
@@ -51,16 +51,12 @@ def form_of(record: Record) -> str:
     return f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
 
 
-class _RecordLines(Resolve):
+class _RecordLines(LineResolve):
     """Lines of records, fixed or delimited."""
 
     __slots__ = ()
     schema = _RECORD_ROWS
     are_records = True
-
-    def fields(self, names: Names) -> tuple[str, ...]:
-        """See `Resolve`."""
-        return (LINE,)
 
     @staticmethod
     def records(rows: Rows, record: Record) -> Rows:
@@ -158,14 +154,14 @@ class UnitLines(_RecordLines):
         """Units as what is counted, where they are: those of the first class; of households, the occupied ones."""
         derived = {name: code(units) for name, code in _DERIVED.items()}
         of_households = self.record == "household"
-        for each in self.levels:
-            name = each.coded.name
+        for level in self.levels:
+            name = level.coded.name
             fields = ", ".join(DERIVED.get(name, (name,)))
             if name == TENVAC:
                 expected = "tenure 1 to 4 of an occupied housing unit, and 0 of a vacant one"
                 units.check(fields, expected, ~in_quarters & (_is(units, "TEN", "0") != vacant))
             elif of_households:
-                lacking = _level(units, each.coded, derived.get(name)) < 0
+                lacking = _level(units, level.coded, derived.get(name)) < 0
                 expected = _EXPECTED.get(name, f"one of {HOUSEHOLD_CODES[name]}")
                 units.check(fields, f"{expected} in an occupied housing unit", ~in_quarters & ~vacant & lacking)
         columns = {
@@ -205,8 +201,8 @@ def _level(rows: Rows, coded: CodedField, codes: Whole | None = None) -> Whole:
 def _cell(rows: Rows, levels: tuple[Level, ...], derived: Mapping[str, Whole]) -> Whole:
     """The cells of records; anything where a field has no level."""
     cell = np.zeros(len(rows), dtype=np.int64)
-    for each in levels:
-        cell += each.stride * _level(rows, each.coded, derived.get(each.coded.name))
+    for level in levels:
+        cell += level.stride * _level(rows, level.coded, derived.get(level.coded.name))
     return cell
 
 
@@ -250,7 +246,7 @@ def _household_type(rows: Rows) -> Whole:
         _number(rows, "MULTG") == _GENERATIONS,
         np.minimum(size, _LARGEST),
     )
-    code = sum(each * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True))
+    code = sum(field * value for field, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True))
     return np.where(size > 0, code, -1)
 
 

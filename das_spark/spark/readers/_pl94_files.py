@@ -21,13 +21,13 @@ from das_spark.io.input_fields import GEOCODE
 from das_spark.io.input_files import data_files, first_line
 from das_spark.io.pl94_tables import HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS, TOTAL_ITEMS
 from das_spark.io.table_folder import named_files
-from das_spark.io.text_lines import LINE, TextLines
+from das_spark.io.text_lines import TextLines
 from das_spark.spark.lists import list_rows
-from das_spark.spark.readers._resolved import COUNT, Kind, Resolve, input_rows, kept, once
+from das_spark.spark.readers._resolved import COUNT, Kind, LineResolve, input_rows, kept, once
 from das_spark.spark.readers._told import TOLD
 
 if TYPE_CHECKING:
-    from das_spark.io.input_fields import Names, Rows
+    from das_spark.io.input_fields import Rows
 
 _ENCODING: Final = "ISO-8859-1"
 _KEY_COLUMNS: Final = 5
@@ -69,8 +69,8 @@ class SummaryKind:
 
     def line(self, places: Mapping[str, int]) -> LineFields:
         """Return the fields of a line, of which some have names."""
-        names = {place: name for name, place in places.items()}
-        return LineFields(tuple(names.get(place, "") for place in range(self.columns)), named=False)
+        names = {position: name for name, position in places.items()}
+        return LineFields(tuple(names.get(position, "") for position in range(self.columns)), named=False)
 
 
 HEADER: Final = SummaryKind("geo", "??geo*.pl", 97, ())
@@ -86,23 +86,23 @@ KINDS: Final = (HEADER, *SEGMENTS)
 
 def find_files(folder: str) -> dict[str, list[str]]:
     """The files of every kind, one of each for every state in the folder."""
-    found: dict[str, dict[str, list[str]]] = {}
+    by_state: dict[str, dict[str, list[str]]] = {}
     for path in named_files(folder, [kind.pattern for kind in KINDS]):
         name = path.rsplit("/", 1)[-1].lower()
         for kind in KINDS:
             if fnmatch(name, kind.pattern):
-                found.setdefault(name[:2], {}).setdefault(kind.name, []).append(path)
-    if not found:
+                by_state.setdefault(name[:2], {}).setdefault(kind.name, []).append(path)
+    if not by_state:
         raise InputError(
             f"{folder}: no official summary file ({HEADER.pattern} and others)", hint="unzip the files of the states"
         )
-    for state, files in sorted(found.items()):
+    for state, files in sorted(by_state.items()):
         for kind in KINDS:
             number = len(files.get(kind.name, ()))
             if number != 1:
                 what = "no file" if number == 0 else f"{number} files"
                 raise InputError(f"{folder}: {what} {state}{kind.pattern[2:]} of state {state.upper()}, expected one")
-    return {kind.name: [path for files in found.values() for path in files[kind.name]] for kind in KINDS}
+    return {kind.name: [path for files in by_state.values() for path in files[kind.name]] for kind in KINDS}
 
 
 def lines_of(files: Sequence[str]) -> TextLines:
@@ -126,16 +126,12 @@ RECORD_ROWS: Final = pa.schema(
 )
 
 
-class _SummaryLines(Resolve):
+class _SummaryLines(LineResolve):
     """Lines of one kind of files."""
 
     __slots__ = ()
     schema = RECORD_ROWS
     kinds = (Kind.GEOGRAPHY,)
-
-    def fields(self, names: Names) -> tuple[str, ...]:
-        """See `Resolve`."""
-        return (LINE,)
 
     def made(self, lines: Rows, file: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """Make rows of lines that break no rule.
@@ -149,8 +145,8 @@ class _SummaryLines(Resolve):
         lines.check("LOGRECNO", "a whole number", ~_matching(record, "^[0-9]{1,9}$"))
         number = pc.utf8_ltrim(record, "0")
         key = pc.binary_join_element_wise(lines.column("STUSAB"), number, DELIMITER)
-        own = {"record": key, COUNT: once(len(lines)), "file": np.full(len(lines), file, dtype=np.int8)}
-        return kept(input_rows(Kind.GEOGRAPHY, {**own, **columns}, len(lines), self.schema), lines)
+        keys = {"record": key, COUNT: once(len(lines)), "file": np.full(len(lines), file, dtype=np.int8)}
+        return kept(input_rows(Kind.GEOGRAPHY, {**keys, **columns}, len(lines), self.schema), lines)
 
 
 class RecordHeaders(_SummaryLines):
@@ -174,21 +170,22 @@ class RecordHeaders(_SummaryLines):
 class RecordItems(_SummaryLines):
     """Lines of a segment: records with the numbers of its tables."""
 
-    place: int
+    number: int
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
-        kind = KINDS[self.place]
+        kind = KINDS[self.number]
         whole, fields = kind.line(_KEYS).all_of(rows)
         every = np.arange(len(fields)).reshape(-1, kind.columns)
-        lines = rows.of(whole, {name: fields.take(pa.array(every[:, place])) for name, place in _KEYS.items()})
+        keys = {name: fields.take(pa.array(every[:, position])) for name, position in _KEYS.items()}
+        lines = rows.of(whole, keys)
         places = every[:, _KEY_COLUMNS:]
         items = fields.take(pa.array(places.ravel()))
         good = _matching(items, "^[0-9]{1,15}$").reshape(places.shape)
         for position in np.flatnonzero(~good.all(axis=0)).tolist():
             lines.check(kind.field(position), "a whole number", ~good[:, position])
         numbers = pc.if_else(pa.array(good.ravel()), items, "0").cast(pa.int64())
-        return self.made(lines, self.place, {"items": list_rows(np.asarray(numbers).reshape(places.shape))})
+        return self.made(lines, self.number, {"items": list_rows(np.asarray(numbers).reshape(places.shape))})
 
 
 def _matching(texts: pa.Array, pattern: str) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from das_spark.io.input_fields import GEOCODE, Names, Rows
+from das_spark.io.text_lines import LINE
 from das_spark.spark.readers._contributors import VISIBLE, normalised
 from das_spark.spark.readers._told import TOLD, filled
 from das_spark.spark.readers._units import UNITS, VACANT
@@ -149,6 +150,16 @@ class Resolve(ABC):
     @abstractmethod
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """Resolve some rows; those that are not as they must be are left out."""
+
+
+class LineResolve(Resolve):
+    """From lines of files to `INPUT_ROWS`."""
+
+    __slots__ = ()
+
+    def fields(self, names: Names) -> tuple[str, ...]:
+        """See `Resolve`."""
+        return (LINE,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,43 +82,43 @@ class BlockAssignment:
 
     def look(self, path: str) -> None:
         """See whether the files of every state are there, with their columns; see `GeographyReader`."""
-        found, _ = self._find(path)
-        for place, file in enumerate(_FILES):
-            if found[file.kind]:
-                _opened(path, place, found[file.kind])
+        by_kind, _ = self._find(path)
+        for number, file in enumerate(_FILES):
+            if by_kind[file.kind]:
+                _opened(path, number, by_kind[file.kind])
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read all states of a folder; see `GeographyReader`."""
-        found, notes = self._find(path)
-        some = {place: found[file.kind] for place, file in enumerate(_FILES) if found[file.kind]}
-        tables = [_opened(path, place, paths) for place, paths in some.items()]
+        by_kind, notes = self._find(path)
+        some = {number: by_kind[file.kind] for number, file in enumerate(_FILES) if by_kind[file.kind]}
+        tables = [_opened(path, number, paths) for number, paths in some.items()]
         once, everywhere = {}, {}
-        for place, paths in some.items():
-            name, file = _name(path, _FILES[place]), _FILES[place]
-            once[place] = Rule(name, _BLOCK, "each block once")
+        for number, paths in some.items():
+            name, file = _name(path, _FILES[number]), _FILES[number]
+            once[number] = Rule(name, _BLOCK, "each block once")
             other = _ALL_BLOCKS.kind if file is not _ALL_BLOCKS else "all the other files"
-            everywhere[place] = Rule(name, _BLOCK, f"every block of {other}"), frozenset(paths)
+            everywhere[number] = Rule(name, _BLOCK, f"every block of {other}"), frozenset(paths)
         blocks = read_blocks(spark, path, tables, BlockPass(ENTITIES, once, everywhere))
         return EntityBlocks(blocks, (STATUS_NOTE, *notes))
 
     @staticmethod
     def _find(folder: str) -> tuple[dict[str, dict[str, str]], list[str]]:
         """Of each kind the file of each state, and what is missing."""
-        found: dict[str, dict[str, str]] = {file.kind: {} for file in _FILES}
+        by_kind: dict[str, dict[str, str]] = {file.kind: {} for file in _FILES}
         states = set()
         for path in named_files(folder, _PATTERNS):
             match = _NAME.fullmatch(path.rsplit("/", 1)[-1])
-            if match is None or match[2].upper() not in found:
+            if match is None or match[2].upper() not in by_kind:
                 continue
             states.add(match[1])
-            if match[1] in found[match[2].upper()]:
+            if match[1] in by_kind[match[2].upper()]:
                 raise InputError(f"{folder}: two files {match[2].upper()} of state {match[1]}, expected one")
-            found[match[2].upper()][match[1]] = path
+            by_kind[match[2].upper()][match[1]] = path
         if not states:
             raise InputError(f"{folder}: no block assignment file (BlockAssign_ST*_*.txt)", hint="unzip the files")
         notes = []
         for file in _FILES:
-            missing = sorted(states - set(found[file.kind]))
+            missing = sorted(states - set(by_kind[file.kind]))
             if missing and file.needed:
                 raise InputError(
                     f"{folder}: no file BlockAssign_ST{missing[0]}_*_{file.kind}.txt, so no column {file.column!r}",
@@ -126,19 +126,19 @@ class BlockAssignment:
                 )
             if missing:
                 notes.append(f"no file {file.kind} of state {', '.join(missing)}: no block there has {file.column!r}")
-        return found, notes
+        return by_kind, notes
 
 
 def _name(folder: str, file: _AssignmentFile) -> str:
     return f"{folder}/BlockAssign_*_{file.kind}.txt"
 
 
-def _opened(folder: str, place: int, paths: Mapping[str, str]) -> Reading:
+def _opened(folder: str, number: int, paths: Mapping[str, str]) -> Reading:
     """The files of all states of one kind, by its place among all."""
-    file, files = _FILES[place], sorted(paths.values())
+    file, files = _FILES[number], sorted(paths.values())
     name = _name(folder, file)
     fields = LineFields.of(files, [_BLOCK, file.field], file=name, kind=_KIND)
-    return Reading(Names(name, (), file.kind), _AssignmentLines(fields, place), TextLines.of(files))
+    return Reading(Names(name, (), file.kind), _AssignmentLines(fields, number), TextLines.of(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,11 @@ class _AssignmentLines(AreaLines):
     """Lines of blocks with the entity of one kind that each lies in."""
 
     line: LineFields
-    place: int
+    number: int
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
-        file = _FILES[self.place]
+        file = _FILES[self.number]
         has_county = _COUNTY in self.line.names
         lines = self.line.cut(rows, (_BLOCK, file.field, *([_COUNTY] if has_county else [])))
         block, codes = lines.column(_BLOCK), filled_codes(lines.column(file.field), file.column)
@@ -161,4 +161,4 @@ class _AssignmentLines(AreaLines):
             other = np.asarray(pc.not_equal(lines.column(_COUNTY), pc.utf8_slice_codeunits(block, 2, 5)))
             lines.check(_COUNTY, f"the county that {_BLOCK} names", good & other)
         status = {name: status_of(codes, name) for name, code in STATUS_OF.items() if code == file.column}
-        return block_rows(AREA_ROWS, lines, sixteen(block), {file.column: codes, **status}, file=self.place)
+        return block_rows(AREA_ROWS, lines, sixteen(block), {file.column: codes, **status}, file=self.number)

@@ -141,12 +141,12 @@ class Cef2020:
 
 
 def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[str, str, str]:
-    found = {name: getattr(settings, name) for name in FILES}
+    named = {name: getattr(settings, name) for name in FILES}
     if settings.path:
         require_path(settings.path)
-        found = {name: path or named_in(settings.path, name, ENDINGS) for name, path in found.items()}
+        named = {name: path or named_in(settings.path, name, ENDINGS) for name, path in named.items()}
     wanted = FILES[1:] if of_units else FILES
-    paths = {name: required(found[name], f"input.{name}", reader) for name in wanted}
+    paths = {name: required(named[name], f"input.{name}", reader) for name in wanted}
     return paths.get(_PERSONS, ""), paths[_UNITS], paths[_GEOGRAPHY]
 
 
@@ -168,7 +168,7 @@ def _lines(file: str, table: str, resolve: Resolve) -> Reading:
 
 def _homes(persons: str, units: str, target: Target, *, refused: bool) -> _HomePass:
     """Say how persons come to their units, and what both say of each other."""
-    relates = any(each.name == RELGQ for each in target.recodes.attributes.values())
+    relates = any(coded.name == RELGQ for coded in target.recodes.attributes.values())
     alone = f"a FINAL_POP of 1 in {units} where nobody else lives in the unit, and there alone"
     return _HomePass(
         once=Rule(units, "MAFID", "each unit once"),

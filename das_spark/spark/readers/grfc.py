@@ -18,11 +18,11 @@ from das_spark.io.delimited_lines import LineFields
 from das_spark.io.input_fields import GEOCODE, Names
 from das_spark.io.input_files import require_path
 from das_spark.io.table_folder import record_files
-from das_spark.io.text_lines import LINE, TextLines
+from das_spark.io.text_lines import TextLines
 from das_spark.spark.readers._areas import AreaLines, BlockPass, KeyPass, areas_of, read_blocks
 from das_spark.spark.readers._passes import Rule
 from das_spark.spark.readers._reading import Reading
-from das_spark.spark.readers._resolved import COUNT, UNIT, Kind, Resolve, input_rows, kept, once
+from das_spark.spark.readers._resolved import COUNT, UNIT, Kind, LineResolve, input_rows, kept, once
 from das_spark.spark.readers.base import EntityBlocks
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _ReferenceLines(AreaLines):
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceKeys(Resolve):
+class ReferenceKeys(LineResolve):
     """Lines of the reference file as blocks under the keys by which records name them, which stand for units."""
 
     kinds = (Kind.GEOGRAPHY,)
@@ -108,10 +108,6 @@ class ReferenceKeys(Resolve):
     wanted = (*PARTS, BLOCK_KEY)
 
     line: LineFields
-
-    def fields(self, names: Names) -> tuple[str, ...]:
-        """See `Resolve`."""
-        return (LINE,)
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""

@@ -27,7 +27,7 @@ from das_spark.spark.readers._resolved import (
     UNIT,
     Kind,
     Level,
-    Resolve,
+    LineResolve,
     cell_of,
     input_rows,
     kept,
@@ -101,7 +101,7 @@ def _is_record(line: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _ExtractRows(Resolve):
+class _ExtractRows(LineResolve):
     """Lines of households and persons.
 
     Attributes:
@@ -118,10 +118,6 @@ class _ExtractRows(Resolve):
 
     kinds = (Kind.UNITS, Kind.VACANT)
     nothing = "no household line, so no enumeration district exists"
-
-    def fields(self, names: Names) -> tuple[str, ...]:
-        """See `Resolve`."""
-        return (LINE,)
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""

@@ -86,7 +86,7 @@ def _agreed(folder: str) -> Mapping[tuple[int, int], Rule]:
 
     Files of a few blocks are read like those of a state; but blocks that were lost would not be noticed otherwise.
     """
-    fields = [kind.field(place) for kind, places in zip(SEGMENTS, _SUMMED, strict=True) for place in places]
+    fields = [kind.field(position) for kind, places in zip(SEGMENTS, _SUMMED, strict=True) for position in places]
     return {
         (digits, item): Rule(folder, field, f"in rows of summary level {level} the sum of their blocks")
         for level, digits in ABOVE.items()
@@ -124,7 +124,7 @@ class Pl94Summary:
         target = Target.of(self.name, product, spine)
         folder = self._folder(settings, target)
         files = find_files(folder)
-        resolves = (RecordHeaders(), *(RecordItems(place) for place in range(1, len(KINDS))))
+        resolves = (RecordHeaders(), *(RecordItems(number) for number in range(1, len(KINDS))))
         tables = [
             Reading(Names(f"{folder}/{kind.pattern}", (), kind.name), resolve, lines_of(files[kind.name]))
             for kind, resolve in zip(KINDS, resolves, strict=True)
@@ -134,8 +134,9 @@ class Pl94Summary:
         if spine.leaf.length < BLOCK:
             joins.append(Join((), _BlockPass(once, spine.leaf.length)))
         made = made_units(product) if settings.units_from_people and not target.counts_units else None
-        own, kind = (Kind.GEOGRAPHY,), {Kind.GEOGRAPHY: once} if spine.leaf.length == BLOCK else {}
-        leaves = LeafPass(target.classes, own, kind, {}, {}, frozenset(), units=True, made=made, agreed=_agreed(folder))
+        exists, rules = (Kind.GEOGRAPHY,), {Kind.GEOGRAPHY: once} if spine.leaf.length == BLOCK else {}
+        agreed = _agreed(folder)
+        leaves = LeafPass(target.classes, exists, rules, {}, {}, frozenset(), units=True, made=made, agreed=agreed)
         return Gathering(tuple(tables), {}, tuple(joins), product.records, None, leaves)
 
 
@@ -168,10 +169,11 @@ class _BlockRecodes:
     def units(self, occupied: Counts, quarters: Counts) -> Counts:
         """Units by class, of facilities as many as can hold the people: one, but for a great many."""
         facilities = -(-quarters // self.most) if self.most is not None else quarters > 0
-        found = np.zeros((len(quarters), self.number), dtype=np.int64)
-        for place, units in zip(self.classes, np.concatenate([occupied, facilities[:, 1:]], axis=1).T, strict=True):
-            found[:, place] += units
-        return found
+        by_class = np.zeros((len(quarters), self.number), dtype=np.int64)
+        units = np.concatenate([occupied, facilities[:, 1:]], axis=1)
+        for level, numbers in zip(self.classes, units.T, strict=True):
+            by_class[:, level] += numbers
+        return by_class
 
 
 def _occupied(people: Counts, quarters: Counts, recoded: Counts) -> tuple[Counts, Counts, Counts]:
@@ -204,17 +206,18 @@ class _RecordPass(Pass):
         """Return what is counted in blocks, and what is said of geounits above."""
         first, record = groups_of(rows, "record")
         file = array_of(rows, "file")
-        number = np.stack([np.bincount(record[file == place], minlength=len(first)) for place in range(len(KINDS))])
-        problems = [self._partner(place).broken(int((own != 1).sum())) for place, own in enumerate(number)]
-        whole = np.all(number == 1, axis=0)
+        numbers = range(len(KINDS))
+        once = np.stack([np.bincount(record[file == number], minlength=len(first)) == 1 for number in numbers])
+        problems = [self._partner(number).broken(int((~once[number]).sum())) for number in numbers]
+        whole = np.all(once, axis=0)
         yield tell(INPUT_ROWS, _RECORDS, problems, blocks=0)
         yield tell(INPUT_ROWS, CHANGED, counted=0, others=-len(file))
         complete = rows.filter(pa.array(whole[record])).combine_chunks()
         if complete.num_rows:
             yield from self._tabulated(complete)
 
-    def _partner(self, place: int) -> Rule:
-        file = f"{self.folder}/{KINDS[place].pattern}"
+    def _partner(self, number: int) -> Rule:
+        file = f"{self.folder}/{KINDS[number].pattern}"
         return Rule(file, "LOGRECNO", "each record of the other files, once")
 
     def _tabulated(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -223,14 +226,14 @@ class _RecordPass(Pass):
         level, geocode = (rows.column(name).combine_chunks().take(heads) for name in ("level", GEOCODE))
         read = np.asarray(pc.not_equal(level, ""))
         is_block = np.asarray(pc.equal(level, BLOCK_LEVEL))
-        items = [_items(rows, place, read) for place in range(1, len(KINDS))]
+        items = [_items(rows, number, read) for number in range(1, len(KINDS))]
         of_block = is_block[read]
         yield from self._sums(geocode.filter(pa.array(read)), of_block, items)
-        yield from self._blocks(sixteen(geocode.filter(pa.array(is_block))), [each[of_block] for each in items])
+        yield from self._blocks(sixteen(geocode.filter(pa.array(is_block))), [counts[of_block] for counts in items])
 
     def _sums(self, geocodes: pa.Array, of_block: Counts, items: list[Counts]) -> Iterator[pa.RecordBatch]:
         """What rows of geounits say, and what their blocks sum to."""
-        chosen = np.concatenate([each[:, places] for each, places in zip(items, _SUMMED, strict=True)], axis=1)
+        chosen = np.concatenate([counts[:, places] for counts, places in zip(items, _SUMMED, strict=True)], axis=1)
         above = pa.array(~of_block)
         yield counts_of(Kind.SAID, geocodes.filter(above), chosen[~of_block], zeros=True)
         blocks = geocodes.filter(pa.array(of_block))
@@ -260,7 +263,7 @@ class _RecordPass(Pass):
             own = geocodes.take(pa.array(np.repeat(np.arange(len(geocodes)), sizes)))
             made.append(input_rows(Kind.COUNTED, {GEOCODE: own, "cell": cells, COUNT: counts}, len(cells)))
         yield from made
-        *others, counted = (int(np.asarray(each.column(COUNT)).sum()) for each in made)
+        *others, counted = (int(np.asarray(rows.column(COUNT)).sum()) for rows in made)
         yield tell(INPUT_ROWS, CHANGED, counted=counted, others=sum(others))
 
     def judged(self, facts: Facts) -> tuple[Problem, ...]:
@@ -273,11 +276,11 @@ class _RecordPass(Pass):
         return ()
 
 
-def _items(rows: pa.Table, place: int, read: Counts) -> Counts:
+def _items(rows: pa.Table, number: int, read: Counts) -> Counts:
     """The numbers of a segment, of records that are read, (records, items)."""
-    lists = rows.column("items").combine_chunks().take(pa.array(place + len(KINDS) * np.flatnonzero(read)))
+    lists = rows.column("items").combine_chunks().take(pa.array(number + len(KINDS) * np.flatnonzero(read)))
     flat, _ = flat_lists(lists, np.int64)
-    return flat.reshape(len(lists), -1) if len(lists) else np.zeros((0, KINDS[place].columns), dtype=np.int64)
+    return flat.reshape(len(lists), -1) if len(lists) else np.zeros((0, KINDS[number].columns), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,8 @@ class Pl94Header:
 
     def look(self, path: str) -> None:
         """See `GeographyReader`."""
-        for each in self._paths(path):
-            HEADER.look(each)
+        for file in self._paths(path):
+            HEADER.look(file)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read one header, or those of all states in a folder; see `GeographyReader`."""
@@ -71,10 +71,10 @@ class Pl94Header:
         require_path(path)
         if not POSIX.is_folder(path):
             return [path]
-        found = named_files(path, [HEADER.pattern])
-        if not found:
+        files = named_files(path, [HEADER.pattern])
+        if not files:
             raise InputError(f"{path}: no geographic header ({HEADER.pattern})", hint="unzip the files of the states")
-        return found
+        return files
 
 
 class _HeaderLines(AreaLines):
