@@ -56,6 +56,10 @@ def take_interruptions() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Py4J writes a traceback through the root logger where a call is interrupted, and raises the same.
     logging.getLogger().addFilter(_is_not_of_the_bridge)
+    # A filter is not asked of what the loggers of its modules pass on.
+    bridge = logging.getLogger("py4j")
+    bridge.addHandler(logging.NullHandler())
+    bridge.propagate = False
 
 
 def _is_not_of_the_bridge(record: logging.LogRecord) -> bool:

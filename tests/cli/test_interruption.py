@@ -179,6 +179,19 @@ def heed_interruptions() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+def test_the_bridge_of_spark_writes_nothing_by_any_of_its_loggers():
+    said = """
+import logging
+from das_spark.cli.interruption import take_interruptions
+take_interruptions()
+logging.basicConfig()
+logging.getLogger("py4j.clientserver").error("of the bridge")
+logging.getLogger("other").error("of another")
+"""
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert done.stderr == "ERROR:other:of another\n"
+
+
 @pytest.mark.spark
 @pytest.mark.long
 class TestRealProcesses:
