@@ -302,7 +302,7 @@ class Rows:
             kind = "characters" if spine.letters else "digits"
             expected = f"a geocode of {digits} {kind}, as text with its leading zeros"
             pattern = f"^{spine.characters}{{{digits}}}$"
-        good = _flags(pc.match_substring_regex(texts, pattern))
+        good = matching(texts, pattern)
         self.check(GEOCODE, expected, ~good[places])
         return (sixteen(texts) if of_blocks else texts).take(pa.array(places))
 
@@ -339,6 +339,11 @@ def _codes(coded: CodedField, base: int) -> str:
     return "a code of " + ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
 
+def matching(texts: pa.Array, pattern: str) -> Flags:
+    """Say which texts an expression matches; a null matches none."""
+    return _flags(pc.match_substring_regex(texts, pattern))
+
+
 def sixteen(blocks: pa.Array) -> pa.Array:
     """Return the geocodes of 16 digits of census blocks of 15: the block group is the first digit of the block."""
     return pc.binary_join_element_wise(pc.utf8_slice_codeunits(blocks, 0, 12), pc.utf8_slice_codeunits(blocks, 11), "")
@@ -363,7 +368,7 @@ def _distinct(column: pa.Array) -> tuple[pa.Array, Whole]:
 
 def _of_texts(texts: pa.Array) -> tuple[Whole, Flags, Flags]:
     trimmed = pc.utf8_trim(texts.cast(pa.string()), " ")
-    is_whole = _flags(pc.match_substring_regex(trimmed, "^[+-]?[0-9]+$"))
+    is_whole = matching(trimmed, "^[+-]?[0-9]+$")
     plain = pc.replace_substring_regex(trimmed, r"^[+]?(-?)0*([0-9]+)$", r"\1\2")
     negative = _flags(pc.starts_with(plain, "-"))
     digits = pc.utf8_ltrim(plain, "-")

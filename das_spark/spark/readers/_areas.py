@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
-from das_spark.io.input_fields import GEOCODE
+from das_spark.io.input_fields import GEOCODE, matching
 from das_spark.spark.problems import reading, refuse
 from das_spark.spark.readers._passes import Pass, Rule, array_of, groups_of
 from das_spark.spark.readers._reading import READ
@@ -89,7 +89,7 @@ def check_codes(rows: Rows, field: str, column: str, codes: pa.Array) -> None:
         expected, pattern = "a functional status: one capital letter or digit", "^[A-Z0-9]$"
     else:
         expected, pattern = f"{width} digits, as text with leading zeros", f"^[0-9]{{{width}}}$"
-    rows.check(field, expected, ~_matching(codes, pattern))
+    rows.check(field, expected, ~matching(codes, pattern))
     if column == "aiannhce":
         low, high = _UNASSIGNED_AIAN
         between = np.asarray(pc.and_(pc.greater_equal(codes, low), pc.less_equal(codes, high)))
@@ -99,15 +99,11 @@ def check_codes(rows: Rows, field: str, column: str, codes: pa.Array) -> None:
 
 def check_geocodes(rows: Rows, field: str, geocodes: pa.Array) -> None:
     """Check the geocodes of blocks, of 16 digits."""
-    good = _matching(geocodes, f"^[0-9]{{{BLOCK}}}$")
+    good = matching(geocodes, f"^[0-9]{{{BLOCK}}}$")
     group, block = (np.asarray(pc.utf8_slice_codeunits(geocodes, position, position + 1)) for position in (11, 12))
     digits = "the digits of state (2), county (3), tract (6) and block (4), as text with leading zeros"
     rows.check(field, digits, ~good)
     rows.check(field, "a block group that is the first digit of the block", good & (group != block))
-
-
-def _matching(texts: pa.Array, pattern: str) -> Flags:
-    return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False))
 
 
 def block_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -91,16 +91,18 @@ class PersonLines(_RecordLines):
             at_home = persons.whole("RELSHIP").value <= LAST_RELATIONSHIP
             expected = f"{HOUSEHOLDER} to {LAST_RELATIONSHIP} in housing units and there alone"
             persons.check("RTYPE, RELSHIP", expected, ~in_quarters != at_home)
-        cell = _cell(persons, self.levels, {RELGQ: _relationships(persons)} if relates else {})
+        levels = _levels(persons, self.levels, {RELGQ: _relationships})
         columns = {
             OF_UNIT: persons.column("MAFID"),
-            "cell": cell,
+            "cell": _cell(self.levels, levels),
             "level": _level(persons, self.unit_class.coded),
             COUNT: once(len(persons)),
             "row": persons.numbers,
         }
-        if relates:
-            columns["part"] = _cell(persons, self.levels, {RELGQ: _relationships(persons, alone=True)}) - cell
+        for level in self.levels:
+            if level.coded.name == RELGQ:
+                alone = _level(persons, level.coded, _relationships(persons, alone=True))
+                columns["part"] = level.stride * (alone - levels[RELGQ])
         return kept(input_rows(Kind.COUNTED, columns, len(persons), self.schema), persons)
 
 
@@ -152,7 +154,7 @@ class UnitLines(_RecordLines):
 
     def _counted(self, units: Rows, in_quarters: Flags, vacant: Flags) -> pa.RecordBatch:
         """Units as what is counted, where they are: those of the first class; of households, the occupied ones."""
-        derived = {name: code(units) for name, code in _DERIVED.items()}
+        levels = _levels(units, self.levels, _DERIVED)
         of_households = self.record == "household"
         for level in self.levels:
             name = level.coded.name
@@ -161,12 +163,12 @@ class UnitLines(_RecordLines):
                 expected = "tenure 1 to 4 of an occupied housing unit, and 0 of a vacant one"
                 units.check(fields, expected, ~in_quarters & (_is(units, "TEN", "0") != vacant))
             elif of_households:
-                lacking = _level(units, level.coded, derived.get(name)) < 0
+                lacking = ~in_quarters & ~vacant & (levels[name] < 0)
                 expected = _EXPECTED.get(name, f"one of {HOUSEHOLD_CODES[name]}")
-                units.check(fields, f"{expected} in an occupied housing unit", ~in_quarters & ~vacant & lacking)
+                units.check(fields, f"{expected} in an occupied housing unit", lacking)
         columns = {
             OF_UNIT: units.column("MAFID"),
-            "cell": _cell(units, self.levels, derived),
+            "cell": _cell(self.levels, levels),
             COUNT: once(len(units)),
             "row": units.numbers,
         }
@@ -198,12 +200,17 @@ def _level(rows: Rows, coded: CodedField, codes: Whole | None = None) -> Whole:
     return level
 
 
-def _cell(rows: Rows, levels: tuple[Level, ...], derived: Mapping[str, Whole]) -> Whole:
+def _levels(rows: Rows, coded: Sequence[Level], derived: Mapping[str, Callable[[Rows], Whole]]) -> dict[str, Whole]:
+    """The levels of fields, and of codes that are put together of several, by name."""
+    names = [level.coded.name for level in coded]
+    codes = {name: derived[name](rows) for name in names if name in derived}
+    return {level.coded.name: _level(rows, level.coded, codes.get(level.coded.name)) for level in coded}
+
+
+def _cell(coded: Sequence[Level], levels: Mapping[str, Whole]) -> Whole:
     """The cells of records; anything where a field has no level."""
-    cell = np.zeros(len(rows), dtype=np.int64)
-    for level in levels:
-        cell += level.stride * _level(rows, level.coded, derived.get(level.coded.name))
-    return cell
+    cells: Whole = np.sum([level.stride * levels[level.coded.name] for level in coded], axis=0, dtype=np.int64)
+    return cells
 
 
 def _number(rows: Rows, name: str) -> Whole:

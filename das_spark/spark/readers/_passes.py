@@ -294,7 +294,10 @@ class LeafPass(Pass):
             others=exact_sum(count[kind < Kind.COUNTED]),
         )
         if self.agreed:
-            yield tell(LEAVES_TOLD, BY_SUM, self._disagreeing(geocodes, geounit, kind, cell, count))
+            told = kind > Kind.COUNTED
+            if told.any():
+                other = self._disagreeing(geocodes, geounit[told], kind[told], cell[told], count[told])
+                yield tell(LEAVES_TOLD, BY_SUM, other)
 
     def _disagreeing(
         self, geocodes: pa.Array, geounit: Whole, kind: Whole, cell: Whole, count: Whole

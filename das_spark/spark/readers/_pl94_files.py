@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK
 from das_spark.io.delimited_lines import DELIMITER, LineFields
-from das_spark.io.input_fields import GEOCODE
+from das_spark.io.input_fields import GEOCODE, matching
 from das_spark.io.input_files import data_files, first_line
 from das_spark.io.pl94_tables import HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS, TOTAL_ITEMS
 from das_spark.io.table_folder import named_files
@@ -142,7 +142,7 @@ class _SummaryLines(LineResolve):
             columns: What else the rows have.
         """
         record = lines.column("LOGRECNO")
-        lines.check("LOGRECNO", "a whole number", ~_matching(record, "^[0-9]{1,9}$"))
+        lines.check("LOGRECNO", "a whole number", ~matching(record, "^[0-9]{1,9}$"))
         number = pc.utf8_ltrim(record, "0")
         key = pc.binary_join_element_wise(lines.column("STUSAB"), number, DELIMITER)
         keys = {"record": key, COUNT: once(len(lines)), "file": np.full(len(lines), file, dtype=np.int8)}
@@ -159,7 +159,7 @@ class RecordHeaders(_SummaryLines):
         lines = HEADER.line(HEADER_PLACES).cut(rows, tuple(HEADER_PLACES))
         level, geocode = lines.column("SUMLEV"), lines.column("GEOCODE")
         is_block = np.asarray(pc.equal(level, BLOCK_LEVEL))
-        digits = _matching(geocode, f"^[0-9]{{{CENSUS_BLOCK}}}$")
+        digits = matching(geocode, f"^[0-9]{{{CENSUS_BLOCK}}}$")
         read = pc.and_(pc.is_in(level, pa.array(ABOVE)), pc.equal(lines.column("GEOCOMP"), _WHOLE))
         columns = {"level": pc.if_else(pc.or_(read, pa.array(is_block)), level, ""), GEOCODE: geocode}
         lines.check("GEOCODE", f"{CENSUS_BLOCK} digits in a block's row", is_block & ~digits)
@@ -181,12 +181,8 @@ class RecordItems(_SummaryLines):
         lines = rows.of(whole, keys)
         places = every[:, _KEY_COLUMNS:]
         items = fields.take(pa.array(places.ravel()))
-        good = _matching(items, "^[0-9]{1,15}$").reshape(places.shape)
+        good = matching(items, "^[0-9]{1,15}$").reshape(places.shape)
         for position in np.flatnonzero(~good.all(axis=0)).tolist():
             lines.check(kind.field(position), "a whole number", ~good[:, position])
         numbers = pc.if_else(pa.array(good.ravel()), items, "0").cast(pa.int64())
         return self.made(lines, self.number, {"items": list_rows(np.asarray(numbers).reshape(places.shape))})
-
-
-def _matching(texts: pa.Array, pattern: str) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    return np.asarray(pc.match_substring_regex(texts, pattern))

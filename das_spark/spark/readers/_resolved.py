@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from das_spark.geography import ROOT_GEOCODE
 from das_spark.io.input_fields import GEOCODE, Names, Rows
 from das_spark.io.text_lines import LINE
 from das_spark.spark.readers._contributors import VISIBLE, normalised
@@ -75,6 +77,11 @@ def input_rows(
     """Make rows of `INPUT_ROWS`, or of a schema that has more."""
     arrays = {name: pa.array(column) if isinstance(column, np.ndarray) else column for name, column in columns.items()}
     return filled(schema, {"kind": pa.repeat(pa.scalar(int(kind), pa.int8()), rows), **arrays}, rows)
+
+
+def cut_to(length: int, geocodes: pa.Array) -> pa.Array:
+    """Return geocodes cut to those of a level above, of so many digits: the root has a code of its own."""
+    return pc.utf8_slice_codeunits(geocodes, 0, length) if length else pa.repeat(ROOT_GEOCODE, len(geocodes))
 
 
 def counts_of(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK
 from das_spark.io.delimited_lines import LineFields
-from das_spark.io.input_fields import Names, sixteen
+from das_spark.io.input_fields import Names, matching, sixteen
 from das_spark.io.table_folder import named_files
 from das_spark.io.text_lines import TextLines
 from das_spark.spark.readers._areas import (
@@ -154,7 +154,7 @@ class _AssignmentLines(AreaLines):
         has_county = _COUNTY in self.line.names
         lines = self.line.cut(rows, (_BLOCK, file.field, *([_COUNTY] if has_county else [])))
         block, codes = lines.column(_BLOCK), filled_codes(lines.column(file.field), file.column)
-        good = np.asarray(pc.match_substring_regex(block, f"^[0-9]{{{CENSUS_BLOCK}}}$"))
+        good = matching(block, f"^[0-9]{{{CENSUS_BLOCK}}}$")
         lines.check(_BLOCK, f"{CENSUS_BLOCK} digits", ~good)
         check_codes(lines, file.field, file.column, codes)
         if has_county:

@@ -32,7 +32,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from das_spark.geography import ROOT_GEOCODE
 from das_spark.io.cef import (
     BLOCK_KEY,
     DELIMITER,
@@ -54,7 +53,7 @@ from das_spark.spark.readers._cef_records import PersonLines, UnitLines, form_of
 from das_spark.spark.readers._gathered import Gathering, Join
 from das_spark.spark.readers._passes import BY_UNIT, LeafPass, Pass, Rule, UnitPass, array_of, groups_of
 from das_spark.spark.readers._reading import Reading
-from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, Resolve, input_rows, levels_of, summed
+from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, Resolve, cut_to, input_rows, levels_of, summed
 from das_spark.spark.readers._resolved import UNIT as OF_UNIT
 from das_spark.spark.readers._tables import unit_class
 from das_spark.spark.readers._told import facts_of, filled, problems_in, tell
@@ -279,8 +278,7 @@ class _KeyPass(Pass):
         yield tell(INPUT_ROWS, _BY_KEY, problems, **population)
         counted = kind == Kind.COUNTED
         yield tell(INPUT_ROWS, _IMPOSSIBLE, self._impossible(cell[counted], count[counted]))
-        length = self.target.spine.leaf.length
-        cut = pc.utf8_slice_codeunits(codes, 0, length) if length else pa.repeat(ROOT_GEOCODE, len(codes))
+        cut = cut_to(self.target.spine.leaf.length, codes)
         columns = {name: rows.column(name).combine_chunks() for name in ("kind", "cell", COUNT)}
         columns[GEOCODE] = cut.take(pa.array(group))
         yield summed(filled(INPUT_ROWS, columns, len(group)).filter(pa.array(known & (kind != Kind.SAID))))

@@ -15,7 +15,7 @@ from das_spark.geography import ENTITY_COLUMNS
 from das_spark.io.cef import BLOCK_KEY, GEOCODE_PARTS
 from das_spark.io.cef import UNIT as OF_UNITS
 from das_spark.io.delimited_lines import LineFields
-from das_spark.io.input_fields import GEOCODE, Names
+from das_spark.io.input_fields import GEOCODE, Names, matching
 from das_spark.io.input_files import require_path
 from das_spark.io.table_folder import record_files
 from das_spark.io.text_lines import TextLines
@@ -27,7 +27,6 @@ from das_spark.spark.readers.base import EntityBlocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
     from das_spark.io.input_fields import Rows
@@ -114,9 +113,9 @@ class ReferenceKeys(LineResolve):
         blocks = self.line.cut(rows, self.wanted)
         right = {}
         for name, width in GEOCODE_PARTS:
-            right[name] = _matching(blocks.column(name), f"^[0-9]{{{width}}}$")
+            right[name] = matching(blocks.column(name), f"^[0-9]{{{width}}}$")
             blocks.check(name, f"{width} digits", ~right[name])
-        digits = _matching(blocks.column(BLOCK_KEY), f"^[0-9]{{1,{_KEY_DIGITS}}}$")
+        digits = matching(blocks.column(BLOCK_KEY), f"^[0-9]{{1,{_KEY_DIGITS}}}$")
         blocks.check(BLOCK_KEY, f"up to {_KEY_DIGITS} digits", ~digits)
         group, block = PARTS[3:]
         other = pc.not_equal(blocks.column(group), pc.utf8_slice_codeunits(blocks.column(block), 0, 1))
@@ -128,7 +127,3 @@ class ReferenceKeys(LineResolve):
             "row": blocks.numbers,
         }
         return kept(input_rows(Kind.GEOGRAPHY, columns, len(blocks)), blocks)
-
-
-def _matching(texts: pa.Array, pattern: str) -> NDArray[np.bool_]:
-    return np.asarray(pc.match_substring_regex(texts, pattern))

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from das_spark.geography import ROOT_GEOCODE
 from das_spark.io.input_fields import GEOCODE, Names
 from das_spark.io.input_files import look_at_lines, require_path, required
 from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PARTS, PERSON
@@ -29,6 +28,7 @@ from das_spark.spark.readers._resolved import (
     Level,
     LineResolve,
     cell_of,
+    cut_to,
     input_rows,
     kept,
     levels_of,
@@ -132,10 +132,9 @@ class _ExtractRows(LineResolve):
         level = self.unit_class.of(rows)
         vacant = (level == 0) & (rows.whole("GQ").value == 0)
         district = pc.binary_join_element_wise(*(rows.column(name) for name in GEOCODE_PARTS), "")
-        digits, nation = self.digits, pa.repeat(ROOT_GEOCODE, len(rows))
         columns = {
             UNIT: rows.column("SERIAL"),
-            GEOCODE: pc.utf8_slice_codeunits(district, 0, digits) if digits else nation,
+            GEOCODE: cut_to(self.digits, district),
             "cell": level,
             "part": cell_of(rows, self.of_household),
             COUNT: once(len(rows)),

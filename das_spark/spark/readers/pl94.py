@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from das_spark.errors import InputError
-from das_spark.geography import BLOCK, ROOT_GEOCODE
+from das_spark.geography import BLOCK
 from das_spark.io.input_fields import GEOCODE, Names, sixteen
 from das_spark.io.input_files import required
 from das_spark.io.pl94_tables import (
@@ -57,7 +57,16 @@ from das_spark.spark.readers._pl94_files import (
     lines_of,
 )
 from das_spark.spark.readers._reading import Reading
-from das_spark.spark.readers._resolved import COUNT, INPUT_ROWS, Kind, counts_of, geounits_of, input_rows, summed
+from das_spark.spark.readers._resolved import (
+    COUNT,
+    INPUT_ROWS,
+    Kind,
+    counts_of,
+    cut_to,
+    geounits_of,
+    input_rows,
+    summed,
+)
 from das_spark.spark.readers._told import CHANGED, facts_of, problems_in, tell
 from das_spark.spark.readers._units import made_units
 from das_spark.spark.readers.base import IngestedTables, Target
@@ -306,7 +315,6 @@ class _BlockPass(Pass):
         twice = np.bincount(group[kind == Kind.GEOGRAPHY], minlength=len(first)) > 1
         bad = geocodes.take(pa.array(first[twice]))
         yield tell(INPUT_ROWS, _BLOCKS, [self.once.broken(len(bad), geounits=bad)], blocks=0)
-        own = pc.utf8_slice_codeunits(geocodes, 0, self.length) if self.length else pa.repeat(ROOT_GEOCODE, len(kind))
-        cut = pc.if_else(pa.array(kind > Kind.COUNTED), geocodes, own)
+        cut = pc.if_else(pa.array(kind > Kind.COUNTED), geocodes, cut_to(self.length, geocodes))
         columns = {name: rows.column(name).combine_chunks() for name in ("kind", "cell", COUNT)} | {GEOCODE: cut}
         yield summed(pa.RecordBatch.from_pydict(columns))

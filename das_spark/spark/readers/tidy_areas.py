@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
-from das_spark.io.input_fields import GEOCODE, Names, sixteen
+from das_spark.io.input_fields import GEOCODE, Names, matching, sixteen
 from das_spark.io.input_files import is_catalog_table
 from das_spark.io.input_tables import InputTable
 from das_spark.spark.lists import list_rows
@@ -178,7 +178,7 @@ def _geocodes(rows: Rows) -> pa.Array:
 def _digits(rows: Rows) -> pa.Array:
     """Geocodes of rows, which have all digits."""
     geocodes = _geocodes(rows)
-    good = np.asarray(pc.match_substring_regex(geocodes, f"^[0-9]{{{BLOCK}}}$"))
+    good = matching(geocodes, f"^[0-9]{{{BLOCK}}}$")
     rows.check(GEOCODE, "the digits of a block, as text", ~good)
     return geocodes
 
