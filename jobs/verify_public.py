@@ -14,7 +14,10 @@ from fractions import Fraction
 from math import prod
 from pathlib import Path
 
-import duckdb
+try:
+    import duckdb
+except ModuleNotFoundError:
+    sys.exit(f"DuckDB is not installed; nothing else is needed: {sys.executable} -m pip install duckdb")
 
 ROOT = Path(*sys.argv[1:2]).resolve()
 ROOT = ROOT / "public" if (ROOT / "public").is_dir() else ROOT

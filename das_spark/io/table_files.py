@@ -6,16 +6,19 @@ partitioned folders skip names that begin with an underscore.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyarrow import csv, parquet
 
+from das_spark.io.csv_records import csv_records
+from das_spark.io.input_files import PLAIN_CSV
 from das_spark.store import make_folder, part_files, system_of, write_durably
 from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from das_spark.tabulation import TableShell
@@ -24,6 +27,8 @@ PARQUET: Final = "parquet"
 CSV: Final = "csv"
 ABOUT: Final = "_about.txt"
 GEOCODE: Final = "geocode"
+#: The geocode of a record of CSV that is none: it has too few fields, or quotes that are not around a whole field.
+BROKEN: Final = "(broken record)"
 _CSV_FILE: Final = "part-00000.csv"
 #: Rows that are made into text at once, and bytes that are read at once: bound the memory.
 _ROWS: Final = 1 << 14
@@ -55,6 +60,50 @@ def csv_header(folder: Path) -> tuple[str, ...]:
         return ()
     with path.open("rb") as file:
         return tuple(file.readline().decode("utf-8", errors="replace").rstrip("\r\n").split(","))
+
+
+def table_rows(path: Path, format: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a file of a table.
+
+    Args:
+        path: The file.
+        format: `PARQUET`, whose columns are read by name, or `CSV`, whose columns are read in order.
+        schema: Its columns, the geocode first.
+
+    Yields:
+        Rows with these columns. A value that is missing, or is none of its type, is null. A record of CSV that is
+        broken stands under a geocode that no geounit has, `BROKEN`.
+    """
+    if format == PARQUET:
+        with parquet.ParquetFile(path) as file:
+            there = [name for name in schema.names if name in file.schema_arrow.names]
+            for batch in file.iter_batches(batch_size=_ROWS, columns=there):
+                yield _typed({name: batch.column(name) for name in there}, batch.num_rows, schema)
+        return
+    with path.open("rb") as stream:
+        for records in csv_records(stream, schema.names, schema.names, PLAIN_CSV):
+            yield _typed(dict(zip(schema.names, records.rows.columns, strict=True)), records.rows.num_rows, schema)
+            broken = pa.array([BROKEN] * len(records.faults), pa.string())
+            yield _typed({schema.names[0]: broken}, len(broken), schema)
+
+
+def _typed(columns: Mapping[str, pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [
+        _as(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema.names)
+
+
+def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values as those of a type, null for what is none."""
+    try:
+        return values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if len(values) <= 1:
+            return pa.nulls(len(values), kind)
+        half = len(values) // 2
+        return pa.concat_arrays([_as(values[:half], kind), _as(values[half:], kind)])
 
 
 def rows_of(folder: Path, format: str) -> int:

@@ -39,26 +39,16 @@ def in_sorted_tasks(rows: DataFrame, order: Sequence[str], work: Work, schema: S
     return in_tasks(rows.sortWithinPartitions(*order), work, schema)
 
 
-def scan(
-    spark: SparkSession,
-    schema: StructType,
-    folders: Sequence[Address],
-    base: Address | None = None,
-    *,
-    csv: bool = False,
-) -> DataFrame:
-    """Read the rows of files in some folders, at least one.
+def scan(spark: SparkSession, schema: StructType, folders: Sequence[Address], base: Address | None = None) -> DataFrame:
+    """Read the rows of Parquet files in some folders, at least one.
 
     Args:
         spark: The session.
         schema: Their columns. One that is not in the files, such as `level`, is in the names of their folders.
         folders: Such as `<base>/level=County`.
         base: The folder above them, if their names hold a column.
-        csv: Whether they are CSV with a line of names, and not Parquet.
     """
     reader = spark.read.schema(schema)
     if base is not None:
         reader = reader.option("basePath", uri_of(base))
-    paths = [uri_of(folder) for folder in folders]
-    # A quote within quotes is written twice.
-    return reader.option("header", "true").option("escape", '"').csv(paths) if csv else reader.parquet(*paths)
+    return reader.parquet(*[uri_of(folder) for folder in folders])

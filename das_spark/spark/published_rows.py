@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import compute, csv, parquet
 from scipy import sparse
 
-from das_spark.io.table_files import GEOCODE, PARQUET
+from das_spark.io.table_files import BROKEN, GEOCODE, PARQUET
 from das_spark.spark.verify import FileRows
 from das_spark.store.filesystem import system_of
 
@@ -249,20 +249,29 @@ def _has_blanks(path: Path) -> bool:
 
 
 def _csv(path: Path, names: Sequence[str], kind: pa.DataType) -> Iterator[pa.RecordBatch]:
-    """Rows of values of a type; one with more or fewer values than columns is none."""
+    """Rows of values of a type; one with more or fewer values than columns stands under a geocode of no geounit."""
+    broken: list[str] = []
+
+    def put_aside(_: csv.InvalidRow) -> str:
+        broken.append(BROKEN)
+        return "skip"
+
     try:
         opened = csv.open_csv(
             path,
             csv.ReadOptions(skip_rows=1, column_names=[GEOCODE, *names], block_size=_BLOCK),
-            csv.ParseOptions(invalid_row_handler=lambda row: "skip"),
+            csv.ParseOptions(invalid_row_handler=put_aside),
             csv.ConvertOptions(column_types=dict.fromkeys(names, kind) | {GEOCODE: pa.string()}, null_values=[""]),
         )
     except pa.ArrowInvalid:
         if kind != pa.string():
             raise
-        return  # nothing stands behind the header
-    with opened:
-        yield from opened
+        # Nothing stands behind the header, or nothing that is a row.
+    else:
+        with opened:
+            yield from opened
+    if broken:
+        yield pa.RecordBatch.from_arrays([pa.array(broken)], [GEOCODE])
 
 
 def _geocodes(batch: pa.RecordBatch) -> pa.Array:

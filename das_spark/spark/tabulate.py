@@ -18,13 +18,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header
+from das_spark.io.table_files import CSV, GEOCODE, csv_header, table_rows
 from das_spark.spark.arranged import FILE, file_starts, level_files, written_files
-from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks, scan
+from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.lists import cut, flat_lists, list_total, slices
 from das_spark.spark.published_rows import TableFile
-from das_spark.spark.tables import with_level
 from das_spark.spark.verify_tables import PublishedTable
 from das_spark.store import part_files
 from das_spark.store.parquet import REPORT
@@ -131,7 +130,7 @@ def published_tables(
             None,
             misnamed(layout, table, format, levels, (GEOCODE, *table.names)),
             levels,
-            _files(layout, table, format, levels),
+            _files(layout, table.name, format, levels),
         )
         for table in tables
         if (levels := table.levels(census))
@@ -159,7 +158,7 @@ def tables_beside(
         PublishedTable(
             table,
             f"{output} {format}",
-            read_files(spark, layout, table.name, format, levels, from_arrow_schema(schema(table))).select(
+            read_files(spark, layout, table.name, format, levels, schema(table)).select(
                 "level", "geocode", *table.names
             ),
             misnamed(layout, table, format, levels, schema(table).names),
@@ -169,21 +168,37 @@ def tables_beside(
     )
 
 
-def _files(layout: TablesLayout[Path], table: TableShell, format: str, levels: Sequence[str]) -> tuple[TableFile, ...]:
+def _files(layout: TablesLayout[Path], name: str, format: str, levels: Sequence[str]) -> tuple[TableFile, ...]:
     return tuple(
-        TableFile(table.name, format, level, path)
+        TableFile(name, format, level, path)
         for level in levels
-        for path in part_files(layout.level(table.name, format, level))
+        for path in part_files(layout.level(name, format, level))
     )
 
 
 def read_files(
-    spark: SparkSession, layout: TablesLayout, name: str, format: str, levels: Sequence[str], schema: StructType
+    spark: SparkSession, layout: TablesLayout[Path], name: str, format: str, levels: Sequence[str], schema: pa.Schema
 ) -> DataFrame:
-    """Levels of a table as its files hold them: the columns of the schema, and the level."""
-    folders, base = [layout.level(name, format, level) for level in levels], layout.table(name, format)
-    frame = scan(spark, with_level(schema), folders, base, csv=format != PARQUET)
-    return frame.select(F.col("level"), *schema.names)
+    """Levels of a table as `table_rows` reads its files: the level, and the columns of a schema."""
+    files = _files(layout, name, format, levels)
+    numbers = spark.range(0, len(files), 1, max(len(files), 1))
+    columns = pa.schema([pa.field("level", pa.string()), *(field.with_nullable(True) for field in schema)])
+    return in_tasks(numbers, _ReadFiles(files, schema), from_arrow_schema(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadFiles:
+    """From numbers of files to their rows."""
+
+    files: tuple[TableFile, ...]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in (self.files[number] for number in batch.column("id").to_pylist()):
+                for rows in table_rows(file.path, file.format, self.schema):
+                    level = pa.repeat(pa.scalar(file.level, pa.string()), rows.num_rows)
+                    yield pa.RecordBatch.from_arrays([level, *rows.columns], ["level", *rows.schema.names])
 
 
 def misnamed(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import signal
 
 import pytest
 from outcomes import EAGER, check_end
-from scenarios import Scenario, half_written, kill_one
+from scenarios import Scenario, half_written, kill_one, signal_group
 from standalone import ROOT, StandaloneCluster, standalone_cluster
 
 from das_spark.spark.executors import TIMEOUT
@@ -48,11 +49,14 @@ def test_a_master_that_forgot_the_run_makes_it_fail_after_a_while(tmp_path, calm
         for stage in ("measure County", "estimate Enumdist"):
             process = scenario.start()
             met = scenario.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
+            # The driver stands still meanwhile: its run may be over before workers know of the new master.
+            signal_group(process, signal.SIGSTOP)
             kill_and_start_the_master(cluster)
+            cluster.wait_for_workers(2)
+            signal_group(process, signal.SIGCONT)
             assert "no executor for 15 s" in scenario.fails(process)
             assert half_written(scenario.run) == []
             outcome = "failed: the cluster gives no executor (exit 1); resumed, byte-equal"
             scenario.faults.append(("master killed, and what it knew is lost", met, outcome))
-            cluster.wait_for_workers(2)
         scenario.finish()
         check_end(scenario, calm)

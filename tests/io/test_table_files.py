@@ -8,7 +8,7 @@ import pytest
 
 from das_spark.io import table_files
 from das_spark.io.dictionary import tables_dictionary
-from das_spark.io.table_files import ABOUT, csv_header, rows_of, write_about, write_csv
+from das_spark.io.table_files import ABOUT, BROKEN, csv_header, rows_of, table_rows, write_about, write_csv
 from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout, TablesLayout
 
@@ -57,6 +57,46 @@ def test_rows_are_counted_by_footers_and_lines(tmp_path, monkeypatch):
     assert rows_of(tmp_path / "out", "csv") == 5
     path.write_text("")
     assert rows_of(tmp_path / "out", "csv") == 0
+
+
+READ = pa.schema([("geocode", pa.string()), ("P0010001", pa.int64()), ("P0010001_se", pa.float64())])
+
+
+def read(path, format):
+    return [row for batch in table_rows(path, format, READ) for row in batch.to_pylist()]
+
+
+def test_rows_are_read_by_name_from_parquet_and_in_order_from_csv(tmp_path):
+    table = pa.table({"more": [1], "P0010001_se": [0.1], "geocode": ["01"], "P0010001": [2**62 + 1]})
+    pq.write_table(table, tmp_path / "part-00000.parquet")
+    write_csv([tmp_path / "part-00000.parquet"], tmp_path / "out", READ.names)
+    row = {"geocode": "01", "P0010001": 2**62 + 1, "P0010001_se": 0.1}
+    assert read(tmp_path / "part-00000.parquet", "parquet") == [row]
+    assert read(tmp_path / "out" / "part-00000.csv", "csv") == [row]
+
+
+def test_what_is_no_value_is_null_and_its_neighbours_stay(tmp_path):
+    pq.write_table(pa.table({"geocode": ["01", "02"], "P0010001": [1.5, 2.0]}), tmp_path / "part-00000.parquet")
+    assert [tuple(row.values()) for row in read(tmp_path / "part-00000.parquet", "parquet")] == [
+        ("01", None, None),
+        ("02", 2, None),
+    ]
+    lines = ["01,1,0.5", "02,x,1e400", "03,1.5,", "04, 4,y", "05,99999999999999999999,2"]
+    (tmp_path / "a.csv").write_text("\n".join(["geocode,P0010001,P0010001_se", *lines, ""]))
+    found = [tuple(row.values()) for row in read(tmp_path / "a.csv", "csv")]
+    assert found == [
+        ("01", 1, 0.5),
+        ("02", None, float("inf")),
+        ("03", None, None),
+        ("04", None, None),
+        ("05", None, 2.0),
+    ]
+
+
+@pytest.mark.parametrize("record", ["02,1", "02,1,2,3", '"02"x,1,2', "02,1,2\0", '02,1,"2'])
+def test_a_record_that_is_none_is_of_no_geounit(tmp_path, record):
+    (tmp_path / "a.csv").write_text(f"geocode,P0010001,P0010001_se\n01,1,2\n{record}\n")
+    assert [row["geocode"] for row in read(tmp_path / "a.csv", "csv")] == ["01", BROKEN]
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])

@@ -667,3 +667,10 @@ def test_it_imports_nothing_of_das_spark():
         )
     }
     assert imported - set(sys.stdlib_module_names) == {"duckdb"}
+
+
+def test_without_duckdb_it_says_how_to_install_it():
+    hidden = f"import runpy, sys; sys.modules['duckdb'] = None; runpy.run_path({str(PROGRAM)!r})"
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"DuckDB is not installed; nothing else is needed: {sys.executable} -m pip install duckdb\n"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pyarrow import parquet
 
+from das_spark.io.table_files import BROKEN
 from das_spark.spark.published_rows import MISSING, TableFile, published_rows, table_rows
 from das_spark.verification import ChildRows
 
@@ -82,9 +83,16 @@ def test_csv_is_read_by_the_order_of_its_columns(tmp_path):
     }
 
 
-@pytest.mark.parametrize("text", ["", "geocode,a,b,c\n", "geocode,a,b,c\n01001,1,2\n01003,1,2,3,4\n"])
-def test_a_row_that_is_none_is_not_there(tmp_path, text):
+@pytest.mark.parametrize("text", ["", "geocode,a,b,c\n"])
+def test_a_file_without_rows_has_none(tmp_path, text):
     assert rows(csv_file(tmp_path, text)) == {}
+
+
+@pytest.mark.parametrize("more", ["", "01005,7,8,9\n", "01005,x,8,9\n"])
+@pytest.mark.parametrize("broken", ["01003,1,2\n", "01003,1,2,3,4\n"])
+def test_a_row_that_is_none_is_of_no_geounit(tmp_path, broken, more):
+    found = rows(csv_file(tmp_path, f"geocode,a,b,c\n{broken}{more}"))
+    assert {geocode for _, _, geocode in found} == {BROKEN, *(["01005"] if more else [])}
 
 
 @given(

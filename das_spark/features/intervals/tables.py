@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.io.table_files import GEOCODE
 from das_spark.spark.tabulate import read_files
@@ -43,5 +42,4 @@ def read_intervals(
     spark: SparkSession, public: PublicLayout[Path], table: Table, format: str, levels: Sequence[str]
 ) -> DataFrame:
     """Read the intervals of a table at some geolevels, with the level."""
-    schema = from_arrow_schema(interval_columns(table))
-    return read_files(spark, intervals_layout(public), table.name, format, levels, schema)
+    return read_files(spark, intervals_layout(public), table.name, format, levels, interval_columns(table))

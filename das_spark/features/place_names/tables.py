@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.io.table_files import CSV
 from das_spark.spark.tabulate import arrow_schema, read_files
@@ -38,5 +37,4 @@ def named_layout(public: PublicLayout[Path]) -> TablesLayout[Path]:
 
 def read_named(spark: SparkSession, public: PublicLayout[Path], table: TableShell, levels: Sequence[str]) -> DataFrame:
     """Read a table with names at some geolevels, with the level."""
-    schema = from_arrow_schema(named_columns(table))
-    return read_files(spark, named_layout(public), table.name, CSV, levels, schema)
+    return read_files(spark, named_layout(public), table.name, CSV, levels, named_columns(table))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.pandas.types import from_arrow_schema
-
 from das_spark.features.replicates.tables import (
     ERRORS,
     OFFSETS,
@@ -41,5 +39,4 @@ def read_intervals(
     spark: SparkSession, public: PublicLayout[Path], table: Table, format: str, levels: Sequence[str]
 ) -> DataFrame:
     """Read published counts of a table with their intervals, with the level."""
-    schema = from_arrow_schema(interval_columns(table))
-    return read_files(spark, intervals_layout(public), table.name, format, levels, schema)
+    return read_files(spark, intervals_layout(public), table.name, format, levels, interval_columns(table))
