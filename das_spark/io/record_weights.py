@@ -7,7 +7,7 @@ estimates hold the same: sums of weights times counts are the same for different
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -17,18 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from das_spark.products import CODE_SEPARATOR
+from das_spark.products import CODE_SEPARATOR, TOLD
 
 if TYPE_CHECKING:
     from das_spark.products import MicrodataCodes
 
-#: What the sums of a geounit over the cells of estimates are: how many cells, the sums, and whether there are none,
-#: since a cell or a count cannot be.
-EXPECTED: Final = "geocode string, rows long, one long, other long, lost boolean"
-#: In the place of a cell: records of another product that are told apart, whatever their cells.
-TOLD: Final = -1
 _BITS: Final = 31
-_NO_CELL: Final = TOLD - 1
 _NEW, _POSSIBLE, _IMPOSSIBLE = range(3)
 #: Codes and class that no record has: what is told apart of all records of a geounit.
 _APART: Final = ("", 0)
@@ -97,42 +91,16 @@ class RecordWeights:
         columns = [geocodes.take(pa.array(starts)), np.add.reduceat(count, starts) if len(starts) else count, *sums.T]
         return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], ["geocode", "count", "one", "other"])
 
-    def expected(
-        self,
-        geocodes: pa.Array,
-        cells: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        *,
-        beside: bool = False,
-    ) -> pa.RecordBatch:
-        """Sum up the cells of geounits.
+    def of_cells(
+        self, cells: NDArray[np.int64], *, beside: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the weights of cells, shape ``(cells, 2)``, and which of them there may be: others have none.
 
         Args:
-            geocodes: Of each.
-            cells: Of all of them, one after the other.
-            counts: Of each cell.
-            offsets: Where the cells of each geounit begin, and the last ones end.
+            cells: Their numbers.
             beside: Whether these are no cells of estimates, but what there is besides: kinds of what is listed,
                 numbered behind the cells, and `TOLD`.
-
-        Returns:
-            Rows of `EXPECTED`.
         """
-        weights, there = self._of_cells(cells, beside=beside)
-        filled, lengths = np.diff(offsets) > 0, np.diff(offsets)
-        sums = np.zeros((len(geocodes), 2), dtype=np.int64)
-        if filled.any():
-            sums[filled] = np.add.reduceat(counts[:, None] * weights, offsets[:-1][filled])
-        row = np.repeat(np.arange(len(geocodes)), lengths)
-        many = np.bincount(row, np.abs(counts.astype(np.float64)), len(geocodes)) >= 1 << _BITS
-        lost = many | (np.bincount(row[~there], minlength=len(geocodes)) > 0)
-        rows = np.bincount(row[cells != TOLD], minlength=len(geocodes))
-        columns = [geocodes, *map(pa.array, (rows, sums[:, 0], sums[:, 1], lost))]
-        return pa.RecordBatch.from_arrays(columns, ["geocode", "rows", "one", "other", "lost"])
-
-    def _of_cells(self, cells: NDArray[np.int64], *, beside: bool) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The weights of cells, shape ``(cells, 2)``, and which of them there may be: others have none."""
         size = self.codes.schema.size
         there = (cells >= (TOLD if beside else 0)) & (cells < size + (self._kinds if beside else 0))
         place = np.where(there, cells, TOLD) - TOLD
@@ -174,33 +142,3 @@ class RecordWeights:
                 digest = blake2b(f"{kind} {text}".encode(), key=self.key, digest_size=8).digest()
                 sums[place] += np.frombuffer(digest, dtype="<u4") >> (32 - _BITS)
         return sums
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedTask:
-    """Sums up the cells of batches of histograms: columns geocode, cells and counts."""
-
-    weights: RecordWeights
-    beside: bool = False
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Sum up each batch."""
-        for batch in batches:
-            cells, counts = batch.column("cells"), batch.column("counts")
-            lengths = cells.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-            offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-            flat, numbers = (
-                each.flatten().fill_null(_NO_CELL).to_numpy(zero_copy_only=False).astype(np.int64)
-                for each in (cells, counts)
-            )
-            others = counts.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-            crooked = lengths != others
-            if crooked.any():
-                # Lists of different lengths are no histogram: nothing equals it.
-                lengths = np.where(crooked, 1, lengths)
-                straight, kept = np.repeat(~crooked, others), np.repeat(~crooked, lengths)
-                own = flat[np.repeat(~crooked, np.diff(offsets))]
-                flat, filled = np.full(int(lengths.sum()), _NO_CELL), np.zeros(int(lengths.sum()), dtype=np.int64)
-                flat[kept], filled[kept] = own, numbers[straight]
-                numbers, offsets = filled, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-            yield self.weights.expected(batch.column("geocode"), flat, numbers, offsets, beside=self.beside)

@@ -215,7 +215,8 @@ def _columns(run: Verified) -> dict[Path, pa.Schema]:
 def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
     """All rules on tables and files: one pass judges the families of all levels, one job the rules in SQL.
 
-    Another one reduces the microdata, whose files are given as they were read, by their paths below the public root.
+    Before these one reduces the microdata, whose files are given as they were read, by their paths below the public
+    root.
     """
     layout, spine, manifest, plan = run.layout, run.spine, run.manifest, run.plan
     read = run.frames()
@@ -227,9 +228,11 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         # Where no geounit has another geocode in published tables, these lie along the spine, too.
         along = compared if by_census is read else []
         stored = run.tables()
-        families, more = _rules_of_families(run, stored, along)
-        passed = begin_judging(threads, list(chain.from_iterable(families)), stored, spine, more)
         judged = [each.rules(run, read, by_census) for each in publications]
+        families, more = _rules_of_families(run, stored, along)
+        families = (*families, *(list(each.families) for each in judged))
+        more += chain.from_iterable(each.rows for each in judged)
+        passed = begin_judging(threads, list(chain.from_iterable(families)), stored, spine, more)
         of_census: list[Rule] = []
         if not spine.is_census:
             of_census = census_rules(compared, run)
@@ -237,10 +240,10 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
             of_census = table_rules(compared, by_census)
         arrays = array_rules(run, read)
         found = iter(passed.result())
-        histograms, published, of_spine, declaring, estimated, tables = (
+        histograms, published, of_spine, declaring, estimated, tables, *of_stages = (
             list(islice(found, len(each))) for each in families
         )
-        of_features = [rule for each in judged for rule in each.rules]
+        of_features = [rule for own, each in zip(of_stages, judged, strict=True) for rule in (*own, *each.rules)]
         ordered = [histograms, published, of_spine, declaring, estimated, arrays, tables, of_census, of_features]
         checks = judge(list(chain.from_iterable(ordered)))
         checks += [check for each in judged for check in each.checks]
@@ -248,7 +251,7 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
     discard(run.scratch)
     rows = {f"{table}/{level}": count_rows(layout.level(table, level)) for table, level in counted_tables(plan)}
     for publication, found_of in zip(publications, judged, strict=True):
-        rows |= dict(found_of.rows) or publication.rows(layout)
+        rows |= dict(found_of.counted) or publication.rows(layout)
     files = tuple(file for each in judged for file in each.files)
     return checks + row_counts(manifest.rows, rows), files
 

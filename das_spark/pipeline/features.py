@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.space import KnownSizes
     from das_spark.spark.checks import Check, Rule
-    from das_spark.spark.verify import RunTables
+    from das_spark.spark.verify import FileRows, RunTables, Source
     from das_spark.spark.verify_run import Verified
     from das_spark.spark.verify_tables import PublishedTable
     from das_spark.store import FileRecord, PublicLayout, PublicManifest
     from das_spark.store.tables import TableDeclaration
     from das_spark.tabulation import Table, TableShell
+    from das_spark.verification import FamilyRule
 
 _Settings = TypeVar("_Settings", bound="FeatureSettings")
 _Table = TypeVar("_Table", bound="TableShell")
@@ -137,17 +138,21 @@ class Judged:
 
     Attributes:
         rules: To be judged with those of others.
+        families: Rules on the families of the spine, to be judged with those on estimates.
+        rows: What these look at besides the tables of the run.
         headed: Tables, besides those that are compared, whose CSV files must call their columns by the published names.
         checks: What is judged already.
         files: Files that were read for it, by their paths below the public root.
-        rows: Names under which the manifest counts rows -> rows, where these were counted by the way.
+        counted: Names under which the manifest counts rows -> rows, where these were counted by the way.
     """
 
     rules: Sequence[Rule] = ()
+    families: Sequence[FamilyRule] = ()
+    rows: Sequence[Source | FileRows] = ()
     headed: Sequence[PublishedTable] = ()
     checks: Sequence[Check] = ()
     files: tuple[FileRecord, ...] = ()
-    rows: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

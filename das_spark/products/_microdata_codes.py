@@ -20,6 +20,8 @@ from das_spark.histogram import Query, Schema
 from das_spark.products.base import PPMF, WITHOUT_UNITS, Header, MicrodataColumn, MicrodataLayout, Product
 
 #: Stands between the codes of one record where they are put together.
+#: In the place of a cell: records of another product that are told apart, whatever their cells.
+TOLD: Final = -1
 CODE_SEPARATOR: Final = "|"
 
 #: Rules that are looked at part by part, as verification calls them: who reads a part says which one it breaks.
@@ -177,6 +179,11 @@ class MicrodataCodes:
     def lists_vacant(self) -> bool:
         """Whether the last listed kinds are vacant units, which are those that are not counted."""
         return self.record == "household"
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether counts of another product tell some of the records from others, or vacant units by kind."""
+        return any(each.divided for each in self.coded) or (self.lists_vacant and self.vacant_kinds > 1)
 
     def classes_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class of the unit of some cells, and kind of what is listed, (cells,); -1 where there is none."""

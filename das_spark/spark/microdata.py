@@ -18,10 +18,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from das_spark.io.microdata_digest import DIGEST, FAULT, FILE, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT
 from das_spark.io.record_weights import RecordWeights
-from das_spark.spark.engine import in_sorted_tasks, in_tasks, scan
+from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.spark.lists import list_total
 from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
-from das_spark.store import FileRecord, discard, disk_errors, make_folder, part_files
+from das_spark.store import FileRecord, discard, disk_errors, part_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -153,8 +153,8 @@ class Digest:
 
     record: str  # what is counted, and the kind of its file
     weights: RecordWeights  # of the codes of persons
-    persons: DataFrame  # format, geocode, one, other: sums of weights
-    units: DataFrame  # format, geocode, kind, count, people, odd
+    persons: tuple[Path, ...]  # files with format, geocode, one and other: sums of weights
+    units: tuple[Path, ...]  # files with format, geocode, kind, count, people and odd
     parts: tuple[Mapping[str, Any], ...]  # one row a part: format, count, people, low, high, first, geocode
     faults: tuple[Mapping[str, Any], ...]  # format, rule, geocode
     files: tuple[FileRecord, ...]  # every file that was read, by its whole path
@@ -177,31 +177,23 @@ def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: Microdat
         places = spark.range(0, len(parts), 1, max(len(parts), 1))
         reduced = in_tasks(places, DigestTask(absolute, weights), rows)
         reduced.write.partitionBy("record").parquet(str(folder))
-    persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
+    files = {record: part_files(folder / f"record={record}") for record in (PERSONS, UNITS, PART, FAULT, FILE)}
     return Digest(
         codes.record,
         weights,
-        scan(spark, rows, [persons], folder).select("format", "geocode", "one", "other"),
-        scan(spark, rows, [units], folder).select("format", "geocode", "kind", "count", "people", "odd"),
-        _few(_made(folder, PART), "format", "count", "people", "low", "high", "first", "geocode"),
-        _few(_made(folder, FAULT), "format", "rule", "geocode"),
+        files[PERSONS],
+        files[UNITS],
+        _few(files[PART], "format", "count", "people", "low", "high", "first", "geocode"),
+        _few(files[FAULT], "format", "rule", "geocode"),
         tuple(
-            FileRecord(row["path"], row["count"], row["sha256"])
-            for row in _few(_made(folder, FILE), "path", "count", "sha256")
+            FileRecord(row["path"], row["count"], row["sha256"]) for row in _few(files[FILE], "path", "count", "sha256")
         ),
     )
 
 
-def _made(folder: Path, record: str) -> Path:
-    """The folder of a kind of rows, made empty where there are none."""
-    path = folder / f"record={record}"
-    make_folder(path)
-    return path
-
-
-def _few(folder: Path, *columns: str) -> tuple[Mapping[str, Any], ...]:
+def _few(files: Sequence[Path], *columns: str) -> tuple[Mapping[str, Any], ...]:
     """Rows of which there are few, read on the driver."""
-    read = (parquet.ParquetFile(path).read(list(columns)).to_pylist() for path in part_files(folder))
+    read = (parquet.ParquetFile(path).read(list(columns)).to_pylist() for path in files)
     return tuple(chain.from_iterable(read))
 
 

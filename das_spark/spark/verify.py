@@ -214,10 +214,15 @@ def _columns(keys: Sequence[FamilyRows]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(key.columns for key in keys)))
 
 
+def stored_rows(table: str, level: str, file: Path, keys: Sequence[FamilyRows]) -> FileRows:
+    """Return what a task reads of a Parquet file of a level of a table."""
+    return _StoredFile(table, level, file.absolute(), file.stat().st_size, tuple(keys))
+
+
 def _stored(table: StoredTable, keys: Sequence[FamilyRows]) -> Iterator[FileRows]:
     for level, file in table.files():
-        if wanted := tuple(key for key in keys if key.reads(level)):
-            yield _StoredFile(table.table, level, file.absolute(), file.stat().st_size, wanted)
+        if wanted := [key for key in keys if key.reads(level)]:
+            yield stored_rows(table.table, level, file, wanted)
 
 
 def _shared(work: Sequence[FileRows], tasks: int) -> list[list[FileRows]]:

@@ -63,6 +63,7 @@ from das_spark.verification.medians import MEDIANS_EQUAL, MediansEqual
 from das_spark.verification.noise import POSSIBLE, WIDE, NoiseDiffers
 from das_spark.verification.parcels import PARCELS, TableRows, opened_parcels, parcels_of
 from das_spark.verification.published import PublishedKept, PublishedSums, PublishedWhole
+from das_spark.verification.records import POPULATIONS, UNITS_EQUAL, CellWeights, RecordsEqual, UnitsEqual
 from das_spark.verification.spine import CensusSums, MeasuredHaveShare, SpinePaths, share_of
 from das_spark.verification.tables import (
     TABLES_EQUAL,
@@ -81,18 +82,21 @@ __all__ = [
     "NAMED",
     "NOWHERE",
     "PARCELS",
+    "POPULATIONS",
     "POSSIBLE",
     "RELAXED",
     "RULES",
     "TABLES_EQUAL",
     "TOTALS_EQUAL",
     "UNITS",
+    "UNITS_EQUAL",
     "UNKNOWN",
     "UPPER",
     "WIDE",
     "BoundColumns",
     "BoundsKept",
     "BoundsNotLooser",
+    "CellWeights",
     "CensusSums",
     "ChildRows",
     "ChildrenSum",
@@ -126,11 +130,13 @@ __all__ = [
     "PublishedKept",
     "PublishedSums",
     "PublishedWhole",
+    "RecordsEqual",
     "SpinePaths",
     "SumRows",
     "TableRows",
     "TablesEqual",
     "Tallies",
+    "UnitsEqual",
     "ends_of",
     "family_keys",
     "keys",

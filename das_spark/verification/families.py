@@ -71,6 +71,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, pa.DataType]]] = {
         "variances": pa.list_(pa.float64()),
         "values": pa.list_(pa.int64()),
     },
+    # Of microdata, by format: sums in the place of all records, and units by class; what another product tells of them.
+    "records": {"format": pa.string(), "one": pa.int64(), "other": pa.int64()},
+    "record_units": {"format": pa.string(), "kind": pa.int32()} | dict.fromkeys(("count", "people", "odd"), pa.int64()),
+    "told": {"vacant_kinds": pa.list_(pa.int64()), "divided": pa.int64()},
     "tables": _NUMBERS,
     "medians": _NUMBERS,
     # Sums over what lies below a geounit, and bounds on a geounit, or a group, of some above it.

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 #: What is running this test: not run once more.
 THIS = "tests/run\n"
 #: Jobs of Spark, each of which costs a third of a second whatever it does; a stage that is not named here has one.
-JOBS = {"ingest": 3, "microdata": 3, "verify": 3}
+JOBS = {"ingest": 2, "microdata": 3, "verify": 2}
 MOST_JOBS = 20
 QUICK_START, *OTHERS = (block for block in blocks("README.md") if block.text != THIS)
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.io.record_weights import TOLD, ExpectedTask, RecordWeights
-from das_spark.products import PRODUCTS, microdata_codes
+from das_spark.io.record_weights import RecordWeights
+from das_spark.products import PRODUCTS, TOLD, microdata_codes
 
 PRODUCT = PRODUCTS["e2e_2018"]
 CODES = microdata_codes(PRODUCT)
@@ -20,18 +19,11 @@ WEIGHTS = RecordWeights(CODES, by_kind=True, key=bytes(range(32)))
 CELLS = st.dictionaries(st.integers(0, SIZE - 1), st.integers(1, 1 << 20), max_size=8)
 
 
-def expected(histograms: dict[str, dict[int, int]], weights: RecordWeights = WEIGHTS, *, beside: bool = False):
-    """Geocode -> rows, sums and whether there are none."""
-    batch = pa.RecordBatch.from_arrays(
-        [
-            pa.array(list(histograms)),
-            pa.array([list(cells) for cells in histograms.values()], pa.list_(pa.int64())),
-            pa.array([list(cells.values()) for cells in histograms.values()], pa.list_(pa.int64())),
-        ],
-        ["geocode", "cells", "counts"],
-    )
-    (made,) = ExpectedTask(weights, beside=beside)([batch])
-    return {row.pop("geocode"): row for row in made.to_pylist()}
+def sums_of(cells: dict[int, int], weights: RecordWeights = WEIGHTS) -> list[int]:
+    """Both sums over the cells of a geounit."""
+    of_cells, there = weights.of_cells(np.array(list(cells), dtype=np.int64))
+    assert there.all()
+    return (np.array(list(cells.values()), dtype=np.int64) @ of_cells).tolist()
 
 
 def found(records: list[tuple[str, str, int | None, int]], weights: RecordWeights = WEIGHTS):
@@ -55,18 +47,13 @@ def records_of(geocode: str, cells: dict[int, int]) -> list[tuple[str, str, int 
 
 @given(st.dictionaries(st.sampled_from(["11", "12", "21"]), CELLS, max_size=3))
 def test_records_of_the_cells_have_their_sums(histograms):
-    told = expected(histograms)
-    records = [row for code, cells in histograms.items() for row in records_of(code, cells)]
-    sums = found(records)
+    sums = found([row for code, cells in histograms.items() for row in records_of(code, cells)])
     for code, cells in histograms.items():
-        people, one, other = sums.get(code, [0, 0, 0])
-        assert told[code] == {"rows": len(cells), "one": one, "other": other, "lost": False}
-        assert people == sum(cells.values())
+        assert sums.get(code, [0, 0, 0]) == [sum(cells.values()), *sums_of(cells)]
 
 
 @given(CELLS.filter(bool), st.data())
 def test_another_record_has_other_sums(cells, data):
-    right = expected({"11": cells})["11"]
     cell = data.draw(st.sampled_from(sorted(cells)))
     other_cell = data.draw(st.integers(0, SIZE - 1).filter(lambda each: each != cell))
     moved = {**cells, cell: cells[cell] - 1, other_cell: cells.get(other_cell, 0) + 1}
@@ -74,7 +61,7 @@ def test_another_record_has_other_sums(cells, data):
     for each, side in ((cells, sides[0]), (moved, sides[1])):
         side.update((text, kind, count) for _, text, kind, count in records_of("", each) if count)
     sums = found(records_of("11", moved))["11"][1:]
-    assert (sums == [right["one"], right["other"]]) == (sides[0] == sides[1])
+    assert (sums == sums_of(cells)) == (sides[0] == sides[1])
 
 
 def test_the_class_of_a_unit_counts_where_units_are_known():
@@ -83,35 +70,16 @@ def test_the_class_of_a_unit_counts_where_units_are_known():
     assert elsewhere != found([("11", text, kind, 5)])["11"]
     without = replace(WEIGHTS, by_kind=False)
     assert found([("11", text, None, 5)], without) == found([("11", text, kind + 1, 5)], without)
-    told = expected({"11": {0: 5}}, without)["11"]
-    assert found([("11", text, None, 5)], without)["11"] == [5, told["one"], told["other"]]
+    assert found([("11", text, None, 5)], without)["11"] == [5, *sums_of({0: 5}, without)]
 
 
-@pytest.mark.parametrize("cells", [{-1: 1}, {SIZE: 1}, {TOLD: 1}, {0: 1 << 31}, {0: -(1 << 31)}, {0: 1, SIZE + 9: 1}])
-def test_a_cell_or_a_count_that_cannot_be_has_no_sums(cells):
-    assert expected({"11": cells, "12": {0: 1}}) == {
-        "11": {**expected({"11": cells})["11"], "lost": True},
-        "12": expected({"12": {0: 1}})["12"],
-    }
-
-
-def test_lists_that_are_no_histogram_have_no_sums():
-    for cells, counts in (([0, 1], [1]), ([0], [1, 2]), ([None], [1]), ([0], [None])):
-        arrays = [pa.array([each], pa.list_(pa.int64())) for each in (cells, counts)]
-        batch = pa.RecordBatch.from_arrays([pa.array(["11"]), *arrays], ["geocode", "cells", "counts"])
-        (made,) = ExpectedTask(WEIGHTS)([batch])
-        assert made.column("lost").to_pylist() == [counts != [None]]
-
-
-@pytest.mark.parametrize("odd", [([0, 1], [1]), ([0], [1, 2]), ([], [1]), ([3], [])])
-def test_a_geounit_whose_lists_are_no_histogram_spoils_no_other(odd):
-    arrays = [pa.array([[0], each, [0, 1]], pa.list_(pa.int64())) for each in odd]
-    arrays[1] = pa.array([[5], odd[1], [2, 7]], pa.list_(pa.int64()))
-    batch = pa.RecordBatch.from_arrays([pa.array(["11", "12", "13"]), *arrays], ["geocode", "cells", "counts"])
-    (made,) = ExpectedTask(WEIGHTS)([batch])
-    rows = {row.pop("geocode"): row for row in made.to_pylist()}
-    assert [row["lost"] for row in rows.values()] == [False, True, False]
-    assert {code: rows[code] for code in ("11", "13")} == expected({"11": {0: 5}, "13": {0: 2, 1: 7}})
+def test_cells_that_cannot_be_have_no_weights():
+    cells = np.array([0, TOLD, TOLD - 1, SIZE, SIZE + 9, SIZE - 1])
+    weights, there = WEIGHTS.of_cells(cells)
+    assert there.tolist() == [True, False, False, False, False, True]
+    assert not weights[~there].any()
+    assert weights[there].all()
+    assert WEIGHTS.of_cells(cells[:3], beside=True)[1].tolist() == [True, True, False]
 
 
 def test_weights_are_others_under_another_key():

@@ -16,6 +16,7 @@ from das_spark.verification import (
     ChildRows,
     FamilyRule,
     Judges,
+    Key,
     family_keys,
     opened_parcels,
     parcels_of,
@@ -67,10 +68,15 @@ def with_flows(tables: Mapping[str, Sequence[Row]], spine: Spine, total_at: str)
     return found
 
 
-def judged(rule: FamilyRule, tables: Mapping[str, Sequence[Row]], spine: Spine) -> dict[tuple[str, str], Any]:
-    """What a rule says in the end: rule and level -> how much was compared, and what fails."""
+def tallied(rule: FamilyRule, tables: Mapping[str, Sequence[Row]], spine: Spine) -> dict[Key, Any]:
+    """What a rule says in the end: rule, level and note -> how much was compared, and what fails."""
     tallies = Judges((rule,))(opened_parcels(parcels_of(keyed(tables, spine), PARTS)))
-    return {(name, level): tally for (name, level, _), tally in rule.concluded(tallies.of_rule(0)).items()}
+    return rule.concluded(tallies.of_rule(0))
+
+
+def judged(rule: FamilyRule, tables: Mapping[str, Sequence[Row]], spine: Spine) -> dict[tuple[str, str], Any]:
+    """The same by rule and level, of a rule without notes."""
+    return {(name, level): tally for (name, level, _), tally in tallied(rule, tables, spine).items()}
 
 
 def failing(rule: FamilyRule, tables: Mapping[str, Sequence[Row]], spine: Spine) -> dict[str, list[str]]:

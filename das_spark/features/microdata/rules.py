@@ -1,4 +1,4 @@
-"""Whether microdata hold the estimates and invariants of the leaves: all records are reduced by a job of their own."""
+"""Whether microdata hold the estimates and invariants of leaves: a job reduces the records, which rules then judge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from das_spark.pipeline.features import Judged
 from das_spark.products import microdata_codes
 from das_spark.spark.microdata import write_digest
 from das_spark.spark.own_codes import under_parts
-from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.spark.verify_microdata import (
+    MicrodataTables,
+    microdata_families,
+    microdata_rules,
+    part_checks,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from das_spark.spark.verify import RunTables
@@ -37,9 +43,18 @@ def rules_of(run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged
         digest.persons, units, digest.parts, digest.faults, formats, digest.weights, run.told_apart()
     )
     kinds, root = product.files(units=plan.invariants.units), layout.path.absolute()
+    leaf = run.spine.leaf.name
+    if by_census is by_spine:  # the geocodes of the files are those of the spine
+        families, rows = microdata_families(reduced, leaf, run.spine, by_spine)
+        rules = [unreadable(reduced, leaf)]
+    else:
+        families, rows = [], []
+        rules = microdata_rules(reduced, under_parts(by_spine, codes.spans) if codes.spans else by_census)
     return Judged(
-        rules=microdata_rules(reduced, under_parts(by_spine, codes.spans) if codes.spans else by_census),
+        rules,
+        families,
+        rows,
         checks=part_checks(reduced),
         files=tuple(replace(each, name=Path(each.name).relative_to(root).as_posix()) for each in digest.files),
-        rows={f"microdata/{kind}.{format}": digest.records(kind, format) for format in formats for kind in kinds},
+        counted={f"microdata/{kind}.{format}": digest.records(kind, format) for format in formats for kind in kinds},
     )
