@@ -15,6 +15,7 @@ from pyarrow import csv, parquet
 from das_spark.io.csv_records import csv_records
 from das_spark.io.input_files import PLAIN_CSV
 from das_spark.store import make_folder, part_files, system_of, write_durably
+from das_spark.store.parquet import batches_of
 from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ PARQUET: Final = "parquet"
 CSV: Final = "csv"
 ABOUT: Final = "_about.txt"
 GEOCODE: Final = "geocode"
-#: The geocode of a record of CSV that is none: it has too few fields, or quotes that are not around a whole field.
+#: The geocode of a record of CSV that is none: it has too few or too many fields, or quotes that are not around one.
 BROKEN: Final = "(broken record)"
 _CSV_FILE: Final = "part-00000.csv"
 #: Rows that are made into text at once, and bytes that are read at once: bound the memory.
@@ -62,7 +63,7 @@ def csv_header(folder: Path) -> tuple[str, ...]:
         return tuple(file.readline().decode("utf-8", errors="replace").rstrip("\r\n").split(","))
 
 
-def table_rows(path: Path, format: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read the rows of a file of a table.
 
     Args:
@@ -75,10 +76,8 @@ def table_rows(path: Path, format: str, schema: pa.Schema) -> Iterator[pa.Record
         broken stands under a geocode that no geounit has, `BROKEN`.
     """
     if format == PARQUET:
-        with parquet.ParquetFile(path) as file:
-            there = [name for name in schema.names if name in file.schema_arrow.names]
-            for batch in file.iter_batches(batch_size=_ROWS, columns=there):
-                yield _typed({name: batch.column(name) for name in there}, batch.num_rows, schema)
+        for batch in batches_of(path, schema.names, _ROWS):
+            yield _typed(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows, schema)
         return
     with path.open("rb") as stream:
         for records in csv_records(stream, schema.names, schema.names, PLAIN_CSV):

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, csv, parquet
+from pyarrow import compute, csv
 from scipy import sparse
 
 from das_spark.io.table_files import BROKEN, GEOCODE, PARQUET
 from das_spark.spark.verify import FileRows
-from das_spark.store.filesystem import system_of
+from das_spark.store.parquet import batches_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -157,7 +157,7 @@ class _PublishedFiles(FileRows):
 
     def _batches(self, file: TableFile, rows: int) -> Iterator[pa.RecordBatch]:
         if file.format == PARQUET:
-            yield from _parquet(file.path, self.names, rows)
+            yield from batches_of(file.path, (GEOCODE, *self.names), rows)
             return
         done, text = 0, self.numbers.text
         if text != pa.string() and _has_blanks(file.path):
@@ -232,13 +232,6 @@ def _side_by_side(streams: Sequence[Iterator[_Values]]) -> Iterator[list[_Values
             None if part is None else part.slice(rows) if len(part.geocodes) > rows else next(stream, None)
             for part, stream in zip(parts, streams, strict=True)
         ]
-
-
-def _parquet(path: Path, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    with system_of(path).open_input(str(path)) as opened:
-        file = parquet.ParquetFile(opened)
-        there = [name for name in (GEOCODE, *names) if name in file.schema_arrow.names]
-        yield from file.iter_batches(batch_size=rows, columns=there)
 
 
 def _has_blanks(path: Path) -> bool:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-from das_spark.io.table_files import CSV, GEOCODE, csv_header, table_rows
+from das_spark.io.table_files import CSV, GEOCODE, csv_header, read_table_file
 from das_spark.spark.arranged import FILE, file_starts, level_files, written_files
 from das_spark.spark.engine import cores, in_sorted_tasks, in_tasks
 from das_spark.spark.ingest import all_levels
@@ -179,7 +179,7 @@ def _files(layout: TablesLayout[Path], name: str, format: str, levels: Sequence[
 def read_files(
     spark: SparkSession, layout: TablesLayout[Path], name: str, format: str, levels: Sequence[str], schema: pa.Schema
 ) -> DataFrame:
-    """Levels of a table as `table_rows` reads its files: the level, and the columns of a schema."""
+    """Levels of a table as `read_table_file` reads its files: the level, and the columns of a schema."""
     files = _files(layout, name, format, levels)
     numbers = spark.range(0, len(files), 1, max(len(files), 1))
     columns = pa.schema([pa.field("level", pa.string()), *(field.with_nullable(True) for field in schema)])
@@ -196,7 +196,7 @@ class _ReadFiles:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file in (self.files[number] for number in batch.column("id").to_pylist()):
-                for rows in table_rows(file.path, file.format, self.schema):
+                for rows in read_table_file(file.path, file.format, self.schema):
                     level = pa.repeat(pa.scalar(file.level, pa.string()), rows.num_rows)
                     yield pa.RecordBatch.from_arrays([level, *rows.columns], ["level", *rows.schema.names])
 

@@ -27,7 +27,7 @@ from das_spark.products import (
 )
 from das_spark.spark.checks import Check, Rule
 from das_spark.spark.verify import FileRows, RunTables, Source, SpineTables, judged_families, present, stored_rows
-from das_spark.verification import POPULATIONS, UNITS_EQUAL, ChildRows, RecordsEqual, UnitsEqual
+from das_spark.verification import POPULATIONS, UNITS_EQUAL, ChildRows, RecordsEqual, UnitsEqual, format_note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ class MicrodataTables:
 
     def note(self, format: str) -> str:
         """What tells the checks of a format from those of others."""
-        return f"{format} files" if len(self.formats) > 1 else ""
+        return format_note(format, self.formats)
 
 
 def microdata_families(
@@ -101,11 +101,12 @@ def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]
         tables: Estimates and invariants, under the geocodes of the files.
     """
     level = tables.levels[-1]
-    estimates, declared = (
-        None if rows is None else rows.where(F.col("level") == level).withColumn("parent", F.lit(""))
-        for rows in (tables.estimates, tables.invariants)
-    )
-    leaves = RunTables((level,), present(estimates, "estimates"), present(estimates, "estimates"), declared)
+
+    def of_leaves(rows: DataFrame) -> DataFrame:
+        return rows.where(F.col("level") == level).withColumn("parent", F.lit(""))
+
+    estimates, declared = of_leaves(tables.estimates), tables.invariants
+    leaves = RunTables((level,), estimates, estimates, None if declared is None else of_leaves(declared))
     rules, rows = microdata_families(microdata, level, None, leaves)
     return [*judged_families(rules, leaves, None, rows), unreadable(microdata, level)]
 

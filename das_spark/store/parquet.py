@@ -198,12 +198,12 @@ def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterato
         yield from batches_of(path, columns)
 
 
-def batches_of(file: Address, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of one file, a piece at a time, which never holds more than a row group."""
+def batches_of(file: Address, columns: Sequence[str] | None = None, most: int = 1 << 16) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, so many at the most at a time, and never more than a row group."""
     with system_of(file).open_input(str(file)) as opened:
         rows, names = pq.ParquetFile(opened), None if columns is None else list(columns)
         for group in range(rows.num_row_groups):  # pyarrow joins the small ones, whose rows are large
-            yield from rows.iter_batches(row_groups=[group], columns=names)
+            yield from rows.iter_batches(most, row_groups=[group], columns=names)
 
 
 def read_rows(folder: Place, schema: pa.Schema) -> pa.Table:

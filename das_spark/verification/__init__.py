@@ -26,6 +26,7 @@ from das_spark.verification.families import (
     Judges,
     Key,
     Tallies,
+    format_note,
     starts,
 )
 from das_spark.verification.family_rows import (
@@ -139,6 +140,7 @@ __all__ = [
     "UnitsEqual",
     "ends_of",
     "family_keys",
+    "format_note",
     "keys",
     "opened_parcels",
     "parcels_of",

@@ -8,7 +8,7 @@ its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
@@ -180,6 +180,11 @@ def starts(batch: pa.RecordBatch, columns: Sequence[str]) -> NDArray[np.bool_]:
 def names_of(names: pa.Array, bad: NDArray[np.bool_], suffix: str = "") -> list[str]:
     """Return the names that a mask marks, no more than a check can have."""
     return [f"{name}{suffix}" for name in nsmallest(NAMED, names.filter(pa.array(bad)).to_pylist())]
+
+
+def format_note(format: str, formats: Collection[str]) -> str:
+    """Return what tells the checks of a format from those of others; nothing where there are none."""
+    return f"{format} files" if len(formats) > 1 else ""
 
 
 def first_wrong(names: pa.Array, wrong: Mapping[str, NDArray[np.bool_]]) -> list[str]:

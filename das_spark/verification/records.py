@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 import numpy as np
 
 from das_spark.products import PERSONS_EQUAL, TOLD
-from das_spark.verification.families import FamilyRule, Found, Key, differing_lines, names_of, summed, summed_rows
+from das_spark.verification.families import (
+    FamilyRule,
+    Found,
+    Key,
+    differing_lines,
+    format_note,
+    names_of,
+    summed,
+    summed_rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,16 +72,14 @@ class _RecordRule(FamilyRule):
     @property
     def expected(self) -> tuple[Key, ...]:
         """Every rule in each format."""
-        return tuple((rule, self.level, self.note(format)) for format in self.formats for rule in self.rules)
-
-    def note(self, format: str) -> str:
-        """Return what tells the checks of a format from those of others."""
-        return f"{format} files" if len(self.formats) > 1 else ""
+        return tuple(
+            (rule, self.level, format_note(format, self.formats)) for format in self.formats for rule in self.rules
+        )
 
     def _by_format(self, rows: Rows) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """The note of each format, and which rows are of it."""
         place = rows.texts("format").among(self.formats)
-        return ((self.note(format), place == number) for number, format in enumerate(self.formats))
+        return ((format_note(format, self.formats), place == number) for number, format in enumerate(self.formats))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +110,12 @@ class RecordsEqual(_RecordRule):
         whole = estimates.lists("cells").whole & estimates.lists("counts").whole & ~cells.crooked
         lost[estimates.geounit[~whole]] = True
         number = len(estimates) + len(cells.cell)
-        beside = [*self._listed(families)] if self.listed else []
-        number += sum(len(count) for _, _, count in beside)
-        beside += self._told_apart(families)
+        beside = [*(self._listed(families) if self.listed else ()), *self._told_apart(families)]
         if beside:
-            more, also = self._summed(size, *map(np.concatenate, zip(*beside, strict=True)), beside=True)
+            geounit, cell, count = (np.concatenate(column) for column in zip(*beside, strict=True))
+            kept = count != 0
+            number += int(np.count_nonzero(kept & (cell != TOLD)))
+            more, also = self._summed(size, geounit[kept], cell[kept], count[kept], beside=True)
             sums, lost = sums + more, lost | also
         records = families.rows("records")
         said = np.stack([records.numbers(name, 0) for name in ("one", "other")], axis=1)
@@ -141,19 +149,19 @@ class RecordsEqual(_RecordRule):
         values, name = invariants.lists("values"), invariants.texts("name")
         place, geounit = _places(values), invariants.geounit[values.row]
         units, vacant = name.are("units")[values.row], name.are("vacant")[values.row]
-        yield _some(geounit, place + behind, values.values, units & (place > 0))
+        facilities = units & (place > 0)
+        yield geounit[facilities], place[facilities] + behind, values.values[facilities]
         if not codes.lists_vacant:
             return
         if codes.vacant_kinds > 1:
             told = families.rows("told")
             kinds = told.lists("vacant_kinds")
-            cell = _places(kinds) + codes.listed[-codes.vacant_kinds] + behind
-            yield _some(told.geounit[kinds.row], cell, kinds.values, np.ones(len(cell), dtype=np.bool_))
+            yield told.geounit[kinds.row], _places(kinds) + codes.listed[-codes.vacant_kinds] + behind, kinds.values
             return
         first = (units | vacant) & (place == 0)
         count = summed(geounit[first], values.values[first], size)
         count -= summed(families.rows("estimates").geounit, families.totals, size)
-        yield _some(np.arange(size), np.full(size, codes.listed[-1] + behind), count, np.ones(size, dtype=np.bool_))
+        yield np.arange(size), np.full(size, codes.listed[-1] + behind), count
 
     def _told_apart(self, families: Families) -> Iterator[tuple[NDArray[np.int64], ...]]:
         """Geounit, `TOLD` and count of the records that another product tells apart."""
@@ -214,10 +222,3 @@ class UnitsEqual(_RecordRule):
 def _places(lists: Lists) -> NDArray[np.int64]:
     """Of each element its place in its list."""
     return np.asarray(np.arange(len(lists.values)) - lists.offsets[:-1][lists.row])
-
-
-def _some(
-    geounit: NDArray[np.int64], cell: NDArray[np.int64], count: NDArray[np.int64], wanted: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], ...]:
-    kept = wanted & (count != 0)
-    return geounit[kept], cell[kept], count[kept]

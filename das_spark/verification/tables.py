@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from das_spark.verification.families import NAMED, FamilyRule, Found, Key
+from das_spark.verification.families import NAMED, FamilyRule, Found, Key, format_note
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,15 +80,12 @@ class ComparedTables(FamilyRule, Generic[_Table]):
             (format, level) for format, tables in self.formats.items() for levels in tables.values() for level in levels
         }
         return tuple(
-            (rule, level, self._note(format))
+            (rule, level, format_note(format, self.formats))
             for rule in self.names
             for level in self.levels
             for format in self.formats
             if (format, level) in there
         )
-
-    def _note(self, format: str) -> str:
-        return f"{format} files" if len(self.formats) > 1 else ""
 
     def judged(self, families: Families) -> Iterator[Found]:
         """Judge some whole families."""
@@ -106,7 +103,9 @@ class ComparedTables(FamilyRule, Generic[_Table]):
                 names += [f"{code} {compared.names[item]}" for code, item in zip(codes, items[own], strict=True)]
             for is_total, rule in enumerate(self.names):
                 if checked[place, is_total] or failing[is_total]:
-                    yield Found(rule, int(checked[place, is_total]), failing[is_total], self._note(format))
+                    yield Found(
+                        rule, int(checked[place, is_total]), failing[is_total], format_note(format, self.formats)
+                    )
 
 
 class Compared(ABC, Generic[_Table]):

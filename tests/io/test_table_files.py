@@ -8,7 +8,7 @@ import pytest
 
 from das_spark.io import table_files
 from das_spark.io.dictionary import tables_dictionary
-from das_spark.io.table_files import ABOUT, BROKEN, csv_header, rows_of, table_rows, write_about, write_csv
+from das_spark.io.table_files import ABOUT, BROKEN, csv_header, read_table_file, rows_of, write_about, write_csv
 from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout, TablesLayout
 
@@ -63,7 +63,7 @@ READ = pa.schema([("geocode", pa.string()), ("P0010001", pa.int64()), ("P0010001
 
 
 def read(path, format):
-    return [row for batch in table_rows(path, format, READ) for row in batch.to_pylist()]
+    return [row for batch in read_table_file(path, format, READ) for row in batch.to_pylist()]
 
 
 def test_rows_are_read_by_name_from_parquet_and_in_order_from_csv(tmp_path):
