@@ -43,7 +43,7 @@ from das_spark.config import (
     unused_queries,
     widths_of_intervals,
 )
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import CENSUS_BLOCK, block_geocode
 from das_spark.privacy import (
     POWERS,
@@ -126,9 +126,13 @@ def _geocodes(plan: RunPlan) -> list[str]:
     if column not in table.columns:
         return []
     codes = [code for code in table.texts([column]).column(0).unique().to_pylist() if code is not None]
-    if column == geocode:
-        return codes
-    return [block_geocode(code) for code in codes if len(code) == CENSUS_BLOCK]
+    length = plan.spine.leaf.length if column == geocode else CENSUS_BLOCK
+    if wrong := sum(len(code) != length for code in codes):
+        raise InputError(
+            f"{place}, {column}: expected geocodes of {length} characters; not so of {wrong:,} of {len(codes):,}",
+            hint="codes are text with their leading zeros, of the lowest geolevel of the run",
+        )
+    return codes if column == geocode else list(map(block_geocode, codes))
 
 
 def _simulated(plan: RunPlan) -> list[str]:
@@ -144,10 +148,8 @@ def _simulated(plan: RunPlan) -> list[str]:
 
 def _counted(geocodes: Sequence[str], spine: Spine) -> GeounitCounts:
     counts, largest = {}, {}
-    length = spine.leaf.length
-    whole = {geocode for geocode in geocodes if len(geocode) == length}
     for level, above in zip(reversed(spine.levels), (*reversed(spine.levels[:-1]), None), strict=True):
-        units = {geocode[: level.length] for geocode in whole}
+        units = {geocode[: level.length] for geocode in geocodes}
         counts[level.name] = len(units)
         if above is not None and units:
             families = Counter(geocode[: above.length] for geocode in units)

@@ -204,9 +204,14 @@ def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
     if "geography" in needs.optional:  # tables: of a folder, or one by one
         if settings.path is None and settings.units is None:
             return ()
-        if settings.path is not None and any(Path(settings.path).glob("geography.*")):
+        if settings.path is not None and _has_list(settings.path):
             return ()
     return (GEOUNITS_OF_UNITS,)
+
+
+def _has_list(folder: str) -> bool:
+    """Whether a table of geounits lies in a folder; what else is called so is refused, but for notes."""
+    return any(path.suffixes[:1] in ([".parquet"], [".csv"]) for path in Path(folder).glob("geography.*"))
 
 
 def _check_columns(section: InputSettings, fields: list[str], problems: Problems) -> None:

@@ -32,6 +32,7 @@ _BLOCK: Final = 1 << 24
 LONGEST_RECORD: Final = 1 << 24
 _QUOTE, _LINE_FEED, _RETURN, _TAB = b'"\n\r\t'
 _FIRST_PRINTED: Final = 0x20
+_DELETE: Final = 0x7F
 
 #: What a record may break.
 QUOTES: Final = "quotes around whole fields alone, each closed, and doubled within"
@@ -174,7 +175,10 @@ class _Scan:
         delimiters = np.searchsorted(self.delimiters, self.stop) - np.searchsorted(self.delimiters, self.begin)
         found: dict[int, str] = dict.fromkeys(np.flatnonzero(delimiters != fields - 1).tolist(), FIELDS)
         data = np.frombuffer(self.text, dtype=np.uint8)[: self.end]
-        control = np.flatnonzero(data < _FIRST_PRINTED)
+        is_control = data < _FIRST_PRINTED
+        if _DELETE in self.text:
+            is_control |= data == _DELETE
+        control = np.flatnonzero(is_control)
         control = control[~np.isin(data[control], np.frombuffer(self.allowed, dtype=np.uint8))]
         found |= dict.fromkeys(self._records(control), CONTROL)
         found |= dict.fromkeys(self._without_text(), TEXT)

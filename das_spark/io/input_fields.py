@@ -54,6 +54,7 @@ class Names:
         found: Names of its columns.
         table: Its key in the settings, such as `persons`.
         mapped: Field -> column, where the settings name one.
+        of_table: Fields of which they do so for this table.
         code_base: Field -> first code.
         labels: Attributes whose fields hold labels.
         unread: Columns whose values are neither texts nor numbers.
@@ -64,6 +65,7 @@ class Names:
     found: tuple[str, ...]
     table: str
     mapped: Mapping[str, str] = field(default_factory=dict)
+    of_table: frozenset[str] = frozenset()
     code_base: Mapping[str, int] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     unread: frozenset[str] = frozenset()
@@ -78,8 +80,10 @@ class Names:
     @classmethod
     def of_catalog(cls, settings: InputSettings, key: str, place: str, found: Sequence[str]) -> Names:
         """Return the names of a table of a catalog with some columns."""
-        mapped = settings.columns_of(key)
-        return cls(place, tuple(found), key, mapped, dict(settings.code_base), tuple(settings.labels))
+        own = settings.columns.get(key)
+        of_table = frozenset(own if isinstance(own, dict) else ())
+        codes, labels = dict(settings.code_base), tuple(settings.labels)
+        return cls(place, tuple(found), key, settings.columns_of(key), of_table, codes, labels)
 
     def of(self, name: str) -> str:
         """Return what the file calls a field."""
@@ -96,6 +100,18 @@ class Names:
     def has(self, name: str) -> bool:
         """Say whether the file has a field."""
         return self.of(name) in self.found
+
+    def has_optional(self, name: str) -> bool:
+        """Say whether the file has a field that it may leave out.
+
+        Raises:
+            InputError: The settings of the table name a column that is not there, or only the case of letters differs.
+        """
+        column = self.of(name)
+        other = next((known for known in self.found if known.lower() == column.lower()), None)
+        if column not in self.found and (name in self.of_table or other is not None):
+            raise InputError(f"{self.file}: no column {column!r} for {name!r}", hint=self._near(column, name))
+        return column in self.found
 
     def require(self, *fields: str) -> None:
         """Refuse a file that has not each of some fields, once.
@@ -116,7 +132,8 @@ class Names:
 
     def _near(self, column: str, name: str) -> str:
         """What to do about a missing column. Names are listed only where one is known: others may be a first record."""
-        near = get_close_matches(column, self.found, n=1)
+        near = [known for known in self.found if known.lower() == column.lower()]
+        near = near or get_close_matches(column, self.found, n=1)
         table = is_catalog_table(self.file)
         guess = f"did you mean {near[0]!r}? " if near else ""
         key = f"input.columns.{self.table}.{name}"

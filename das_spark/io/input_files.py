@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,12 @@ _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
+#: Endings of tables that are not read as such from a folder of tables; none: a folder.
+_OTHER_TABLES = (
+    *("", ".txt", ".tsv", ".tab", ".dat", ".csv.xz", ".csv.zip", ".csv.z", ".zip", ".xls", ".xlsx", ".ods"),
+    *(".dta", ".sav", ".sas7bdat", ".parq", ".pq", ".feather", ".arrow", ".orc", ".avro", ".jsonl"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CsvForm:
@@ -68,16 +75,6 @@ def codec_of(file: str) -> str | None:
 
 def _exists(path: str) -> bool:
     return POSIX.is_file(path) or POSIX.is_folder(path)
-
-
-def data_files(path: str) -> list[str]:
-    """The files of records at a path, in order: itself, or of a folder all but those that are marks by their names."""
-    if is_catalog_table(path):
-        return []
-    if POSIX.is_folder(path):
-        below = (name for name in files_below(path) if not any(part[0] in "._" for part in name.split("/")))
-        return [f"{path.rstrip('/')}/{name}" for name in below]
-    return [path] if POSIX.is_file(path) else []
 
 
 def first_line(file: str, encoding: str = PLAIN_CSV.encoding) -> str:
@@ -181,13 +178,27 @@ def require_path(path: str) -> None:
         address = "://" in path
         hint = "files of the input lie on disks that this machine mounts" if address else "check the paths of [input]"
         raise InputError(f"{path}: no such file or folder", hint=hint)
-    if not data_files(path):
+    if POSIX.is_folder(path) and not files_below(path):
         raise InputError(f"{path}: the folder holds no file")
 
 
 def companion(folder: str, name: str) -> str | None:
-    """A table of a known name in a folder: `name`.parquet or `name`.csv, as a file or a folder; None without one."""
-    return named_in(folder, name, (PARQUET, *CSV))
+    """A table of a known name in a folder: `name`.parquet or `name`.csv, as a file or a folder; None without one.
+
+    Raises:
+        InputError: There are several, or what is called so has another ending: a list would not be read, and nobody
+            would know.
+    """
+    table, endings = named_in(folder, name, (PARQUET, *CSV)), (PARQUET, *CSV)
+    others = sorted(os.listdir(folder)) if table is None and POSIX.is_folder(folder) else ()
+    for other in others:
+        stem, dot, ending = other.lower().partition(".")
+        if stem == name and dot + ending in {*endings, *_OTHER_TABLES}:
+            raise InputError(
+                f"{folder}: {other!r} is called as the table {name!r}, and is none that is read",
+                hint=f"rename it to end in {', '.join(endings)}, or move it elsewhere",
+            )
+    return table
 
 
 def named_in(folder: str, name: str, endings: Sequence[str]) -> str | None:

@@ -198,6 +198,8 @@ class InputTable:
                 columns = {name: _as_kind(file.path, name, batch.column(name), self.kinds[name]) for name in wanted}
                 yield self._rows(part, columns, np.arange(before + 1, before + 1 + batch.num_rows))
                 before += batch.num_rows
+        if before != part.before + part.rows:
+            raise InputError(f"{file.path}: holds other numbers of rows than it says", hint="copy it again, whole")
 
     def _rows(self, part: Part, columns: Mapping[str, pa.Array], numbers: NDArray[np.int64]) -> pa.RecordBatch:
         size = len(numbers)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from das_spark.io.csv_records import csv_records
@@ -34,6 +35,11 @@ _CSV_FILE: Final = "part-00000.csv"
 #: Rows that are made into text at once, and bytes that are read at once: bound the memory.
 _ROWS: Final = 1 << 14
 _BYTES: Final = 1 << 20
+#: Type -> how its numbers are written; Arrow reads hexadecimal ones, too.
+_FORMS: Final = {
+    pa.lib.Type_INT64: "^-?([0-9]{1,18}|[0-8][0-9]{18})$",
+    pa.lib.Type_DOUBLE: r"^-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$",
+}
 
 
 def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> None:
@@ -88,21 +94,31 @@ def read_table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[pa.R
 
 def _typed(columns: Mapping[str, pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
     arrays = [
-        _as(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+        typed(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema.names)
 
 
-def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values as those of a type, null for what is none."""
+def typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Take published values as those of a type.
+
+    Args:
+        values: Texts of CSV, or a column of Parquet.
+        kind: Their type.
+
+    Returns:
+        The values; null for what is none. A number in CSV has decimal digits, and no blank or plus before it.
+    """
+    if pa.types.is_string(values.type) and (form := _FORMS.get(kind.id)) is not None:
+        values = pc.if_else(pc.match_substring_regex(values, form), values, pa.scalar(None, pa.string()))
     try:
         return values.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if len(values) <= 1:
-            return pa.nulls(len(values), kind)
-        half = len(values) // 2
-        return pa.concat_arrays([_as(values[:half], kind), _as(values[half:], kind)])
+    except pa.ArrowNotImplementedError:  # a column of a type that is none of numbers
+        return pa.nulls(len(values), kind)
+    except pa.ArrowInvalid:
+        near = values.cast(kind, safe=False)
+        return pc.if_else(pc.equal(near.cast(values.type, safe=False), values), near, pa.scalar(None, kind))
 
 
 def rows_of(folder: Path, format: str) -> int:

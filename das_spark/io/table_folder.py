@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -24,6 +25,12 @@ PARQUET: Final = ".parquet"
 _MARKS: Final = re.compile(
     r"_SUCCESS|_metadata|_common_metadata|_(committed|started)_.*|\..*\.crc|\.DS_Store|Thumbs\.db"
 )
+#: Names of what is written about records, and holds none.
+_NOTES: Final = re.compile(
+    r"(readme|licen[sc]e|manifest|sha(256|512)sums|md5sums)(\..*)?"
+    r"|.*\.(md|pdf|html?|docx?|json|xml|log|sha256|sha512|md5|sig|cbk|do|sas|sps|r)",
+    re.IGNORECASE,
+)
 #: Names of copies and of files that are still being written.
 _UNFINISHED: Final = re.compile(r".*(~|\.(bak|orig|old|tmp|temp|swp|part|partial|filepart|crdownload))", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"[^=]+=[^=]*")
@@ -37,7 +44,7 @@ class InputFile:
     """A file of a table of the input.
 
     Attributes:
-        path: Absolute.
+        path: Absolute, and otherwise as it was named.
         partition: Columns that the names of its folders say, and their text; None for nothing.
     """
 
@@ -51,7 +58,7 @@ def table_files(path: str) -> tuple[InputFile, ...]:
     Raises:
         InputError: There is nothing at the path, or something in the folder that is not understood.
     """
-    place = os.path.abspath(path)
+    place = os.path.join(os.getcwd(), path)  # `..` stays: behind a link it is the system's
     if os.path.isfile(place):
         return (InputFile(place),)
     if not os.path.isdir(place):
@@ -62,17 +69,18 @@ def table_files(path: str) -> tuple[InputFile, ...]:
         raise InputError(f"{path}: the folder holds no file")
     _require_one(path, {tuple(name for name, _ in file.partition) for file in files}, "folders of several kinds")
     _require_one(path, {kind_of(file.path) for file in files}, "both CSV and Parquet files")
+    _require_one(path, {_ending(file.path) for file in files}, "files of several endings")
     return files
 
 
 def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
     """List the files of records, one a line, at a path: itself, or those in a folder, in order.
 
-    Other files may lie in the folder, such as notes; but none that is hidden, a copy or half written by its name.
+    Notes may lie in the folder; but nothing that is hidden, a copy or half written by its name, or is not known.
 
     Args:
         path: File or folder.
-        patterns: Names that files of the folder have; any where none are given.
+        patterns: Names that files of the folder have, in lower case; any where none are given.
 
     Raises:
         InputError: There is nothing at the path, or something in the folder that looks like records and is odd.
@@ -85,8 +93,8 @@ def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
     if folders:
         raise _odd(path, "folders", folders, "files of records lie side by side")
     named = patterns or ("*",)
-    files = [entry for entry in entries if any(fnmatch(entry.name.lstrip("._"), f"{each}*") for each in named)]
-    whole = {entry.name for entry in files if any(fnmatch(entry.name.lstrip("._"), each) for each in named)}
+    files = [entry for entry in entries if not patterns or not _NOTES.fullmatch(entry.name)]
+    whole = {entry.name for entry in files if any(fnmatch(entry.name.lower().lstrip("._"), each) for each in named)}
     known = f"parts are called {', '.join(named)}"
     _require_parts(path, path, files, lambda name: name in whole and not _UNFINISHED.fullmatch(name), known)
     if not files:
@@ -98,7 +106,8 @@ def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
 def named_files(folder: str, patterns: Sequence[str]) -> list[str]:
     """List the files in a folder, and in its folders, whose names have one of some patterns, in order.
 
-    Upper and lower case are the same. Others may lie there, but none that looks like one of these and is odd.
+    Upper and lower case are the same. Others may lie there, such as archives, but none that begins like one of these
+    and is odd.
 
     Args:
         folder: With the files.
@@ -112,6 +121,7 @@ def named_files(folder: str, patterns: Sequence[str]) -> list[str]:
     if not os.path.isdir(folder):
         raise InputError(f"{folder}: no such file or folder", hint="check the paths of [input]")
     files, odd = [], []
+    begin = [each.partition(".")[0] for each in patterns]
     for place, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(name for name in names if not _MARKS.fullmatch(name)):
@@ -119,7 +129,7 @@ def named_files(folder: str, patterns: Sequence[str]) -> list[str]:
             hidden = any(part[0] in "._" for part in os.path.relpath(path, folder).split("/"))
             if any(fnmatch(plain, each) for each in patterns) and not hidden and not _leaves(path, place):
                 files.append(path)
-            elif any(fnmatch(plain.lstrip("._"), f"{each}*") for each in patterns):
+            elif not plain.endswith(".zip") and any(fnmatch(plain.lstrip("._"), f"{each}*") for each in begin):
                 odd.append(os.path.relpath(path, folder))
     if odd:
         some = ", ".join(map(repr, odd[:_NAMED])) + (", ..." if len(odd) > _NAMED else "")
@@ -159,16 +169,32 @@ def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]
         raise _odd(path, "files beside folders", [*files, *folders], "everything that is read lies side by side")
     if strange := [entry for entry in folders if not _PARTITION.fullmatch(entry.name)]:
         raise _odd(path, "folders that are no parts of it", strange, "parts are called as in state=44")
-    if strange := [entry for entry in folders if _leaves(entry.path, folder)]:
-        raise _odd(path, "links that lead out of it", strange, "copy what they lead to")
+    if strange := [entry for entry in folders if entry.is_symlink()]:
+        raise _odd(path, "links to folders", strange, "copy what they lead to, unless it is read already")
+    parts = [(entry, *_partition(entry.name)) for entry in folders]
+    number = Counter((name, value) for _, name, value in parts)
+    if strange := [entry for entry, name, value in parts if number[name, value] > 1]:
+        raise _odd(path, "several folders of one value", strange, "put their files together")
     _require_parts(path, folder, files, kind_of, f"parts end in {PARQUET}, or in {', '.join(CSV)}")
     for entry in files:
         yield InputFile(entry.path, partition)
-    for entry in folders:
-        name, _, value = entry.name.partition("=")
-        yield from _below(
-            path, entry.path, (*partition, (unquote(name), None if value == _NOTHING else unquote(value)))
-        )
+    for entry, name, value in parts:
+        yield from _below(path, entry.path, (*partition, (name, value)))
+
+
+def _partition(folder: str) -> tuple[str, str | None]:
+    """Return the column that a folder is called by, and its text."""
+    name, _, value = folder.partition("=")
+    return unquote(name), None if value == _NOTHING else unquote(value)
+
+
+def marks_in(path: str) -> tuple[str, ...]:
+    """List what is passed over in a folder: marks that hold no record by their names, as paths below it, in order."""
+    found = []
+    for place, folders, names in os.walk(path):
+        folders.sort()
+        found += [os.path.relpath(f"{place}/{name}", path) for name in sorted(names) if _MARKS.fullmatch(name)]
+    return tuple(found)
 
 
 def is_csv(name: str) -> bool:
@@ -179,6 +205,10 @@ def is_csv(name: str) -> bool:
 def kind_of(name: str) -> str:
     """Say of which kind a table is by the name of its file: `csv`, `parquet`, or none of both."""
     return "csv" if is_csv(name) else "parquet" if name.lower().endswith(PARQUET) else ""
+
+
+def _ending(name: str) -> str:
+    return next((ending for ending in (*CSV, PARQUET) if name.lower().endswith(ending)), "")
 
 
 def _leaves(place: str, folder: str) -> bool:

@@ -9,20 +9,17 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import FILE_KEYS
 from das_spark.errors import InputError
-from das_spark.io.cef import ENDINGS
-from das_spark.io.input_files import data_files
-from das_spark.io.ipums_1940 import PARTS
-from das_spark.io.table_folder import CSV, PARQUET
+from das_spark.io.table_folder import marks_in, table_files
 from das_spark.pipeline.delivery_note import count_records, holds_a_record, require_delivered
+from das_spark.spark.readers import geography_reader, reader
 
 if TYPE_CHECKING:
-    from das_spark.config import InputSettings
+    from das_spark.config import InputSettings, RunPlan
 
 #: Bytes that are read at once.
 _BLOCK: Final = 1 << 22
@@ -66,44 +63,42 @@ def examined_files(settings: InputSettings) -> list[dict[str, object]]:
     return files
 
 
+def geography_files(plan: RunPlan, known: Iterable[str]) -> list[dict[str, object]]:
+    """List what a run reads of geography besides its input, as `examined_files`: none of it is confidential.
+
+    Args:
+        plan: What the run file says: the areas of blocks, the crosswalk, the table of parents, areas of the evaluation.
+        known: The files of the input, which may hold the areas, too.
+    """
+    settings, areas = plan.geography, plan.evaluation.areas if plan.evaluation.enabled else None
+    tables = (table for table in (settings.crosswalk, settings.parents, areas) if table is not None)
+    names = {file.path for table in tables for file in table_files(table)}
+    # Of a spine of the census, areas are those of the evaluation, which does without what is gone.
+    if settings.path is not None and (not plan.spine.is_census or Path(settings.path).exists()):
+        names.update(geography_reader(str(settings.reader)).files(settings.path))
+    names -= set(known)
+    return [_examined(Path(name)) | {"confidential": False} for name in sorted(names)]
+
+
+def passed_over(settings: InputSettings) -> list[str]:
+    """List what lies in folders of the input and holds no record by its name, such as marks of success."""
+    places = [str(place) for key in FILE_KEYS if (place := getattr(settings, key)) and key not in settings.tables]
+    return [f"{place.rstrip('/')}/{name}" for place in places for name in marks_in(place)]
+
+
 def input_files(settings: InputSettings) -> dict[Path, bool]:
-    """Every file that the reader reads, and whether it holds records; what else lies in a folder is no input."""
-    found: dict[Path, bool] = {}
-    for key in FILE_KEYS:
-        place = getattr(settings, key)
-        if place is None or key in settings.tables:
-            continue
-        names = data_files(place)
-        if key == "path" and Path(place).is_dir():
-            known = {
-                name: _holds_records(settings.reader, name.removeprefix(f"{place.rstrip('/')}/")) for name in names
-            }
-        else:
-            known = dict.fromkeys(names, key != "geography")
-        read = {Path(name): records for name, records in known.items() if records is not None}
-        if not read:
-            what = f"holds nothing that the reader '{settings.reader}' reads" if names else "no such file or folder"
-            raise InputError(f"{place}: {what}", hint="check [input] in the run file")
-        found |= {each: found.get(each, False) or records for each, records in read.items()}
-    return found
+    """List every file of the input, and whether it holds records; what else lies in a folder is no input.
 
-
-#: Names of tables that readers look for in the folder `input.path`, and whether they hold records.
-_TABLES: Final = {
-    **dict.fromkeys(("persons", "households", "housing_units", "living_quarters", "units"), True),
-    "geography": False,
-}
-
-
-def _holds_records(reader: str, name: str) -> bool | None:
-    """Say whether a file of `input.path`, named by its path below the folder, holds records; None: it is not read."""
-    if reader == "pl94_summary":
-        return name.lower().endswith(".pl") or None
-    if reader == "ipums_1940":
-        return ("/" not in name and any(fnmatch(name, part) for part in PARTS)) or None
-    table, dot, ending = name.partition("/")[0].partition(".")
-    endings = ENDINGS if reader == "cef_2020" else (PARQUET, *CSV)
-    return _TABLES.get(table) if dot + ending in endings else None
+    Raises:
+        InputError: Something is not there, or is odd.
+    """
+    files = reader(settings.reader).files(settings)
+    if not files and not settings.is_simulated and not settings.tables:
+        raise InputError(
+            f"{settings.path}: holds nothing that the reader '{settings.reader}' reads",
+            hint="check [input] in the run file",
+        )
+    return {Path(path): records for path, records in files.items()}
 
 
 def _require_each_once(files: Iterable[Mapping[str, object]], settings: InputSettings) -> None:
@@ -133,5 +128,6 @@ def _examined(path: Path) -> dict[str, object]:
         "file": str(path),
         "bytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
+        "node": status.st_ino,
         "sha256": digest.hexdigest(),
     }

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from das_spark.errors import InputError
 from das_spark.io.input_files import CsvForm
 from das_spark.io.input_tables import InputTable
-from das_spark.io.table_folder import kind_of
 from das_spark.io.text_lines import TextLines
+from das_spark.spark.readers import reader
 
 if TYPE_CHECKING:
     from das_spark.config import InputSettings
@@ -48,8 +48,8 @@ def count_records(path: str, settings: InputSettings) -> int:
 
 
 def _table(path: str, settings: InputSettings) -> InputTable | None:
-    """Open a file that is a table by its name; None for others, and for one without a byte."""
-    is_table = kind_of(path) and os.path.getsize(path) > 0
+    """Open a file that is read as a table; None for lines, and for one without a byte."""
+    is_table = reader(settings.reader).reads_tables and os.path.getsize(path) > 0
     return InputTable.open(path, CsvForm.of(settings)) if is_table else None
 
 
@@ -90,24 +90,45 @@ def require_delivered(note: str, files: Sequence[Mapping[str, object]], settings
     Raises:
         InputError: They are not those that were delivered; all that is wrong together, without a number of records.
     """
-    expected = read_note(note)
-    names = Counter(each.name for each in expected)
-    problems = [f"{name} is said twice" for name, number in names.items() if number > 1]
-    unread = dict.fromkeys(str(file["file"]) for file in files)
+    expected, digests = read_note(note), {str(file["file"]): file["sha256"] for file in files}
+    paths, problems = _paths(expected, list(digests))
     for each in expected:
-        own = [file for file in files if _is(each.name, str(file["file"]))]
-        if len(own) != 1:
-            problems.append(f"{each.name} is {'not read' if not own else 'the name of several files that are read'}")
+        if (path := paths.get(each)) is None:
             continue
-        path = str(own[0]["file"])
-        unread.pop(path, None)
-        if each.sha256 is not None and each.sha256 != own[0]["sha256"]:
+        if each.sha256 is not None and each.sha256 != digests[path]:
             problems.append(f"{each.name} has another SHA-256")
         elif each.records is not None and each.records != count_records(path, settings):
             problems.append(f"{each.name} has another number of records")
-    problems += [f"{path} is read, and not said" for path in unread]
+    _refuse(note, problems)
+
+
+def require_named(note: str, paths: Sequence[str]) -> None:
+    """Refuse an input whose files are not those that its note names, before one of them is read.
+
+    Raises:
+        InputError: There are others, or not all.
+    """
+    _refuse(note, _paths(read_note(note), paths)[1])
+
+
+def _paths(expected: Sequence[Expected], paths: Sequence[str]) -> tuple[dict[Expected, str], list[str]]:
+    """Return the path of each file that was delivered, and what is wrong with the names of files."""
+    names = Counter(each.name for each in expected)
+    problems = [f"{name} is said twice" for name, number in names.items() if number > 1]
+    known, unread = dict[Expected, str](), dict.fromkeys(paths)
+    for each in expected:
+        own = [path for path in paths if _is(each.name, path)]
+        if len(own) == 1:
+            known[each] = own[0]
+            unread.pop(own[0], None)
+        else:
+            problems.append(f"{each.name} is {'not read' if not own else 'the name of several files that are read'}")
+    return known, problems + [f"{path} is read, and not said" for path in unread]
+
+
+def _refuse(note: str, problems: Sequence[str]) -> None:
     if problems:
-        some = problems[:_NAMED] + ([f"and {len(problems) - _NAMED} more"] if len(problems) > _NAMED else [])
+        some = [*problems[:_NAMED]] + ([f"and {len(problems) - _NAMED} more"] if len(problems) > _NAMED else [])
         raise InputError(
             "\n  ".join([f"{note}: the input is not what was delivered:", *some]),
             hint="deliver it again; das-spark input list RUNFILE says what is read",

@@ -10,9 +10,11 @@ from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.parents_file import read_parents
 from das_spark.pipeline.charge import enter_invariants
 from das_spark.pipeline.input_record import (
+    geography_files_of,
     keep_problems,
     load_input_record,
     problems_kept,
+    require_same_geography,
     require_unchanged,
     save_input_record,
 )
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from das_spark.config import InputSettings, RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.leaves import LeafFacts
+    from das_spark.spark.readers import IngestedTables
 
 
 #: How many geounits an error names.
@@ -108,7 +111,7 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
 
 
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
-    plan = context.plan
+    plan, geography = context.plan, geography_files_of(context)
     ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
     if plan.geography.parents is not None:
         known = read_parents(plan.geography.parents, plan.product.geolevels, plan.spine.leaf)
@@ -130,9 +133,10 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         if facts.conflicts:
             staging, facts, resolved = _resolve_conflicts(context, staging, facts, rules)
             problems += resolved
-        _refuse_changed(context, staging, ingested.digests)
+        _refuse_changed(context, staging, ingested, geography)
         keep_problems(context, problems)
-        save_input_record(context, identity, facts, problems)
+        records = {str(Path(path)): number for path, number in ingested.records.items()}
+        save_input_record(context, identity, facts, problems, geography, records)
         require_held(context.layout)
         replace_folder(staging, folder, facts.files)  # a driver may have died before all was there
 
@@ -147,12 +151,15 @@ def _leaf_rules(plan: RunPlan) -> LeafRules:
     return LeafRules(NAMED, units=True, counted=product.record == "unit", bounds=rule)
 
 
-def _refuse_changed(context: RunContext, staging: Path, read: Mapping[str, str]) -> None:
+def _refuse_changed(
+    context: RunContext, staging: Path, read: IngestedTables, geography: Sequence[Mapping[str, object]]
+) -> None:
     """The ledger is that of the files that were hashed; what was read since then must be the same."""
     hashed = context.restricted_facts.input_files
     try:
         if hashed:
             require_unchanged(context.plan.input, hashed.values(), lambda: context.spark, read)
+        require_same_geography(context, geography)
     except InputError:
         discard(staging)
         raise

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, InputError, OutputError
-from das_spark.pipeline.delivery import examined_files, input_files
+from das_spark.pipeline.delivery import examined_files, geography_files, input_files
 from das_spark.spark.catalog import table_digest
 from das_spark.spark.problems import BadInputError
 from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
@@ -23,10 +24,18 @@ if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.leaves import LeafFacts
     from das_spark.spark.problems import Problem
+    from das_spark.spark.readers import IngestedTables
     from das_spark.store import RunLayout
 
 
-def save_input_record(context: RunContext, identity: str, facts: LeafFacts, problems: Sequence[Problem]) -> None:
+def save_input_record(
+    context: RunContext,
+    identity: str,
+    facts: LeafFacts,
+    problems: Sequence[Problem],
+    geography: Sequence[Mapping[str, object]] = (),
+    records: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Keep what ingestion found, before its leaves appear."""
     if facts.twice:
         # Each person would be counted as often: a loss of privacy that no ledger knows.
@@ -43,11 +52,17 @@ def save_input_record(context: RunContext, identity: str, facts: LeafFacts, prob
     hashed = context.restricted_facts.input_files
     record = {
         "identity": identity,
-        "files": None if hashed is None else list(hashed.values()),
+        "files": None if hashed is None else [_with_records(each, records) for each in hashed.values()],
+        "geography": list(geography),
         "rows": facts.rows(),
         "problems": [asdict(each) for each in problems],
     }
     write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))
+
+
+def _with_records(file: Mapping[str, object], records: Mapping[str, int]) -> dict[str, object]:
+    known = {"records": records[str(file["file"])]} if file["file"] in records else {}
+    return {**file, **known}
 
 
 def load_input_record(context: RunContext, identity: str) -> None:
@@ -60,6 +75,24 @@ def load_input_record(context: RunContext, identity: str) -> None:
         )
     facts = context.restricted_facts
     facts.input_rows, facts.problems = record["rows"], record["problems"]
+    facts.geography_files = {str(each["file"]): each for each in record.get("geography", ())}
+
+
+def geography_files_of(context: RunContext) -> list[dict[str, object]]:
+    """List what a run reads of geography besides its input."""
+    return geography_files(context.plan, context.restricted_facts.input_files or ())
+
+
+def require_same_geography(context: RunContext, before: Iterable[Mapping[str, object]]) -> None:
+    """Refuse files of geography that are not, after they were read, those that are in the record."""
+    files = before, geography_files_of(context)
+    recorded, now = ({str(each["file"]): each["sha256"] for each in some} for some in files)
+    changed = sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))
+    if changed:
+        raise InputError(
+            f"{changed[0]}: changed while it was read; nothing of it is kept",
+            hint="let no file be delivered to [geography] while a run reads it, and begin another run",
+        )
 
 
 def identity_of_input(
@@ -157,7 +190,7 @@ def require_unchanged(
     settings: InputSettings,
     files: Iterable[Mapping[str, object]],
     session: Session | None = None,
-    read: Mapping[str, str] | None = None,
+    read: IngestedTables | None = None,
 ) -> None:
     """Refuse an input that is not, after it was read, what its identity was taken from before.
 
@@ -165,15 +198,17 @@ def require_unchanged(
         settings: Where it is.
         files: What its identity was taken from.
         session: Gives the session that knows its tables of a catalog.
-        read: File -> digest of the bytes that tasks have read, where they tell; empty where a file has nothing to read.
+        read: What tasks tell of what they have read.
     """
     before = list(files)
     changed = _changed(settings, [each for each in before if "rows" not in each])
     now = _examined_tables(settings, session)
     changed += [str(each["file"]) for each in now if each not in before]
     hashed = {str(each["file"]): each["sha256"] for each in before}
-    digests = {str(Path(path)): digest for path, digest in (read or {}).items()}
+    digests = {} if read is None else {str(Path(path)): digest for path, digest in read.digests.items()}
     changed += [path for path, digest in digests.items() if path not in hashed or digest not in ("", hashed[path])]
+    rows = {} if read is None else read.records
+    changed += [str(each["file"]) for each in now if rows.get(str(each["file"]), each["rows"]) != each["rows"]]
     if changed:
         raise InputError(
             f"{changed[0]}: changed while it was read; nothing of it is kept",
@@ -182,13 +217,13 @@ def require_unchanged(
 
 
 def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> list[str]:
-    before = {str(each["file"]): (each["bytes"], each["mtime_ns"]) for each in files}
-    now: dict[str, tuple[object, object]] = {}
+    before = {str(each["file"]): (each["bytes"], each["mtime_ns"], each.get("node")) for each in files}
+    now: dict[str, tuple[object, ...]] = {}
     if not settings.is_simulated:
         for path in input_files(settings):
             with suppress(FileNotFoundError):  # gone since its folder was listed
                 status = path.stat()
-                now[str(path)] = (status.st_size, status.st_mtime_ns)
+                now[str(path)] = (status.st_size, status.st_mtime_ns, status.st_ino)
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 

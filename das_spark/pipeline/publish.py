@@ -75,7 +75,7 @@ def restricted_manifest(context: RunContext) -> RestrictedManifest:
     return RestrictedManifest(
         run_id=context.layout.run_id,
         created=context.created,
-        input_files=facts.input_files or {},
+        input_files={**(facts.input_files or {}), **facts.geography_files},
         input_rows=facts.input_rows,
         problems=facts.problems,
         seconds=dict(context.progress.seconds) | {stage.name: stage.seconds for stage in stages},

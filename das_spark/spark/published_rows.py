@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, csv
+import pyarrow.compute as pc
+from pyarrow import csv
 from scipy import sparse
 
-from das_spark.io.table_files import BROKEN, GEOCODE, PARQUET
+from das_spark.io.table_files import GEOCODE, PARQUET, read_table_file, typed
 from das_spark.spark.verify import FileRows
 from das_spark.store.parquet import batches_of
 
@@ -32,6 +33,8 @@ MISSING: Final = -1
 _AT_ONCE: Final = 1 << 22
 #: Bytes of CSV that are read at once.
 _BLOCK: Final = 1 << 23
+#: Blanks around a number, a plus, what begins a hexadecimal one, and quotes.
+_SIGNS: Final = (b" ", b"\t", b"+", b"x", b"X", b'"')
 #: Numbers with tenths are less: beyond, the tenths of a floating-point number are not exact.
 _MOST: Final = float(1 << 40)
 
@@ -50,11 +53,7 @@ def whole_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     """The whole numbers of a column; `MISSING` where there is none."""
     if name not in batch.schema.names:
         return np.full(batch.num_rows, MISSING, dtype=np.int64)
-    column = batch.column(name)
-    try:
-        whole = column.cast(pa.int64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # what is no whole number is looked at one by one
-        whole = pa.array([_whole(value) for value in column.to_pylist()], pa.int64())
+    whole = typed(batch.column(name), pa.int64())
     # Without a null among them they are where they are read.
     known = whole.fill_null(MISSING) if whole.null_count else whole
     numbers: NDArray[np.int64] = known.to_numpy(zero_copy_only=False)
@@ -66,13 +65,9 @@ def tenths_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     if name not in batch.schema.names:
         return np.full(batch.num_rows, MISSING, dtype=np.int64)
     column = batch.column(name)
-    if pa.types.is_string(column.type):
-        column = compute.if_else(compute.equal(column, ""), None, column)
-    try:
-        numbers = column.cast(pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # what is no number is looked at one by one
-        numbers = pa.array([None if value is None else _number(value) for value in column.to_pylist()], pa.float64())
-    there = numbers.is_valid().to_numpy(zero_copy_only=False)
+    numbers = typed(column, pa.float64())
+    empty = pc.equal(column, "") if pa.types.is_string(column.type) else column.is_null()
+    there = pc.invert(pc.fill_null(empty, True)).to_numpy(zero_copy_only=False)
     values = numbers.fill_null(0.0).to_numpy(zero_copy_only=False)
     known = (values > 0) & (values < _MOST)
     tenths = np.rint(np.where(known, values, 0.0) * 10)
@@ -86,15 +81,15 @@ class Numbers:
 
     Attributes:
         of: Is given rows and the name of a column, and gives its values.
-        text: What CSV is read as, as long as everything is that; texts else.
+        are_whole: Whether they are whole numbers.
     """
 
     of: Callable[[pa.RecordBatch, str], NDArray[np.int64]]
-    text: pa.DataType
+    are_whole: bool
 
 
-WHOLE: Final = Numbers(whole_of, pa.int64())
-TENTHS: Final = Numbers(tenths_of, pa.string())
+WHOLE: Final = Numbers(whole_of, are_whole=True)
+TENTHS: Final = Numbers(tenths_of, are_whole=False)
 
 
 def published_rows(
@@ -159,17 +154,19 @@ class _PublishedFiles(FileRows):
         if file.format == PARQUET:
             yield from batches_of(file.path, (GEOCODE, *self.names), rows)
             return
-        done, text = 0, self.numbers.text
-        if text != pa.string() and _has_blanks(file.path):
-            text = pa.string()
-        try:
-            for batch in _csv(file.path, self.names, text):
-                yield batch
-                done += batch.num_rows
-        except pa.ArrowInvalid:  # what is no number is looked at as a text
-            for batch in _csv(file.path, self.names, pa.string()):
-                yield batch.slice(min(done, batch.num_rows))
-                done -= min(done, batch.num_rows)
+        done = 0
+        if self.numbers.are_whole and _is_plain(file.path):
+            try:
+                for batch in _whole_numbers(file.path, self.names):
+                    yield batch
+                    done += batch.num_rows
+                return
+            except pa.ArrowInvalid:  # a value is no whole number, or a record is none
+                pass
+        texts = pa.schema(dict.fromkeys((GEOCODE, *self.names), pa.string()).items())
+        for batch in read_table_file(file.path, file.format, texts):
+            yield batch.slice(min(done, batch.num_rows))
+            done -= min(done, batch.num_rows)
 
     def _rows(self, formats: Sequence[str], rows: _Values) -> Iterator[TableRows]:
         told = table_rows(formats, rows.geocodes, rows.columns, self.first)
@@ -234,52 +231,27 @@ def _side_by_side(streams: Sequence[Iterator[_Values]]) -> Iterator[list[_Values
         ]
 
 
-def _has_blanks(path: Path) -> bool:
-    """Whether there is a blank behind the first line: Arrow passes over those around a number, which is none then."""
+def _is_plain(path: Path) -> bool:
+    """Whether nothing stands behind the first line that Arrow reads around a number or a text, and is no part of it."""
     with path.open("rb") as file:
         file.readline()
-        return any(b" " in block or b"\t" in block for block in iter(lambda: file.read(_BLOCK), b""))
+        return not any(sign in block for block in iter(lambda: file.read(_BLOCK), b"") for sign in _SIGNS)
 
 
-def _csv(path: Path, names: Sequence[str], kind: pa.DataType) -> Iterator[pa.RecordBatch]:
-    """Rows of values of a type; one with more or fewer values than columns stands under a geocode of no geounit."""
-    broken: list[str] = []
+def _whole_numbers(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Rows of whole numbers alone.
 
-    def put_aside(_: csv.InvalidRow) -> str:
-        broken.append(BROKEN)
-        return "skip"
-
-    try:
-        opened = csv.open_csv(
-            path,
-            csv.ReadOptions(skip_rows=1, column_names=[GEOCODE, *names], block_size=_BLOCK),
-            csv.ParseOptions(invalid_row_handler=put_aside),
-            csv.ConvertOptions(column_types=dict.fromkeys(names, kind) | {GEOCODE: pa.string()}, null_values=[""]),
-        )
-    except pa.ArrowInvalid:
-        if kind != pa.string():
-            raise
-        # Nothing stands behind the header, or nothing that is a row.
-    else:
-        with opened:
-            yield from opened
-    if broken:
-        yield pa.RecordBatch.from_arrays([pa.array(broken)], [GEOCODE])
+    Raises:
+        pa.ArrowInvalid: There are others, or there is no row.
+    """
+    kinds = dict.fromkeys(names, pa.int64()) | {GEOCODE: pa.string()}
+    reading = csv.ReadOptions(skip_rows=1, column_names=[GEOCODE, *names], block_size=_BLOCK)
+    converting = csv.ConvertOptions(column_types=kinds, null_values=[""])
+    with csv.open_csv(path, reading, convert_options=converting) as opened:
+        yield from opened
 
 
 def _geocodes(batch: pa.RecordBatch) -> pa.Array:
     if GEOCODE not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.string())
     return batch.column(GEOCODE).cast(pa.string())
-
-
-def _number(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        return float("nan")
-
-
-def _whole(value: object) -> int | None:
-    text = str(value)
-    return int(text) if text.isascii() and text.removeprefix("-").isdigit() and len(text) < len(str(1 << 63)) else None

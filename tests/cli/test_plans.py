@@ -171,6 +171,18 @@ def test_geounits_are_counted_by_census_block_too(capsys, tmp_path):
     assert counts == [1, 1, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("column", "codes"), [("geoid", ["150010201001000", "15001"]), ("geocode", ["1500102010010001", "1"])]
+)
+def test_geocodes_that_are_none_are_not_passed_over(capsys, tmp_path, column, codes):
+    parquet.write_table(pa.table({column: codes}), tmp_path / "blocks.parquet")
+    field = "block" if column == "geoid" else "geocode"
+    settings = [f"input.geography={tmp_path / 'blocks.parquet'}", f"input.columns.{field}={column}"]
+    given = [each for setting in settings for each in ("--set", setting)]
+    assert main(["plan", str(CONF / "pl94_2020_state.toml"), *NAMED, *given]) != 0
+    assert "not so of 1 of 2" in capsys.readouterr().err
+
+
 def test_geounits_are_counted_in_the_public_table(capsys, tmp_path):
     geocodes = ["4800100001", "4800100002", "4800200001"]
     parquet.write_table(pa.table({"geocode": geocodes}), tmp_path / "units.parquet")

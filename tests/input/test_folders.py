@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from collections.abc import Callable
@@ -109,6 +110,42 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: pq.write_table(pa.table({"geocode": [A]}), folder / "part-2.parquet"),
         "both CSV and Parquet",
     ),
+    "a part that is compressed, too": (
+        lambda folder: (folder / "part-0.csv.gz").write_bytes(gzip.compress((folder / "part-0.csv").read_bytes())),
+        "files of several endings",
+    ),
+    "a part that is compressed alone": (
+        lambda folder: (
+            (folder / "part-1.csv.gz").write_bytes(gzip.compress((folder / "part-1.csv").read_bytes())),
+            (folder / "part-1.csv").unlink(),
+        ),
+        "files of several endings",
+    ),
+    "the same part under two columns that nobody reads": (
+        lambda folder: (
+            (folder / "part-1.csv").unlink(),
+            [(folder / name).mkdir() for name in ("load=1", "load=2")],
+            shutil.copy(folder / "part-0.csv", folder / "load=1"),
+            (folder / "part-0.csv").rename(folder / "load=2" / "part-0.csv"),
+        ),
+        "the same bytes as",
+    ),
+    "a folder that is a link to another one": (
+        lambda folder: (
+            (folder / "part-1.csv").unlink(),
+            (folder / "load=1").mkdir(),
+            (folder / "part-0.csv").rename(folder / "load=1" / "part-0.csv"),
+            (folder / "load=2").symlink_to("load=1"),
+        ),
+        "links to folders",
+    ),
+    "two folders of one value": (
+        lambda folder: [
+            ((folder / name).mkdir(), (folder / f"part-{number}.csv").rename(folder / name / "part.csv"))
+            for number, name in enumerate(("load=1", "load=%31"))
+        ],
+        "several folders of one value",
+    ),
     "files beside folders": (
         lambda folder: ((folder / "a=1").mkdir(), (folder / "part-1.csv").rename(folder / "a=1" / "part-1.csv")),
         "files beside folders",
@@ -167,6 +204,45 @@ def test_a_table_of_two_kinds_is_refused(tmp_path, ingested, table, other):
     (tmp_path / f"{table}{other}").write_bytes(b"x")
     with pytest.raises(InputError, match="lies beside it"):
         ingested()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "geography.CSV",
+        "Geography.csv",
+        "geography.tsv",
+        "geography.txt",
+        "geography.csv.xz",
+        "geography.xlsx",
+        "geography",
+    ],
+)
+def test_a_list_of_geounits_that_is_not_called_so_is_not_passed_over(tmp_path, ingested, name):
+    deliver(tmp_path)
+    (tmp_path / "geography.csv").rename(tmp_path / name)
+    with pytest.raises(InputError, match=f"'{name}' is called as the table 'geography', and is none that is read"):
+        ingested()
+
+
+@pytest.mark.parametrize("name", ["geography.md", "geography.pdf", "geography.csv.sha256", "geographies.csv"])
+def test_notes_of_a_table_may_lie_where_there_is_none(tmp_path, ingested, name):
+    deliver(tmp_path)
+    (tmp_path / "geography.csv").unlink()
+    (tmp_path / name).write_text("what it is")
+    assert ingested() == {code: found for code, found in EXPECTED.items() if code != C}
+
+
+@pytest.mark.parametrize("table", HEADERS)
+def test_a_path_is_the_one_of_the_system(tmp_path, ingested, table):
+    """Behind a link `..` is another folder than the text of the path says."""
+    (tmp_path / "real" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "inner")
+    deliver(tmp_path / "real")
+    assert ingested(path=str(tmp_path / "link" / "..")) == EXPECTED
+    (tmp_path / f"{table}.csv").write_text("other,columns\n1,2\n")
+    assert ingested(path=str(tmp_path / "link" / "..")) == EXPECTED
+    assert ingested(path=str(tmp_path / "real" / "inner" / "..")) == EXPECTED
 
 
 @pytest.mark.parametrize(

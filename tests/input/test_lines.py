@@ -16,7 +16,7 @@ from das_spark.errors import InputError
 from das_spark.io.cef import PERSON, UNIT
 from das_spark.io.population_files import simulate
 from das_spark.products import PRODUCTS
-from das_spark.spark.readers import READERS
+from das_spark.spark.readers import GEOGRAPHY_READERS, READERS
 
 PRODUCT = PRODUCTS["pl94_2020_person"]
 RECORDS = {"persons": PERSON, "units": UNIT}
@@ -169,3 +169,66 @@ def test_a_file_that_changes_meanwhile_is_refused(delivered):
     _lines(delivered, lambda lines: lines[:-1], "persons")
     with pytest.raises(InputError, match=r"persons\.txt: changed while it was read"):
         ingest(gathered)
+
+
+def _folder(folder: Path, *names: str) -> Path:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{number}\n")
+    return folder
+
+
+#: Names of files in a folder of records -> what is said; nothing where all records are listed.
+EXTRACTS = {
+    ("a.dat", "b.dat"): "",
+    ("a.dat", "b.DAT", "README.md", "codebook.cbk", "extract.sps"): "",
+    ("part-0", "part-1", "_SUCCESS", ".part-0.crc"): "",
+    ("a.dat", "b.asc"): "no parts of it",
+    ("a.dat", "b.dat~"): "no parts of it",
+    ("a.dat", "b.dat.tmp"): "no parts of it",
+    ("a.dat", "b"): "no parts of it",
+    ("a.dat", "b.zip"): "no parts of it",
+    ("a.dat", ".b.dat"): "hidden files",
+    ("a.dat", "_b.dat"): "hidden files",
+    ("a.dat", "old/b.dat"): "folders",
+}
+
+
+@pytest.mark.parametrize(("names", "said"), EXTRACTS.items())
+def test_of_a_folder_of_lines_all_is_understood(tmp_path, names, said):
+    given = InputSettings(reader="ipums_1940", path=str(_folder(tmp_path, *names)))
+    if said:
+        with pytest.raises(InputError, match=said) as refused:
+            READERS["ipums_1940"].files(given)
+        assert names[1].partition("/")[0] in str(refused.value)
+    else:
+        records = [name for name in names if name.lower().endswith(".dat") or name.startswith("part-")]
+        assert READERS["ipums_1940"].files(given) == dict.fromkeys((str(tmp_path / name) for name in records), True)
+
+
+SUMMARY = ("rigeo2020.pl", "ri000012020.pl", "ri000022020.pl", "ri000032020.pl")
+
+
+@pytest.mark.parametrize(
+    "name", ["ctgeo2020.txt", "ctgeo2020.pl.gz", "ct000012020.pl~", "_ctgeo2020.pl", "CTgeo2020.PL (1)"]
+)
+def test_a_state_whose_files_are_called_otherwise_is_not_passed_over(tmp_path, name):
+    given = InputSettings(reader="pl94_summary", path=str(_folder(tmp_path, *SUMMARY)))
+    (tmp_path / "ri2020.pl.zip").write_text("the archive")
+    assert sorted(READERS["pl94_summary"].files(given)) == sorted(str(tmp_path / each) for each in SUMMARY)
+    (tmp_path / name).write_text("x")
+    with pytest.raises(InputError, match="hidden, copies, half written, or elsewhere") as refused:
+        READERS["pl94_summary"].files(given)
+    assert name in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["BlockAssign_ST44_RI_AIANNH (1).txt", "BlockAssign_ST44_RI_SDUNI - Copy.txt"])
+def test_a_copy_of_a_block_assignment_file_is_not_passed_over(tmp_path, name):
+    kinds = ("INCPLACE_CDP", "MCD", "CD")
+    folder = str(_folder(tmp_path, *(f"BlockAssign_ST44_RI_{kind}.txt" for kind in kinds), "BlockAssign_ST44_RI.zip"))
+    files = GEOGRAPHY_READERS["block_assignment"].files(folder)
+    assert [Path(file).name for file in files] == [f"BlockAssign_ST44_RI_{kind}.txt" for kind in kinds[:2]]
+    (tmp_path / name).write_text("x")
+    with pytest.raises(InputError, match="has no name of an official file") as refused:
+        GEOGRAPHY_READERS["block_assignment"].files(folder)
+    assert name in str(refused.value)

@@ -40,6 +40,24 @@ def test_units_are_known_by_whole_numbers_or_texts(tmp_path, ingested, of_person
     assert ingested(reader="tidy_records") == EXPECTED
 
 
+@pytest.mark.parametrize("columns", [{"units": {"vacant": "vacnt"}}, {"persons": {"unit": "home"}}])
+def test_a_column_that_is_named_and_not_there_is_refused(tmp_path, ingested, columns):
+    deliver(tmp_path)
+    ((field, column),) = next(iter(columns.values())).items()
+    with pytest.raises(InputError, match=f"no column '{column}' for '{field}'"):
+        ingested(reader="tidy_records", columns=columns)
+
+
+@pytest.mark.parametrize("name", ["Vacant", "VACANT"])
+def test_a_column_of_another_case_is_not_passed_over(tmp_path, ingested, name):
+    pq.write_table(pa.table(PERSONS), tmp_path / "persons.parquet")
+    pq.write_table(pa.table(UNITS).rename_columns([*list(UNITS)[:-1], name]), tmp_path / "units.parquet")
+    with pytest.raises(InputError, match="no column 'vacant'") as refused:
+        ingested(reader="tidy_records")
+    assert f"did you mean '{name}'" in str(refused.value.hint)
+    assert ingested(reader="tidy_records", columns={"vacant": name}) == EXPECTED
+
+
 #: Columns of persons, and of units -> what is said.
 WRONG: dict[str, tuple[dict, dict, str]] = {
     "floats": ({"unit": [1.0, 1.0, 2.0]}, {}, "neither texts nor whole numbers"),

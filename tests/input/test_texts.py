@@ -165,6 +165,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "a NUL in quotes": (noted('"a\x00b"'), "no control characters"),
     "NULs at the end": (lambda rows: text(rows) + b"\x00" * 512, "no control characters|as in the header"),
     "an escape of a terminal": (noted("\x1b[2J"), "no control characters"),
+    "a character that deletes": (noted("a\x7fb"), "no control characters"),
     "the end of a file of long ago": (lambda rows: text(rows) + b"\x1a", "no control characters|as in the header"),
     "UTF-16": (lambda rows: text(rows).decode().encode("utf-16"), "UTF-16"),
     "UTF-16 without a mark": (lambda rows: text(rows).decode().encode("utf-16-le"), "UTF-16"),

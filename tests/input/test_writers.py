@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -54,6 +55,10 @@ def by_duckdb(file: Path, rows: Rows) -> None:
         connection.execute(f"COPY written TO '{file}' (FORMAT csv, HEADER)")
 
 
+def by_polars(**options: str) -> Callable[[Path, Rows], None]:
+    return lambda file, rows: pl.DataFrame(rows, schema=list(NAMES), orient="row").write_csv(file, **options)
+
+
 def by_r(file: Path, rows: Rows) -> None:
     """As `write.csv` of R: texts in quotes, which are doubled within, and numbers without."""
 
@@ -73,6 +78,9 @@ WRITERS: dict[str, Callable[[Path, Rows], None]] = {
     "pandas, other ends": by_pandas(lineterminator="\r\n"),
     "Arrow": by_arrow,
     "DuckDB": by_duckdb,
+    "polars": by_polars(),
+    "polars, all in quotes": by_polars(quote_style="always"),
+    "polars, other ends": by_polars(line_terminator="\r\n"),
     "R": by_r,
 }
 

@@ -82,6 +82,7 @@ def test_what_is_no_value_is_null_and_its_neighbours_stay(tmp_path):
         ("02", 2, None),
     ]
     lines = ["01,1,0.5", "02,x,1e400", "03,1.5,", "04, 4,y", "05,99999999999999999999,2"]
+    lines += ["06,9999999999999999999,+1", "07,0x10,0x10", "08,-1,1e-07", "09,1_0,1_0", "10,8999999999999999999,nan"]
     (tmp_path / "a.csv").write_text("\n".join(["geocode,P0010001,P0010001_se", *lines, ""]))
     found = [tuple(row.values()) for row in read(tmp_path / "a.csv", "csv")]
     assert found == [
@@ -90,6 +91,11 @@ def test_what_is_no_value_is_null_and_its_neighbours_stay(tmp_path):
         ("03", None, None),
         ("04", None, None),
         ("05", None, 2.0),
+        ("06", None, None),
+        ("07", None, None),
+        ("08", -1, 1e-07),
+        ("09", None, None),
+        ("10", 8999999999999999999, None),
     ]
 
 

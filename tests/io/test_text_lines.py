@@ -50,8 +50,12 @@ def test_files_of_a_folder_are_those_of_some_names(tmp_path):
     for name in ("a.txt", "b.dat", "README", "population.json", "_SUCCESS"):
         written(tmp_path / name, name.encode())
     assert read(tmp_path, patterns=("*.txt", "*.dat")) == ["a.txt", "b.dat"]
+    with pytest.raises(InputError, match=r"no parts of it: 'b\.dat'"):
+        read(tmp_path, patterns=("*.txt",))
+    (tmp_path / "notes").mkdir()
+    written(tmp_path / "notes" / "README.md", b"of nothing")
     with pytest.raises(InputError, match="holds no file of records"):
-        read(tmp_path, patterns=("*.cef",))
+        read(tmp_path / "notes", patterns=("*.cef",))
     with pytest.raises(InputError, match="no such file or folder"):
         read(tmp_path / "*.txt")
 

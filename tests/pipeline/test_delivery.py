@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +15,8 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import InputSettings
 from das_spark.errors import InputError
-from das_spark.pipeline.delivery import delivered_files, examined_files
-from das_spark.pipeline.delivery_note import read_note
+from das_spark.pipeline.delivery import delivered_files, examined_files, input_files
+from das_spark.pipeline.delivery_note import read_note, require_named
 
 PERSONS = "geocode,count\n0101,7\n0102,5\n0103,3\n"
 UNITS = "geocode,units\n0101,2\n0102,2\n0103,1\n"
@@ -23,10 +24,10 @@ UNITS = "geocode,units\n0101,2\n0102,2\n0103,1\n"
 
 @pytest.fixture
 def delivery(tmp_path: Path) -> Path:
-    """Persons in two files of CSV, and units in one of Parquet."""
+    """Persons in two files of CSV, compressed, and units in one of Parquet."""
     folder = tmp_path / "persons"
     folder.mkdir()
-    (folder / "a.csv").write_text(PERSONS)
+    (folder / "a.csv.gz").write_bytes(gzip.compress(PERSONS.encode()))
     (folder / "b.csv.gz").write_bytes(gzip.compress(b'geocode,count\r\n"0104",\r\n0105,1'))
     pq.write_table(pa.table({"geocode": ["0101", "0102"], "units": [1, 2]}), tmp_path / "units.parquet")
     return tmp_path
@@ -47,7 +48,7 @@ def sha256(path: Path) -> str:
 
 def test_every_file_is_listed_with_its_digest_and_records(delivery):
     found = delivered_files(settings(delivery))
-    paths = [delivery / "persons" / "a.csv", delivery / "persons" / "b.csv.gz", delivery / "units.parquet"]
+    paths = [delivery / "persons" / "a.csv.gz", delivery / "persons" / "b.csv.gz", delivery / "units.parquet"]
     assert [(each.path, each.records) for each in found] == list(zip(map(str, paths), (3, 2, 2), strict=True))
     assert [(each.size, each.sha256) for each in found] == [(path.stat().st_size, sha256(path)) for path in paths]
 
@@ -70,15 +71,15 @@ def test_lines_are_the_records_of_other_files(tmp_path):
 
 
 def test_a_copy_in_the_same_folder_is_refused(delivery):
-    (delivery / "persons" / "a (copy).csv").write_text(PERSONS)
-    with pytest.raises(InputError, match=r"a\.csv: holds the same bytes as .*a \(copy\)\.csv"):
+    shutil.copy(delivery / "persons" / "a.csv.gz", delivery / "persons" / "a (copy).csv.gz")
+    with pytest.raises(InputError, match=r"a\.csv\.gz: holds the same bytes as .*a \(copy\)\.csv\.gz"):
         examined_files(settings(delivery))
 
 
 @pytest.mark.parametrize("text", ["", "geocode,count\n"])
 def test_parts_without_a_record_may_be_alike(delivery, text):
     for name in ("c", "d"):
-        (delivery / "persons" / f"{name}.csv").write_text(text)
+        (delivery / "persons" / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     assert len(examined_files(settings(delivery))) == 5
     assert [each.records for each in delivered_files(settings(delivery))] == [3, 2, 0, 0, 2]
 
@@ -99,8 +100,12 @@ def written(delivery: Path, *rows: str, columns: str = "name,records,sha256") ->
 
 
 def right(delivery: Path) -> list[str]:
-    digest = sha256(delivery / "persons" / "a.csv")
-    return [f"a.csv,3,{digest.upper()}", "persons/b.csv.gz,2,", f"units.parquet,,{sha256(delivery / 'units.parquet')}"]
+    digest = sha256(delivery / "persons" / "a.csv.gz")
+    return [
+        f"a.csv.gz,3,{digest.upper()}",
+        "persons/b.csv.gz,2,",
+        f"units.parquet,,{sha256(delivery / 'units.parquet')}",
+    ]
 
 
 def test_an_input_that_is_what_its_note_says_is_taken(delivery):
@@ -118,10 +123,10 @@ WRONG = {
         lambda rows: [rows[0], "b.csv.gz,777,", rows[2]],
         ["b.csv.gz has another number of records"],
     ),
-    "a file that is said twice": (lambda rows: [*rows, rows[0]], ["a.csv is said twice"]),
+    "a file that is said twice": (lambda rows: [*rows, rows[0]], ["a.csv.gz is said twice"]),
     "several at once": (
-        lambda rows: ["a.csv,777,", "c.csv,1,"],
-        ["a.csv has another number", "c.csv is not read", "b.csv.gz is read", "units.parquet is read"],
+        lambda rows: ["a.csv.gz,777,", "c.csv,1,"],
+        ["a.csv.gz has another number", "c.csv is not read", "b.csv.gz is read", "units.parquet is read"],
     ),
 }
 
@@ -162,7 +167,7 @@ def test_the_command_lists_what_a_run_would_read(delivery, capsys):
     assert main(["input", "list", "pl94_2020_to_county", *arguments, "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [(Path(each["file"]).name, each["records"]) for each in listed] == [
-        ("a.csv", 3),
+        ("a.csv.gz", 3),
         ("b.csv.gz", 2),
         ("units.parquet", 2),
     ]
@@ -180,3 +185,39 @@ def test_parts_without_a_record_may_be_alike_whatever_stands_between_fields(tmp_
         reader="tidy_counts", persons=str(tmp_path / "persons"), units=str(tmp_path / "units.csv"), delimiter=";"
     )
     assert len(examined_files(given)) == 3
+
+
+@pytest.mark.parametrize("name", ["c.csv.gz~", "_c.csv.gz", ".c.csv.gz.X7f3Qa", "c.csv"])
+def test_what_is_odd_to_its_reader_is_not_listed(delivery, name):
+    shutil.copy(delivery / "persons" / "a.csv.gz", delivery / "persons" / name)
+    with pytest.raises(InputError, match="the folder holds"):
+        delivered_files(settings(delivery))
+
+
+def test_marks_that_are_passed_over_are_named(delivery, capsys):
+    (delivery / "persons" / "_SUCCESS").touch()
+    arguments = ["--set", f"input.persons={delivery}/persons", "--set", f"input.units={delivery}/units.parquet"]
+    assert main(["input", "list", "pl94_2020_to_county", *arguments]) == 0
+    assert f"holds no record by its name: {delivery}/persons/_SUCCESS" in capsys.readouterr().out
+
+
+def test_a_table_is_counted_as_it_is_read_whatever_its_name(delivery):
+    (delivery / "units.parquet").rename(delivery / "units.parq")
+    given = settings(delivery).model_copy(update={"units": str(delivery / "units.parq")})
+    assert [each.records for each in delivered_files(given)] == [3, 2, 2]
+
+
+def test_names_are_held_to_the_note_before_a_file_is_read(delivery):
+    paths = [str(path) for path in input_files(settings(delivery))]
+    require_named(str(written(delivery, *right(delivery))), paths)
+    (delivery / "persons" / "a.csv.gz").write_bytes(b"")
+    require_named(str(written(delivery, "a.csv.gz,7,", *right(delivery)[1:])), paths)
+    with pytest.raises(InputError, match="the input is not what was delivered") as refused:
+        require_named(str(written(delivery, "nothing.csv,1,")), paths)
+    for said in ("nothing.csv is not read", "a.csv.gz is read, and not said", "units.parquet is read, and not said"):
+        assert said in str(refused.value)
+
+
+def test_a_compressed_file_is_looked_at_without_a_word(delivery, capfd):
+    delivered_files(settings(delivery))
+    assert capfd.readouterr() == ("", "")

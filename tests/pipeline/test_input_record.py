@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,7 +19,12 @@ from das_spark.config import InputSettings
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import input_record, run_stages
-from das_spark.pipeline.input_record import identity_of_input, save_input_record
+from das_spark.pipeline.input_record import (
+    geography_files_of,
+    identity_of_input,
+    require_same_geography,
+    save_input_record,
+)
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
 from das_spark.spark.leaves import LeafFacts
 from das_spark.spark.readers import IngestedTables
@@ -31,9 +37,9 @@ LEVELS = ("State", "County")
 def test_leaves_of_which_rows_stand_twice_are_no_input(workshop):
     context = workshop.context("doubled")
     with pytest.raises(OutputError, match="hold geounits more than once"):
-        save_input_record(context, "f" * 64, LeafFacts(2, 2, 3, twice=["0100100001"]), ())
+        save_input_record(context, "f" * 64, LeafFacts(2, 2, 3, twice=["0100100001"]), (), ())
     assert not context.layout.restricted.input_record.exists()
-    save_input_record(context, "f" * 64, LeafFacts(2, 2, 3), ())
+    save_input_record(context, "f" * 64, LeafFacts(2, 2, 3), (), ())
     assert context.layout.restricted.input_record.is_file()
 
 
@@ -207,3 +213,49 @@ def test_what_would_be_read_again_is_hashed_again(read, lost):
         restricted.input_record.write_text(json.dumps({"identity": read.found[0]}))
     assert identity_of_input(*read.run) == read.found
     assert len(read.hashed) == 1
+
+
+@pytest.fixture
+def placed(tmp_path):
+    """A run that reads areas from a folder, a crosswalk, a table of parents, and a file that is input, too."""
+    (tmp_path / "areas").mkdir()
+    names = ("areas/a.csv", "areas/b.csv", "areas/input.csv", "crosswalk.csv", "parents.csv")
+    for name in names:
+        (tmp_path / name).write_text(name)
+    geography = SimpleNamespace(
+        reader="tidy",
+        path=str(tmp_path / "areas"),
+        crosswalk=str(tmp_path / "crosswalk.csv"),
+        parents=str(tmp_path / "parents.csv"),
+    )
+    facts = SimpleNamespace(input_files={str(tmp_path / "areas/input.csv"): {}})
+    plan = SimpleNamespace(
+        geography=geography,
+        evaluation=SimpleNamespace(enabled=True, areas=None),
+        spine=SimpleNamespace(is_census=False),
+    )
+    return SimpleNamespace(plan=plan, restricted_facts=facts)
+
+
+def test_what_is_read_of_geography_is_listed_as_the_input_is(placed, tmp_path):
+    files = geography_files_of(placed)
+    names = ["areas/a.csv", "areas/b.csv", "crosswalk.csv", "parents.csv"]
+    assert [each["file"] for each in files] == [str(tmp_path / name) for name in names]
+    assert [each["sha256"] for each in files] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
+    assert {each["confidential"] for each in files} == {False}
+    require_same_geography(placed, files)
+
+
+@pytest.mark.parametrize("change", ["written", "gone", "added"])
+@pytest.mark.parametrize("name", ["areas/b.csv", "crosswalk.csv", "parents.csv"])
+def test_geography_that_changes_while_it_is_read_is_refused(placed, tmp_path, name, change):
+    before, path = geography_files_of(placed), tmp_path / name
+    if change == "gone":
+        path.unlink()
+    elif change == "written":
+        path.write_text("as many"[: len(name)])
+    else:
+        name, path = "areas/c.csv", tmp_path / "areas/c.csv"
+        path.write_text("more")
+    with pytest.raises(InputError, match=rf"{re.escape(name)}: (changed while it was read|no such file)"):
+        require_same_geography(placed, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from fractions import Fraction
@@ -344,3 +345,32 @@ def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, 
     for table in ("geounits", "shares", "invariants", "bounds"):
         for level in plan.spine.names:
             assert rows(layout.public, table, level) == rows(optimised.public, table, level)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_what_is_read_of_geography_stands_in_the_record_and_may_not_change(
+    population, tmp_path, spark, monkeypatch, changed
+):
+    areas = tmp_path / "areas.txt"
+    shutil.copy(population / "geography.txt", areas)
+    settings = ["geography.spine=optimised", "geography.reader=grfc", f"geography.path={areas}"]
+    plan = plan_of(population, tmp_path, *settings)
+    read = spines.blocks_in_areas
+
+    def read_and_change(*given):
+        blocks = read(*given)
+        if changed:
+            areas.write_text(areas.read_text().replace("A", "B", 1))
+        return blocks
+
+    monkeypatch.setattr(spines, "blocks_in_areas", read_and_change)
+    before = hashlib.sha256(areas.read_bytes()).hexdigest()
+    if changed:
+        with pytest.raises(InputError, match=r"areas\.txt: changed while it was read"):
+            run_stages(plan, run_id="other", test_key=KEY, spark=spark, until="spine")
+        assert not list(tmp_path.glob("ledgers/*")), "nothing is spent on it"
+        return
+    layout = run_stages(plan, run_id="other", test_key=KEY, spark=spark, until="spine").layout
+    record = json.loads(layout.restricted.input_record.read_text())
+    assert [(each["file"], each["sha256"]) for each in record["geography"]] == [(str(areas), before)]
+    assert str(areas) not in {each["file"] for each in record["files"]}

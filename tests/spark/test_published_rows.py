@@ -71,10 +71,16 @@ def test_what_is_no_whole_number_is_missing(tmp_path):
     assert rows(null) == {("parquet", "County", "01001"): {0: 1, 1: missing, 2: missing, 3: missing, 4: missing}}
 
 
-@pytest.mark.parametrize("value", [" 5", "5 ", "\t5", "+5", "5.0", "1e2", "NA"])
+@pytest.mark.parametrize("value", [" 5", "5 ", "\t5", "+5", "5.0", "1e2", "NA", "0x5", "0X5", "1_0"])
 def test_a_number_is_its_digits_and_nothing_else(tmp_path, value):
     found = rows(csv_file(tmp_path, f"geocode,a,b,c\n01001,1,{value},2\n"))
     assert found == {("csv", "County", "01001"): {0: 1, 1: 1, 2: 1, 3: MISSING, 4: 2}}
+
+
+@pytest.mark.parametrize("record", ['"01003"x,1,2,3', '01003,"5"1,2,3', '01003,1,2,"3', '"01"003,1,2,3'])
+def test_quotes_that_are_not_around_a_value_break_the_record(tmp_path, record):
+    found = rows(csv_file(tmp_path, f"geocode,a,b,c\n01001,1,2,3\n{record}\n"))
+    assert {geocode for _, _, geocode in found} == {"01001", BROKEN}
 
 
 def test_csv_is_read_by_the_order_of_its_columns(tmp_path):

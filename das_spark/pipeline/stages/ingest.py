@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import StageKind
-from das_spark.pipeline.delivery_note import read_note
+from das_spark.pipeline.delivery import input_files
+from das_spark.pipeline.delivery_note import require_named
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.stage import Preparation
 from das_spark.pipeline.trials import Trial, bounds_trial
@@ -15,6 +16,7 @@ from das_spark.spark.readers import look
 from das_spark.store import finished
 
 if TYPE_CHECKING:
+    from das_spark.config import InputSettings
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.trials import Ahead
 
@@ -33,7 +35,7 @@ class IngestStage(Preparation):
         if ahead.files and not finished(ahead.layout.restricted.table("leaves")):
             yield Trial("", partial(look, plan.input, plan.product, plan.spine), reads=True)
             if plan.input.expected is not None:
-                yield Trial("input.expected", partial(read_note, plan.input.expected), reads=True)
+                yield Trial("input.expected", partial(_require_named, plan.input, plan.input.expected), reads=True)
         yield bounds_trial(plan)
 
     @property
@@ -44,6 +46,10 @@ class IngestStage(Preparation):
     def prepare(self, context: RunContext) -> None:
         """Read the input."""
         ingest(context, context.required_ledger().identity)
+
+
+def _require_named(settings: InputSettings, note: str) -> None:
+    require_named(note, list(map(str, input_files(settings))))
 
 
 STAGE: Final = IngestStage

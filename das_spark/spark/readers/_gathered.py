@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from das_spark.errors import InputError
 from das_spark.io.input_fields import LARGEST
+from das_spark.io.input_tables import InputTable
 from das_spark.spark.problems import Problem, reading, refuse
 from das_spark.spark.readers._contributors import let_pass
 from das_spark.spark.readers._passes import BY_GEOUNIT, BY_PERSON, BY_SUM, ContributorPass, LeafPass
@@ -75,7 +76,8 @@ class Gathering:
             with released_if_refused(held):
                 facts = told_in(held)
                 passed = self._judged(facts)
-        return IngestedTables(held.where(f"{TOLD} is null").drop(TOLD), passed, held, self._digests(facts))
+        digests, records = self._digests(facts), _records(facts)
+        return IngestedTables(held.where(f"{TOLD} is null").drop(TOLD), passed, held, digests, records)
 
     def _rows(self, spark: SparkSession) -> DataFrame:
         rows = {table.names.table: table.rows(spark) for table in self.tables}
@@ -92,6 +94,7 @@ class Gathering:
             table.names.table: [fact for fact in read if fact["table"] == table.names.table] for table in self.tables
         }
         refuse([problem for table in self.tables for problem in self._of_rows(table, of_table[table.names.table])])
+        self._refuse_copies(facts)
         for table in self.tables:
             telling = sum(fact["telling"] for fact in of_table[table.names.table])
             if not (telling or Kind.COUNTED in table.resolve.kinds):
@@ -117,6 +120,22 @@ class Gathering:
             expected = f"a sum over all rows up to {LARGEST:,}"
             yield Problem(table.names.file, table.names.of(field), expected, 1)
 
+    def _refuse_copies(self, facts: Facts) -> None:
+        """Refuse a file that is a copy of another one of its table, but for columns that nobody reads."""
+        digests, records = self._digests(facts), _records(facts)
+        for table in self.tables:
+            if table.table is None or not isinstance(used := table.used, InputTable):
+                continue
+            first: dict[tuple[object, ...], str] = {}
+            columns = [name for name in used.partitions[0] if name in used.kinds]
+            for file, partition in zip(used.files, used.partitions, strict=True):
+                other = first.setdefault((digests[file.path], *map(partition.get, columns)), file.path)
+                if other != file.path and records.get(file.path):
+                    raise InputError(
+                        f"{file.path}: holds the same bytes as {other}",
+                        hint="every record is counted, also where it stands twice: move the copy elsewhere",
+                    )
+
     def _digests(self, facts: Facts) -> dict[str, str]:
         """Return the digests of all files as they were read; empty where there was nothing to read in one."""
         listed = {file.path: "" for table in self.tables if table.table is not None for file in table.table.files}
@@ -124,6 +143,15 @@ class Gathering:
             if fact["kind"] == READ:
                 listed |= fact["digests"]
         return listed
+
+
+def _records(facts: Facts) -> dict[str, int]:
+    """How many records were read, by file."""
+    records: dict[str, int] = {}
+    for fact in facts:
+        if fact["kind"] == READ:
+            records[fact["file"]] = records.get(fact["file"], 0) + fact["records"]
+    return records
 
 
 def _numbers(facts: Facts) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK
 from das_spark.io.delimited_lines import DELIMITER, LineFields
 from das_spark.io.input_fields import GEOCODE, matching
-from das_spark.io.input_files import data_files, first_line
+from das_spark.io.input_files import first_line
 from das_spark.io.pl94_tables import HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS, TOTAL_ITEMS
 from das_spark.io.table_folder import named_files
 from das_spark.io.text_lines import TextLines
@@ -59,13 +59,12 @@ class SummaryKind:
             position -= items
         return "beyond the last item"
 
-    def look(self, path: str) -> None:
+    def look(self, file: str) -> None:
         """See without Spark that a file begins with a row of as many columns."""
-        for file in data_files(path):
-            columns = first_line(file, "latin-1").count(DELIMITER) + 1
-            if columns != self.columns:
-                expected = f"{columns} columns in its first line, expected {self.columns} delimited by {DELIMITER}"
-                raise InputError(f"{file}: {expected}", hint=f"is it {self.pattern} of 2020, as published?")
+        columns = first_line(file, "latin-1").count(DELIMITER) + 1
+        if columns != self.columns:
+            expected = f"{columns} columns in its first line, expected {self.columns} delimited by {DELIMITER}"
+            raise InputError(f"{file}: {expected}", hint=f"is it {self.pattern} of 2020, as published?")
 
     def line(self, places: Mapping[str, int]) -> LineFields:
         """Return the fields of a line, of which some have names."""

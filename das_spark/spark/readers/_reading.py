@@ -65,12 +65,14 @@ class _Found:
 
     names: Names
     resolve: Resolve
+    records: int = 0  # those that cannot be read included
     telling: int = 0  # rows that tell of geounits
     counted: int = 0
     others: int = 0
     faults: dict[tuple[str, str], Fault] = field(default_factory=dict)
 
     def resolved(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.records += batch.num_rows
         made = self.resolve(Rows(self.names, batch, self.faults))
         count = np.asarray(made.column(COUNT))
         counted = np.asarray(made.column("kind")) == Kind.COUNTED
@@ -79,13 +81,14 @@ class _Found:
         self.others += exact_sum(count[~counted])
         return made
 
-    def told(self, **facts: object) -> pa.RecordBatch:
+    def told(self, file: str, **facts: object) -> pa.RecordBatch:
         problems = [
             Problem(self.names.file, name, expected, fault.rows, tuple(fault.examples))
             for (name, expected), fault in self.faults.items()
         ]
         numbers = {"telling": self.telling, "counted": self.counted, "others": self.others}
-        return tell(self.resolve.schema, READ, problems, table=self.names.table, **numbers, **facts)
+        numbers["records"] = self.records
+        return tell(self.resolve.schema, READ, problems, table=self.names.table, file=file, **numbers, **facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class _ReadParts:
             digests: dict[str, str] = {}
             for batch in table.read(part, digests):
                 yield found.resolved(batch)
-            yield found.told(digests=digests)
+            yield found.told(table.files[part.file].path, digests=digests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,4 +118,4 @@ class _ReadRows:
         found = _Found(self.names, self.resolve)
         for batch in batches:
             yield found.resolved(batch)
-        yield found.told(digests={})
+        yield found.told(self.names.file, digests={})

@@ -290,7 +290,7 @@ class HomeRows(Resolve):
 
     def fields(self, names: Names) -> tuple[str, ...]:
         """See `Resolve`."""
-        return (UNIT, GEOCODE, self.unit_class.coded.name, *([VACANT] if names.has(VACANT) else []))
+        return (UNIT, GEOCODE, self.unit_class.coded.name, *([VACANT] if names.has_optional(VACANT) else []))
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
@@ -299,7 +299,7 @@ class HomeRows(Resolve):
         level = self.unit_class.of(rows)
         unit = rows.identity(UNIT, "a unit")
         vacant = np.zeros(size, dtype=np.int64)
-        if rows.names.has(VACANT):
+        if rows.names.has_optional(VACANT):
             number = rows.whole(VACANT)
             vacant = number.value
             rows.check(VACANT, "0 or 1", ~(number.is_whole & ((vacant == 0) | (vacant == 1))))
@@ -322,7 +322,7 @@ def _by_cell(
 
 
 def _vacant(rows: Rows) -> NDArray[np.int64]:
-    return rows.count(VACANT) if rows.names.has(VACANT) else np.zeros(len(rows), dtype=np.int64)
+    return rows.count(VACANT) if rows.names.has_optional(VACANT) else np.zeros(len(rows), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class WideUnits(Resolve):
     def fields(self, names: Names) -> tuple[str, ...]:
         """See `Resolve`."""
         numbers = (f"{UNITS}_{level}" for level in range(self.classes))
-        return (GEOCODE, *numbers, *([VACANT] if names.has(VACANT) else []))
+        return (GEOCODE, *numbers, *([VACANT] if names.has_optional(VACANT) else []))
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
@@ -361,7 +361,7 @@ class LongUnits(Resolve):
 
     def fields(self, names: Names) -> tuple[str, ...]:
         """See `Resolve`."""
-        return (GEOCODE, self.unit_class.coded.name, UNITS, *([VACANT] if names.has(VACANT) else []))
+        return (GEOCODE, self.unit_class.coded.name, UNITS, *([VACANT] if names.has_optional(VACANT) else []))
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""

@@ -34,12 +34,14 @@ class IngestedTables:
         problems: What was put right, or let pass, while reading, because the settings asked for it.
         held: Confidential counts that Spark keeps, since the leaves are made of them; None where there are none.
         digests: SHA-256 of each file as it was read, where that is told; empty where a file holds nothing to read.
+        records: How many records, or rows, were read of each file, or of a table of a catalog.
     """
 
     leaves: DataFrame
     problems: tuple[Problem, ...] = ()
     held: DataFrame | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
+    records: Mapping[str, int] = field(default_factory=dict)
 
     def release(self) -> None:
         """Let Spark forget what it keeps; the tables can still be computed, from the files again."""
@@ -53,6 +55,26 @@ class Reader(Protocol):
     @property
     def name(self) -> str:
         """As in ``input.reader``."""
+        ...
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether its files are tables; else they are lines."""
+        ...
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """List the files of an input: whoever reads, hashes or counts it takes these, and no others.
+
+        Args:
+            settings: Where they are. Of a folder, tables that other products read are listed, too: they are of the same
+                people.
+
+        Returns:
+            Path -> whether it holds records; tables of a catalog have none.
+
+        Raises:
+            InputError: Something is not there, or looks like a part of the input and is odd.
+        """
         ...
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
@@ -122,6 +144,14 @@ class GeographyReader(Protocol):
     @property
     def name(self) -> str:
         """How commands and run files call it."""
+        ...
+
+    def files(self, path: str) -> list[str]:
+        """List the files that are read of a geography; a table of a catalog has none.
+
+        Raises:
+            InputError: Something is not there, or looks like one of them and is odd.
+        """
         ...
 
     def look(self, path: str) -> None:

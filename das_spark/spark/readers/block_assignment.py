@@ -80,6 +80,11 @@ class BlockAssignment:
 
     name = "block_assignment"
 
+    def files(self, path: str) -> list[str]:
+        """See `GeographyReader`."""
+        by_kind, _ = self._find(path)
+        return [file for of_states in by_kind.values() for file in of_states.values()]
+
     def look(self, path: str) -> None:
         """See whether the files of every state are there, with their columns; see `GeographyReader`."""
         by_kind, _ = self._find(path)
@@ -108,7 +113,12 @@ class BlockAssignment:
         states = set()
         for path in named_files(folder, _PATTERNS):
             match = _NAME.fullmatch(path.rsplit("/", 1)[-1])
-            if match is None or match[2].upper() not in by_kind:
+            if match is None:
+                raise InputError(
+                    f"{path}: has no name of an official file, such as BlockAssign_ST44_RI_MCD.txt",
+                    hint="is it a copy? Others of its kind would not be read with it: rename it, or move it elsewhere",
+                )
+            if match[2].upper() not in by_kind:
                 continue
             states.add(match[1])
             if match[1] in by_kind[match[2].upper()]:

@@ -46,6 +46,7 @@ from das_spark.io.cef import (
 )
 from das_spark.io.input_fields import GEOCODE, MOST_EXAMPLES, Names
 from das_spark.io.input_files import look_at_lines, named_in, require_path, required
+from das_spark.io.table_folder import record_files
 from das_spark.io.text_lines import TextLines
 from das_spark.spark.problems import Problem, refuse
 from das_spark.spark.readers._areas import other_blocks
@@ -88,6 +89,13 @@ class Cef2020:
     """Reads persons, units and blocks, each a file or a folder of parts, plain or gzipped."""
 
     name: str = "cef_2020"
+    reads_tables: bool = False
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
+        paths = {name: path for name, path in _named(settings).items() if path}
+        files = {file: False for path in [paths.pop(_GEOGRAPHY, None)] if path for file in record_files(path)}
+        return files | {file: True for path in paths.values() for file in record_files(path, _PARTS)}
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
@@ -140,13 +148,19 @@ class Cef2020:
 
 
 def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[str, str, str]:
-    named = {name: getattr(settings, name) for name in FILES}
-    if settings.path:
-        require_path(settings.path)
-        named = {name: path or named_in(settings.path, name, ENDINGS) for name, path in named.items()}
+    named = _named(settings)
     wanted = FILES[1:] if of_units else FILES
     paths = {name: required(named[name], f"input.{name}", reader) for name in wanted}
     return paths.get(_PERSONS, ""), paths[_UNITS], paths[_GEOGRAPHY]
+
+
+def _named(settings: InputSettings) -> dict[str, str | None]:
+    """Paths of the files, by the settings or by their names in a folder."""
+    named: dict[str, str | None] = {name: getattr(settings, name) for name in FILES}
+    if settings.path:
+        require_path(settings.path)
+        named = {name: path or named_in(settings.path, name, ENDINGS) for name, path in named.items()}
+    return named
 
 
 def _look_at_records(file: str, record: Record) -> None:

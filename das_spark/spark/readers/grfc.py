@@ -69,6 +69,10 @@ class Grfc:
 
     name = "grfc"
 
+    def files(self, path: str) -> list[str]:
+        """See `GeographyReader`."""
+        return record_files(path)
+
     def look(self, path: str) -> None:
         """See `GeographyReader`."""
         open_reference(path, _WANTED)

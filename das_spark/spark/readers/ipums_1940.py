@@ -17,6 +17,7 @@ from das_spark.io.input_fields import GEOCODE, Names
 from das_spark.io.input_files import look_at_lines, require_path, required
 from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PARTS, PERSON
 from das_spark.io.line_fields import records_of
+from das_spark.io.table_folder import record_files
 from das_spark.io.text_lines import LINE, TextLines
 from das_spark.spark.readers._gathered import Gathering, Join
 from das_spark.spark.readers._passes import LeafPass, Rule, UnitPass
@@ -56,6 +57,11 @@ class Ipums1940:
     """Reads the 1940 extract, plain or gzipped, one file or a folder of parts."""
 
     name: str = "ipums_1940"
+    reads_tables: bool = False
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
+        return dict.fromkeys(record_files(required(settings.path, "input.path", self.name), PARTS), True)
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""

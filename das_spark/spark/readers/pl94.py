@@ -42,6 +42,7 @@ from das_spark.io.pl94_tables import (
     contradictions,
     person_codes,
 )
+from das_spark.io.table_folder import named_files
 from das_spark.spark.lists import flat_lists
 from das_spark.spark.problems import Problem, refuse
 from das_spark.spark.readers._gathered import Gathering, Join
@@ -108,6 +109,12 @@ class Pl94Summary:
     """Reads the summary files of one or many states from a folder."""
 
     name: str = "pl94_summary"
+    reads_tables: bool = False
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
+        folder = required(settings.path, "input.path", self.name)
+        return dict.fromkeys(named_files(folder, [kind.pattern for kind in KINDS]), True)
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""

@@ -54,6 +54,10 @@ class Pl94Header:
 
     name = "pl94_header"
 
+    def files(self, path: str) -> list[str]:
+        """See `GeographyReader`."""
+        return self._paths(path)
+
     def look(self, path: str) -> None:
         """See `GeographyReader`."""
         for file in self._paths(path):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from das_spark.errors import Problems
 from das_spark.spark.readers._resolved import NO_GEOUNIT, PublishedCell, PublishedRows
 from das_spark.spark.readers._tables import Resolving, opened, units_of
-from das_spark.spark.readers.tidy import gathering, look_at_tables, places_of, tidy_target
+from das_spark.spark.readers.tidy import files_of_tables, gathering, look_at_tables, places_of, tidy_target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +29,11 @@ class PublishedTables:
     """Reads counts of geounits, a column a count, as CSV or Parquet."""
 
     name: str = "published_tables"
+    reads_tables: bool = True
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
+        return files_of_tables(settings)
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""

@@ -44,6 +44,11 @@ class Simulated:
     """Makes a population instead of reading one."""
 
     name: str = "simulated"
+    reads_tables: bool = False
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """None; see :class:`~das_spark.spark.readers.base.Reader`."""
+        return {}
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See that there is such a population; see :class:`~das_spark.spark.readers.base.Reader`."""

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.input_fields import GEOCODE, Names
-from das_spark.io.input_files import companion, require_path, required
+from das_spark.io.input_files import companion, is_catalog_table, require_path, required
+from das_spark.io.table_folder import table_files
 from das_spark.products import CodedField, FileRecodes
 from das_spark.spark.readers._gathered import Gathering, Join
 from das_spark.spark.readers._passes import LeafPass, Rule, UnitPass
@@ -60,6 +61,11 @@ class TidyCounts:
     """Reads counts of cells, as CSV or Parquet, files or folders."""
 
     name: str = "tidy_counts"
+    reads_tables: bool = True
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
+        return files_of_tables(settings)
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
@@ -108,6 +114,27 @@ _RECORDS: Final[Mapping[Record, str]] = {"person": "persons", "household": "hous
 _LIVING_QUARTERS: Final = "living_quarters"
 
 
+#: What a table of the geounits that exist is called, in the settings and in a folder.
+_GEOGRAPHY: Final = "geography"
+
+
+def files_of_tables(settings: InputSettings) -> dict[str, bool]:
+    """List the files of all tables: those that the settings name, others by their names in the folder `input.path`."""
+    named = {"persons": settings.persons, "units": settings.units, _GEOGRAPHY: settings.geography}
+    called = {"persons": _RECORDS.values(), "units": ("units", _LIVING_QUARTERS), _GEOGRAPHY: (_GEOGRAPHY,)}
+    places = list(named.items())
+    if settings.path:
+        require_path(settings.path)
+        names = ((key, name) for key, names in called.items() if not named[key] for name in names)
+        places += [(key, companion(settings.path, name)) for key, name in names]
+    files: dict[str, bool] = {}
+    for key, place in places:
+        if place and not is_catalog_table(place):
+            for file in table_files(place):
+                files[file.path] = files.get(file.path, False) or key != _GEOGRAPHY
+    return files
+
+
 def places_of(
     settings: InputSettings, reader: str, names: Sequence[str], of_units: Sequence[str] = ("units",)
 ) -> Places:
@@ -124,7 +151,7 @@ def places_of(
         require_path(settings.path)
         persons = persons or _named(settings.path, names) or f"{settings.path.rstrip('/')}/{names[0]}.parquet"
         units = units or _named(settings.path, of_units)
-        geography = geography or _named(settings.path, ("geography",))
+        geography = geography or _named(settings.path, (_GEOGRAPHY,))
     persons = required(persons, "input.persons", reader)
     for path in filter(None, (persons, units, geography)):
         require_path(path)
@@ -261,6 +288,11 @@ class TidyRecords:
     """Reads records of persons and units, as CSV or Parquet, files or folders."""
 
     name: str = _OF_RECORDS
+    reads_tables: bool = True
+
+    def files(self, settings: InputSettings) -> dict[str, bool]:
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
+        return files_of_tables(settings)
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
@@ -298,7 +330,7 @@ def _records(settings: InputSettings, target: Target) -> Resolving:
     product = target.product
 
     def resolve(names: Names) -> RecordRows:
-        of_unit = not _alone(settings, product) and names.has(UNIT)
+        of_unit = not _alone(settings, product) and names.has_optional(UNIT)
         levels = levels_of(target, without=product.class_query if of_unit else "")
         return RecordRows(target.spine, levels, of_unit, product.records, settings.identity)
 

@@ -21,6 +21,7 @@ from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
 from das_spark.io.input_fields import GEOCODE, Names, matching, sixteen
 from das_spark.io.input_files import is_catalog_table
 from das_spark.io.input_tables import InputTable
+from das_spark.io.table_folder import table_files
 from das_spark.spark.lists import list_rows
 from das_spark.spark.readers._areas import AREA_ROWS, BlockPass, areas_of, block_rows, read_blocks, rows_of_blocks
 from das_spark.spark.readers._passes import Rule
@@ -59,6 +60,10 @@ class Tidy:
     """
 
     name = "tidy"
+
+    def files(self, path: str) -> list[str]:
+        """See `GeographyReader`."""
+        return [] if is_catalog_table(path) else [file.path for file in table_files(path)]
 
     def look(self, path: str) -> None:
         """See `GeographyReader`."""

@@ -225,11 +225,12 @@ def gathering():
 
 
 def facts_of(*, people=5, counted=5, units=2, others=2):
-    return [
-        {"kind": READ, "table": "persons", "problems": [], "counted": people, "others": 0, "telling": 0, "digests": {}},
-        {"kind": READ, "table": "units", "problems": [], "counted": 0, "others": units, "telling": 2, "digests": {}},
-        {"kind": BY_GEOUNIT, "problems": [], "counted": counted, "others": others},
-    ]
+    def read(table, telling, counted, others):
+        numbers = {"telling": telling, "counted": counted, "others": others, "records": 1}
+        return {"kind": READ, "table": table, "file": f"{table}.csv", "problems": [], "digests": {}, **numbers}
+
+    arrived = {"kind": BY_GEOUNIT, "problems": [], "counted": counted, "others": others}
+    return [read("persons", 0, people, 0), read("units", 2, 0, units), arrived]
 
 
 def test_what_is_read_must_arrive(gathering):
