@@ -15,6 +15,9 @@ from das_spark.errors import ConfigurationError
 
 #: Names that stand for something else in the folder of all runs: the link to the last run, and the ledgers of inputs.
 RESERVED: Final = ("latest", "ledgers")
+#: How files of tables end, those of the input too: CSV, plain or compressed, and Parquet.
+CSV_ENDINGS: Final = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+PARQUET_ENDING: Final = ".parquet"
 #: Most characters of a name, of a heading and of a text.
 LONGEST_NAME: Final = 80
 LONGEST_TEXT: Final = 1000

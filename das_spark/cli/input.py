@@ -19,7 +19,7 @@ def list_files(conf: Conf, overlay: Overlays = None, settings: Settings = None, 
     """
     loaded = load_run(conf, overlay or (), settings or (), named=False)
     # Wrong keys are said before libraries are imported.
-    from das_spark.pipeline.delivery import delivered_files, passed_over  # noqa: PLC0415
+    from das_spark.pipeline.delivery import delivered_files, files_passed_over  # noqa: PLC0415
 
     found = {each.path: each for plan in plans_in(loaded) for each in delivered_files(plan.input)}
     if as_json:
@@ -32,5 +32,5 @@ def list_files(conf: Conf, overlay: Overlays = None, settings: Settings = None, 
         return
     rows = [(each.path, number(each.size), number(each.records), each.sha256) for each in found.values()]
     console().print(table("RESTRICTED: what a run would read", ("file", "bytes", "records", "sha256"), rows, left=1))
-    for name in dict.fromkeys(name for plan in plans_in(loaded) for name in passed_over(plan.input)):
+    for name in dict.fromkeys(name for plan in plans_in(loaded) for name in files_passed_over(plan.input)):
         console().print(f"passed over, since it holds no record by its name: {name}", markup=False)

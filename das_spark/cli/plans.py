@@ -22,6 +22,7 @@ from das_spark.config import (
     ANSWERS_ALONE,
     BANNER,
     CENSUS,
+    READER_NEEDS,
     USUAL_LEVEL,
     JointPlan,
     RunPlan,
@@ -110,6 +111,9 @@ def _geocodes(plan: RunPlan) -> list[str]:
     if plan.input.is_simulated:
         return _simulated(plan)
     # Only plans of runs with such a table need them.
+    needs = READER_NEEDS.get(plan.input.reader)
+    if plan.spine.own_codes or needs is None or "columns" not in needs.optional:  # no table, or none of geocodes
+        return []
     from das_spark.io.input_files import CsvForm, companion, is_catalog_table  # noqa: PLC0415
     from das_spark.io.input_tables import InputTable  # noqa: PLC0415
 
@@ -126,7 +130,7 @@ def _geocodes(plan: RunPlan) -> list[str]:
     if column not in table.columns:
         return []
     codes = [code for code in table.texts([column]).column(0).unique().to_pylist() if code is not None]
-    length = plan.spine.leaf.length if column == geocode else CENSUS_BLOCK
+    length = max(plan.spine.leaf.length, 1) if column == geocode else CENSUS_BLOCK  # the root's geocode is "0"
     if wrong := sum(len(code) != length for code in codes):
         raise InputError(
             f"{place}, {column}: expected geocodes of {length} characters; not so of {wrong:,} of {len(codes):,}",

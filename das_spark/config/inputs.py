@@ -16,6 +16,7 @@ from das_spark.config.load import nearest
 from das_spark.config.model import SIMULATED, TABLES
 from das_spark.config.published import held_counts
 from das_spark.errors import Problems
+from das_spark.names import CSV_ENDINGS, PARQUET_ENDING
 
 if TYPE_CHECKING:
     from das_spark.config.model import InputSettings
@@ -210,8 +211,8 @@ def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
 
 
 def _has_list(folder: str) -> bool:
-    """Whether a table of geounits lies in a folder; what else is called so is refused, but for notes."""
-    return any(path.suffixes[:1] in ([".parquet"], [".csv"]) for path in Path(folder).glob("geography.*"))
+    """Whether a table of geounits lies in a folder."""
+    return any((Path(folder) / f"geography{ending}").exists() for ending in (PARQUET_ENDING, *CSV_ENDINGS))
 
 
 def _check_columns(section: InputSettings, fields: list[str], problems: Problems) -> None:

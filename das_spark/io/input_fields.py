@@ -92,7 +92,8 @@ class Names:
     @property
     def by_block(self) -> bool:
         """Whether census blocks of 15 digits stand for geocodes."""
-        return self._mapped(GEOCODE) not in self.found and self._mapped(_BLOCK_FIELD) in self.found
+        named = GEOCODE in self.of_table or self._mapped(GEOCODE) in self.found
+        return not named and self._mapped(_BLOCK_FIELD) in self.found
 
     def _mapped(self, name: str) -> str:
         return self.mapped.get(name, name)
@@ -105,11 +106,11 @@ class Names:
         """Say whether the file has a field that it may leave out.
 
         Raises:
-            InputError: The settings of the table name a column that is not there, or only the case of letters differs.
+            InputError: The settings name a column that is not there, or only the case of letters differs.
         """
         column = self.of(name)
         other = next((known for known in self.found if known.lower() == column.lower()), None)
-        if column not in self.found and (name in self.of_table or other is not None):
+        if column not in self.found and (name in self.mapped or other is not None):
             raise InputError(f"{self.file}: no column {column!r} for {name!r}", hint=self._near(column, name))
         return column in self.found
 

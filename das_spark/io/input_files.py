@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.io.table_folder import CSV, PARQUET, record_files
+from das_spark.io.table_folder import is_note, record_files
+from das_spark.names import CSV_ENDINGS, PARQUET_ENDING
 from das_spark.store import POSIX, files_below
 
 if TYPE_CHECKING:
@@ -39,12 +40,6 @@ _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-
-#: Endings of tables that are not read as such from a folder of tables; none: a folder.
-_OTHER_TABLES = (
-    *("", ".txt", ".tsv", ".tab", ".dat", ".csv.xz", ".csv.zip", ".csv.z", ".zip", ".xls", ".xlsx", ".ods"),
-    *(".dta", ".sav", ".sas7bdat", ".parq", ".pq", ".feather", ".arrow", ".orc", ".avro", ".jsonl"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +184,11 @@ def companion(folder: str, name: str) -> str | None:
         InputError: There are several, or what is called so has another ending: a list would not be read, and nobody
             would know.
     """
-    table, endings = named_in(folder, name, (PARQUET, *CSV)), (PARQUET, *CSV)
+    endings = (PARQUET_ENDING, *CSV_ENDINGS)
+    table = named_in(folder, name, endings)
     others = sorted(os.listdir(folder)) if table is None and POSIX.is_folder(folder) else ()
     for other in others:
-        stem, dot, ending = other.lower().partition(".")
-        if stem == name and dot + ending in {*endings, *_OTHER_TABLES}:
+        if other.lower().lstrip("._").partition(".")[0] == name and not is_note(other):
             raise InputError(
                 f"{folder}: {other!r} is called as the table {name!r}, and is none that is read",
                 hint=f"rename it to end in {', '.join(endings)}, or move it elsewhere",

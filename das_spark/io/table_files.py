@@ -110,15 +110,24 @@ def typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
     Returns:
         The values; null for what is none. A number in CSV has decimal digits, and no blank or plus before it.
     """
-    if pa.types.is_string(values.type) and (form := _FORMS.get(kind.id)) is not None:
-        values = pc.if_else(pc.match_substring_regex(values, form), values, pa.scalar(None, pa.string()))
     try:
+        if not _is_number(values.type):
+            values = values.cast(pa.string())
+            if (form := _FORMS.get(kind.id)) is not None:
+                values = pc.if_else(pc.match_substring_regex(values, form), values, pa.scalar(None, pa.string()))
         return values.cast(kind)
-    except pa.ArrowNotImplementedError:  # a column of a type that is none of numbers
-        return pa.nulls(len(values), kind)
-    except pa.ArrowInvalid:
-        near = values.cast(kind, safe=False)
-        return pc.if_else(pc.equal(near.cast(values.type, safe=False), values), near, pa.scalar(None, kind))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if not (_is_number(values.type) and _is_number(kind)):  # a column of another type
+            return pa.nulls(len(values), kind)
+    near = values.cast(kind, safe=False)
+    same = pc.equal(near.cast(values.type, safe=False), values)
+    if pa.types.is_unsigned_integer(values.type):
+        same = pc.and_(same, pc.greater_equal(near, 0))
+    return pc.if_else(same, near, pa.scalar(None, kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def rows_of(folder: Path, format: str) -> int:

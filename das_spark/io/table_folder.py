@@ -17,13 +17,11 @@ from typing import Final
 from urllib.parse import unquote
 
 from das_spark.errors import InputError
+from das_spark.names import CSV_ENDINGS, PARQUET_ENDING
 
-#: Endings of names of CSV files.
-CSV: Final = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
-PARQUET: Final = ".parquet"
 #: Names that hold no record, whoever writes them: markers, checksums, summaries of Parquet, what a desktop leaves.
 _MARKS: Final = re.compile(
-    r"_SUCCESS|_metadata|_common_metadata|_(committed|started)_.*|\..*\.crc|\.DS_Store|Thumbs\.db"
+    r"_SUCCESS|_metadata|_common_metadata|_(committed|started)_\d+|\..*\.crc|\.DS_Store|Thumbs\.db"
 )
 #: Names of what is written about records, and holds none.
 _NOTES: Final = re.compile(
@@ -35,6 +33,8 @@ _NOTES: Final = re.compile(
 _UNFINISHED: Final = re.compile(r".*(~|\.(bak|orig|old|tmp|temp|swp|part|partial|filepart|crdownload))", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"[^=]+=[^=]*")
 _NOTHING: Final = "__HIVE_DEFAULT_PARTITION__"
+_ARCHIVE: Final = ".zip"
+_NO_CHARACTERS: Final = slice(0)
 #: Names that a message lists.
 _NAMED: Final = 5
 
@@ -103,15 +103,19 @@ def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
     return [f"{path.rstrip('/')}/{entry.name}" for entry in files]
 
 
-def named_files(folder: str, patterns: Sequence[str]) -> list[str]:
+def named_files(
+    folder: str, patterns: Sequence[str], alike: Sequence[str] = (), state: slice = _NO_CHARACTERS
+) -> list[str]:
     """List the files in a folder, and in its folders, whose names have one of some patterns, in order.
 
-    Upper and lower case are the same. Others may lie there, such as archives, but none that begins like one of these
-    and is odd.
+    Upper and lower case are the same. Others may lie there, but none that looks like one of these and is odd; nor an
+    archive of a state of which no file is there.
 
     Args:
         folder: With the files.
         patterns: Of names, in lower case.
+        alike: Of names that look like one of these, besides those that go on behind it.
+        state: Characters of a name that tell the state.
 
     Raises:
         InputError: There is no such folder, no file in it, or one that is hidden, a copy or half written by its name.
@@ -120,32 +124,63 @@ def named_files(folder: str, patterns: Sequence[str]) -> list[str]:
         raise InputError(f"{folder}: a folder is expected, not a file")
     if not os.path.isdir(folder):
         raise InputError(f"{folder}: no such file or folder", hint="check the paths of [input]")
-    files, odd = [], []
-    begin = [each.partition(".")[0] for each in patterns]
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(name for name in names if not _MARKS.fullmatch(name)):
-            path, plain = f"{place.rstrip('/')}/{name}", name.lower()
-            hidden = any(part[0] in "._" for part in os.path.relpath(path, folder).split("/"))
-            if any(fnmatch(plain, each) for each in patterns) and not hidden and not _leaves(path, place):
-                files.append(path)
-            elif not plain.endswith(".zip") and any(fnmatch(plain.lstrip("._"), f"{each}*") for each in begin):
-                odd.append(os.path.relpath(path, folder))
+    files: list[str] = []
+    others: list[str] = []
+    for path in _walked(folder):
+        whole = f"{folder.rstrip('/')}/{path}"
+        is_file = not (os.path.isdir(whole) or _is_hidden(path) or _leaves(whole, os.path.dirname(whole)))
+        (files if is_file and _matches(path, patterns) else others).append(path)
+    behind = [f"{each}*" for each in patterns]
+    states = {os.path.basename(path).lower()[state] for path in files}
+
+    def is_odd(path: str) -> bool:
+        if path.lower().endswith(_ARCHIVE) and not _matches(path, behind):
+            known = not files or os.path.basename(path).lower()[state] in states
+            return not known and _matches(path, alike)
+        return os.path.isdir(f"{folder}/{path}") or _matches(path, (*behind, *alike))  # who knows what a link leads to
+
+    odd = list(filter(is_odd, others))
     if odd:
         some = ", ".join(map(repr, odd[:_NAMED])) + (", ..." if len(odd) > _NAMED else "")
         raise InputError(
-            f"{folder}: the folder holds files that are hidden, copies, half written, or elsewhere: {some}",
-            hint="would they be read, or not? Move what is no input elsewhere",
+            f"{folder}: the folder holds files that are hidden, copies, half written, packed, or elsewhere: {some}",
+            hint="would they be read, or not? Unpack archives, and move what is no input elsewhere",
         )
     if not files and not any(names for _, _, names in os.walk(folder)):
         raise InputError(f"{folder}: the folder holds no file")
-    return files
+    return [f"{folder.rstrip('/')}/{path}" for path in files]
+
+
+def _walked(folder: str) -> Iterator[str]:
+    """List the files below a folder that are no marks, and the folders that are links, as paths below it, in order."""
+    for place, folders, names in os.walk(folder, onerror=_refuse_unread):
+        folders.sort()
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        for name in [*links, *sorted(name for name in names if not _MARKS.fullmatch(name))]:
+            yield os.path.relpath(os.path.join(place, name), folder)
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    """Whether the name of a file has one of some patterns, whether it is hidden or not."""
+    name = os.path.basename(path).lower().lstrip("._")
+    return any(fnmatch(name, each) for each in patterns)
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part[0] in "._" for part in path.split("/"))
+
+
+def _refuse_unread(error: OSError) -> None:
+    raise InputError(f"{error.filename}: cannot be read ({type(error).__name__})", hint="check its permissions")
 
 
 def _entries(folder: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
     """The folders and the files in a folder that are no marks, in order."""
     with os.scandir(folder) as listed:
-        entries = sorted((entry for entry in listed if not _MARKS.fullmatch(entry.name)), key=lambda entry: entry.name)
+        entries = sorted(
+            (entry for entry in listed if entry.is_dir() or not _MARKS.fullmatch(entry.name)),
+            key=lambda entry: entry.name,
+        )
     return [entry for entry in entries if entry.is_dir()], [entry for entry in entries if not entry.is_dir()]
 
 
@@ -175,7 +210,7 @@ def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]
     number = Counter((name, value) for _, name, value in parts)
     if strange := [entry for entry, name, value in parts if number[name, value] > 1]:
         raise _odd(path, "several folders of one value", strange, "put their files together")
-    _require_parts(path, folder, files, kind_of, f"parts end in {PARQUET}, or in {', '.join(CSV)}")
+    _require_parts(path, folder, files, kind_of, f"parts end in {PARQUET_ENDING}, or in {', '.join(CSV_ENDINGS)}")
     for entry in files:
         yield InputFile(entry.path, partition)
     for entry, name, value in parts:
@@ -188,27 +223,30 @@ def _partition(folder: str) -> tuple[str, str | None]:
     return unquote(name), None if value == _NOTHING else unquote(value)
 
 
-def marks_in(path: str) -> tuple[str, ...]:
-    """List what is passed over in a folder: marks that hold no record by their names, as paths below it, in order."""
-    found = []
-    for place, folders, names in os.walk(path):
-        folders.sort()
-        found += [os.path.relpath(f"{place}/{name}", path) for name in sorted(names) if _MARKS.fullmatch(name)]
-    return tuple(found)
+def is_note(name: str) -> bool:
+    """Say whether a file is written about records by its name, and holds none."""
+    return bool(_NOTES.fullmatch(name))
+
+
+def passed_over(folder: str) -> list[str]:
+    """List the files in a folder that hold no record by their names, in order."""
+    with os.scandir(folder) as listed:
+        names = (entry.name for entry in listed if not entry.is_dir())
+        return sorted(f"{folder}/{name}" for name in names if _MARKS.fullmatch(name) or is_note(name))
 
 
 def is_csv(name: str) -> bool:
     """Say whether a file is CSV by its name; any other one that is named by itself is taken for Parquet."""
-    return name.lower().endswith(CSV)
+    return name.lower().endswith(CSV_ENDINGS)
 
 
 def kind_of(name: str) -> str:
     """Say of which kind a table is by the name of its file: `csv`, `parquet`, or none of both."""
-    return "csv" if is_csv(name) else "parquet" if name.lower().endswith(PARQUET) else ""
+    return "csv" if is_csv(name) else "parquet" if name.lower().endswith(PARQUET_ENDING) else ""
 
 
 def _ending(name: str) -> str:
-    return next((ending for ending in (*CSV, PARQUET) if name.lower().endswith(ending)), "")
+    return next((ending for ending in (*CSV_ENDINGS, PARQUET_ENDING) if name.lower().endswith(ending)), "")
 
 
 def _leaves(place: str, folder: str) -> bool:

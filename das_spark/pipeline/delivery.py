@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config import FILE_KEYS
 from das_spark.errors import InputError
-from das_spark.io.table_folder import marks_in, table_files
+from das_spark.io.table_folder import passed_over, table_files
 from das_spark.pipeline.delivery_note import count_records, holds_a_record, require_delivered
 from das_spark.spark.readers import geography_reader, reader
 
@@ -64,26 +64,33 @@ def examined_files(settings: InputSettings) -> list[dict[str, object]]:
 
 
 def geography_files(plan: RunPlan, known: Iterable[str]) -> list[dict[str, object]]:
-    """List what a run reads of geography besides its input, as `examined_files`: none of it is confidential.
+    """List what the spine of a run is made of besides its input, as `examined_files`: none of it is confidential.
 
     Args:
-        plan: What the run file says: the areas of blocks, the crosswalk, the table of parents, areas of the evaluation.
+        plan: What the run file says: the table of parents and, of a spine of areas, these and the crosswalk.
         known: The files of the input, which may hold the areas, too.
     """
-    settings, areas = plan.geography, plan.evaluation.areas if plan.evaluation.enabled else None
-    tables = (table for table in (settings.crosswalk, settings.parents, areas) if table is not None)
-    names = {file.path for table in tables for file in table_files(table)}
-    # Of a spine of the census, areas are those of the evaluation, which does without what is gone.
-    if settings.path is not None and (not plan.spine.is_census or Path(settings.path).exists()):
+    settings = plan.geography
+    of_areas = () if plan.spine.is_census else (settings.crosswalk,)
+    names = {file.path for table in (settings.parents, *of_areas) if table for file in table_files(table)}
+    if settings.path is not None and not plan.spine.is_census:
         names.update(geography_reader(str(settings.reader)).files(settings.path))
     names -= set(known)
     return [_examined(Path(name)) | {"confidential": False} for name in sorted(names)]
 
 
-def passed_over(settings: InputSettings) -> list[str]:
-    """List what lies in folders of the input and holds no record by its name, such as marks of success."""
-    places = [str(place) for key in FILE_KEYS if (place := getattr(settings, key)) and key not in settings.tables]
-    return [f"{place.rstrip('/')}/{name}" for place in places for name in marks_in(place)]
+def files_passed_over(settings: InputSettings) -> list[str]:
+    """List what lies beside the files of an input and holds no record by its name, such as marks and notes."""
+    folders = {str(folder) for path in input_files(settings) for folder in _folders(path, settings)}
+    return [name for folder in sorted(folders) for name in passed_over(folder)]
+
+
+def _folders(path: Path, settings: InputSettings) -> list[Path]:
+    """The folders that a file was found in: its own and those above, down from the one that the settings name."""
+    named = [Path(place) for key in FILE_KEYS if (place := getattr(settings, key))]
+    folders = [folder for folder in path.parents if any(folder.is_relative_to(place) for place in named)]
+    # Tables are known by their names in `input.path`, where anything else may lie.
+    return [each for each in folders if str(each) != settings.path or not reader(settings.reader).reads_tables]
 
 
 def input_files(settings: InputSettings) -> dict[Path, bool]:

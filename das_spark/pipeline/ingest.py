@@ -32,7 +32,7 @@ from das_spark.store import discard, disk_errors, finished, replace_folder, requ
 from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
@@ -111,10 +111,12 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
 
 
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
-    plan, geography = context.plan, geography_files_of(context)
+    plan = context.plan
     ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
+    geography = geography_files_of(context)
     if plan.geography.parents is not None:
         known = read_parents(plan.geography.parents, plan.product.geolevels, plan.spine.leaf)
+        require_same_geography(context, geography)
         ingested = under_geocodes(ingested, known, plan.geography.parents)
     problems = ingested.problems
     if problems:
@@ -133,7 +135,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         if facts.conflicts:
             staging, facts, resolved = _resolve_conflicts(context, staging, facts, rules)
             problems += resolved
-        _refuse_changed(context, staging, ingested, geography)
+        _refuse_changed(context, staging, ingested)
         keep_problems(context, problems)
         records = {str(Path(path)): number for path, number in ingested.records.items()}
         save_input_record(context, identity, facts, problems, geography, records)
@@ -151,15 +153,12 @@ def _leaf_rules(plan: RunPlan) -> LeafRules:
     return LeafRules(NAMED, units=True, counted=product.record == "unit", bounds=rule)
 
 
-def _refuse_changed(
-    context: RunContext, staging: Path, read: IngestedTables, geography: Sequence[Mapping[str, object]]
-) -> None:
+def _refuse_changed(context: RunContext, staging: Path, read: IngestedTables) -> None:
     """The ledger is that of the files that were hashed; what was read since then must be the same."""
     hashed = context.restricted_facts.input_files
     try:
         if hashed:
             require_unchanged(context.plan.input, hashed.values(), lambda: context.spark, read)
-        require_same_geography(context, geography)
     except InputError:
         discard(staging)
         raise

@@ -79,19 +79,28 @@ def load_input_record(context: RunContext, identity: str) -> None:
 
 
 def geography_files_of(context: RunContext) -> list[dict[str, object]]:
-    """List what a run reads of geography besides its input."""
+    """List what the spine of a run is made of besides its input."""
     return geography_files(context.plan, context.restricted_facts.input_files or ())
 
 
+def keep_geography(context: RunContext, files: Sequence[Mapping[str, object]]) -> None:
+    """Keep what the spine was made of, which may have been corrected since the input was read."""
+    place = context.layout.restricted.input_record
+    record = json.loads(place.read_text(encoding="utf-8")) | {"geography": list(files)}
+    require_held(context.layout)
+    write_durably(place, json.dumps(record, indent=1))
+    context.restricted_facts.geography_files = {str(each["file"]): each for each in files}
+
+
 def require_same_geography(context: RunContext, before: Iterable[Mapping[str, object]]) -> None:
-    """Refuse files of geography that are not, after they were read, those that are in the record."""
+    """Refuse files of geography that are not, after they were read, what they were before."""
     files = before, geography_files_of(context)
     recorded, now = ({str(each["file"]): each["sha256"] for each in some} for some in files)
     changed = sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))
     if changed:
         raise InputError(
             f"{changed[0]}: changed while it was read; nothing of it is kept",
-            hint="let no file be delivered to [geography] while a run reads it, and begin another run",
+            hint="let no file be delivered to [geography] while a run reads it, and run the same command again",
         )
 
 

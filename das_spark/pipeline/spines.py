@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from das_spark.config import follows_from_people, spine_of
 from das_spark.errors import PrivacyGuardError
 from das_spark.geography import GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
-from das_spark.pipeline.input_record import require_same_geography
+from das_spark.pipeline.input_record import geography_files_of, keep_geography, require_same_geography
 from das_spark.spark.census import geounit_shares, on_spine, read_spine
 from das_spark.spark.readers import (
     geography_reader,
@@ -153,11 +153,13 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path, enter: Callable
             hint="set geography.consider_gq to false",
         )
     shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
+    files = geography_files_of(context)
     areas = geography_reader(str(settings.reader)).read(context.spark, str(settings.path))
     blocks = blocks_in_areas(leaves, areas.blocks, str(settings.path))
     crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
     built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
-    require_same_geography(context, context.restricted_facts.geography_files.values())
+    require_same_geography(context, files)
+    keep_geography(context, files)
     facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
     enter()
     require_held(context.layout)

@@ -267,3 +267,13 @@ def test_check_warns_of_an_output_inside_the_input(tmp_path, monkeypatch, capsys
     assert warning.startswith(f"output.root ({inside}/runs) lies in input.path ({inside})")
     assert main([*arguments, "--set", f"output.root={tmp_path.parent}/runs"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
+def test_no_table_of_geocodes_is_sought_among_other_files(capsys, tmp_path):
+    for name in ("persons.txt", "units.txt", "geography.txt"):
+        (tmp_path / name).write_text("a record\n")
+    record = plan_of(capsys, str(CONF / "dhc_2020_unit.toml"), "--set", f"input.path={tmp_path}")
+    assert {each["geounits"] for each in record["geolevels"]} == {None}
+    parquet.write_table(pa.table({"geocode": ["A-17", "B"]}), tmp_path / "units.parquet")
+    own = ("--set", f"input.units={tmp_path / 'units.parquet'}")
+    assert plan_of(capsys, str(CONF / "own_codes_like.toml"), *own)["geolevels"]

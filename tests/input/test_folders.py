@@ -69,6 +69,7 @@ PASSED: dict[str, Callable[[Path], object]] = {
         with_file(f"part-{number}.csv", HEADERS[folder.stem] + "\n")(folder) for number in (2, 3)
     ],
     "an empty part": with_file("part-2.csv"),
+    "marks of another writer": lambda folder: [with_file(name)(folder) for name in ("_committed_17", "_started_17")],
     "a link within it": lambda folder: (
         (folder / "part-1.csv").rename(folder / "part-2.csv"),
         (folder / "part-3.csv").write_text(HEADERS[folder.stem] + "\n"),
@@ -102,6 +103,14 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a part that others pass over": (
         lambda folder: (folder / "part-1.csv").rename(folder / "_part-1.csv"),
         "hidden files",
+    ),
+    "a part that is called as a mark": (
+        lambda folder: (folder / "part-1.csv").rename(folder / "_committed_part-1.csv"),
+        "hidden files",
+    ),
+    "a folder that is called as a mark": (
+        lambda folder: ((folder / "_metadata").mkdir(), (folder / "part-1.csv").rename(folder / "_metadata" / "b.csv")),
+        "files beside folders",
     ),
     "a readme": (with_file("README.md", "# people"), "no parts of it"),
     "a note of sums": (with_file("SHA256SUMS", "abc"), "no parts of it"),
@@ -214,6 +223,11 @@ def test_a_table_of_two_kinds_is_refused(tmp_path, ingested, table, other):
         "geography.tsv",
         "geography.txt",
         "geography.csv.xz",
+        "geography.csv.tmp",
+        "geography.parquet.gz",
+        "geography.snappy.parquet",
+        "geography.csv~",
+        "_geography.csv",
         "geography.xlsx",
         "geography",
     ],

@@ -210,16 +210,33 @@ SUMMARY = ("rigeo2020.pl", "ri000012020.pl", "ri000022020.pl", "ri000032020.pl")
 
 
 @pytest.mark.parametrize(
-    "name", ["ctgeo2020.txt", "ctgeo2020.pl.gz", "ct000012020.pl~", "_ctgeo2020.pl", "CTgeo2020.PL (1)"]
+    "name",
+    [
+        *("ctgeo2020.txt", "ctgeo2020.pl.gz", "ct000012020.pl~", "_ctgeo2020.pl", "CTgeo2020.PL (1)"),
+        *("ctgeo2020.pl.zip", "ct2020.pl.zip", "ma_geo2020.pl", "Copy of vtgeo2020.pl"),
+    ],
 )
-def test_a_state_whose_files_are_called_otherwise_is_not_passed_over(tmp_path, name):
+@pytest.mark.parametrize("folder", ["", "ct/"])
+def test_a_state_whose_files_are_called_otherwise_is_not_passed_over(tmp_path, folder, name):
     given = InputSettings(reader="pl94_summary", path=str(_folder(tmp_path, *SUMMARY)))
     (tmp_path / "ri2020.pl.zip").write_text("the archive")
+    (tmp_path / "notes.zip").write_text("others")
     assert sorted(READERS["pl94_summary"].files(given)) == sorted(str(tmp_path / each) for each in SUMMARY)
-    (tmp_path / name).write_text("x")
-    with pytest.raises(InputError, match="hidden, copies, half written, or elsewhere") as refused:
+    _folder(tmp_path, f"{folder}{name}")
+    with pytest.raises(InputError, match="hidden, copies, half written, packed, or elsewhere") as refused:
         READERS["pl94_summary"].files(given)
-    assert name in str(refused.value)
+    assert f"{folder}{name}" in str(refused.value)
+
+
+def test_a_state_behind_a_link_is_not_passed_over(tmp_path):
+    given = InputSettings(
+        reader="pl94_summary", path=str(_folder(tmp_path / "all", *(f"ri/{name}" for name in SUMMARY)))
+    )
+    assert len(READERS["pl94_summary"].files(given)) == len(SUMMARY)
+    (tmp_path / "ct").mkdir()
+    (tmp_path / "all" / "ct").symlink_to(tmp_path / "ct")
+    with pytest.raises(InputError, match="or elsewhere: 'ct'"):
+        READERS["pl94_summary"].files(given)
 
 
 @pytest.mark.parametrize("name", ["BlockAssign_ST44_RI_AIANNH (1).txt", "BlockAssign_ST44_RI_SDUNI - Copy.txt"])
@@ -232,3 +249,7 @@ def test_a_copy_of_a_block_assignment_file_is_not_passed_over(tmp_path, name):
     with pytest.raises(InputError, match="has no name of an official file") as refused:
         GEOGRAPHY_READERS["block_assignment"].files(folder)
     assert name in str(refused.value)
+    (tmp_path / name).unlink()
+    (tmp_path / "BlockAssign_ST09_CT.zip").write_text("another state")
+    with pytest.raises(InputError, match=r"packed, or elsewhere: 'BlockAssign_ST09_CT\.zip'"):
+        GEOGRAPHY_READERS["block_assignment"].files(folder)

@@ -40,12 +40,20 @@ def test_units_are_known_by_whole_numbers_or_texts(tmp_path, ingested, of_person
     assert ingested(reader="tidy_records") == EXPECTED
 
 
-@pytest.mark.parametrize("columns", [{"units": {"vacant": "vacnt"}}, {"persons": {"unit": "home"}}])
+@pytest.mark.parametrize(
+    "columns", [{"units": {"vacant": "vacnt"}}, {"persons": {"unit": "home"}}, {"": {"vacant": "empty"}}]
+)
 def test_a_column_that_is_named_and_not_there_is_refused(tmp_path, ingested, columns):
     deliver(tmp_path)
     ((field, column),) = next(iter(columns.values())).items()
     with pytest.raises(InputError, match=f"no column '{column}' for '{field}'"):
-        ingested(reader="tidy_records", columns=columns)
+        ingested(reader="tidy_records", columns=columns.get("", columns))
+
+
+def test_a_block_does_not_stand_for_a_geocode_that_is_named(tmp_path, ingested):
+    deliver(tmp_path, None, {"block": ["530010000001001"] * 3})
+    with pytest.raises(InputError, match="no column 'geocode_202O' for 'geocode'"):
+        ingested(reader="tidy_records", columns={"units": {"geocode": "geocode_202O"}})
 
 
 @pytest.mark.parametrize("name", ["Vacant", "VACANT"])

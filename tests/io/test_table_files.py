@@ -8,7 +8,7 @@ import pytest
 
 from das_spark.io import table_files
 from das_spark.io.dictionary import tables_dictionary
-from das_spark.io.table_files import ABOUT, BROKEN, csv_header, read_table_file, rows_of, write_about, write_csv
+from das_spark.io.table_files import ABOUT, BROKEN, csv_header, read_table_file, rows_of, typed, write_about, write_csv
 from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout, TablesLayout
 
@@ -97,6 +97,30 @@ def test_what_is_no_value_is_null_and_its_neighbours_stay(tmp_path):
         ("09", None, None),
         ("10", 8999999999999999999, None),
     ]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_texts_of_every_type_are_read_alike(kind):
+    values = pa.array(["5", "0x5", "x", None, "-7"]).cast(kind)
+    assert typed(values, pa.int64()).to_pylist() == [5, None, None, None, -7]
+    assert typed(pa.array([b"\xff"]), pa.int64()).to_pylist() == [None]
+
+
+def test_numbers_of_other_types_are_read_where_they_are_exact():
+    most = 2**64 - 1
+    assert typed(pa.array([5, most], pa.uint64()), pa.int64()).to_pylist() == [5, None]
+    assert typed(pa.array([5.0, 0.5, float("nan"), float("inf"), -3.0]), pa.int64()).to_pylist() == [
+        5,
+        None,
+        None,
+        None,
+        -3,
+    ]
+    assert typed(pa.array([2**53 + 1, 3]), pa.float64()).to_pylist() == [None, 3.0]
+    assert typed(pa.array([True]), pa.int64()).to_pylist() == [None]
+    assert typed(pa.array([[1]]), pa.int64()).to_pylist() == [None]
 
 
 @pytest.mark.parametrize("record", ["02,1", "02,1,2,3", '"02"x,1,2', "02,1,2\0", '02,1,"2'])

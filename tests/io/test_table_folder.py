@@ -154,7 +154,7 @@ def test_files_of_a_release_are_found_by_their_names(release):
 def test_what_looks_like_a_file_of_a_release_and_is_odd_is_named(release, name):
     (release / name).parent.mkdir(exist_ok=True)
     (release / name).touch()
-    with pytest.raises(InputError, match=f"hidden, copies, half written, or elsewhere: '{name}'"):
+    with pytest.raises(InputError, match=f"hidden, copies, half written, packed, or elsewhere: '{name}'"):
         named_files(str(release), ["??geo*.pl"])
 
 

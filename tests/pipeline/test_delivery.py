@@ -196,9 +196,12 @@ def test_what_is_odd_to_its_reader_is_not_listed(delivery, name):
 
 def test_marks_that_are_passed_over_are_named(delivery, capsys):
     (delivery / "persons" / "_SUCCESS").touch()
+    (delivery / "_SUCCESS").touch()  # of something else
     arguments = ["--set", f"input.persons={delivery}/persons", "--set", f"input.units={delivery}/units.parquet"]
     assert main(["input", "list", "pl94_2020_to_county", *arguments]) == 0
-    assert f"holds no record by its name: {delivery}/persons/_SUCCESS" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"holds no record by its name: {delivery}/persons/_SUCCESS" in printed
+    assert f"{delivery}/_SUCCESS" not in printed
 
 
 def test_a_table_is_counted_as_it_is_read_whatever_its_name(delivery):

@@ -229,11 +229,7 @@ def placed(tmp_path):
         parents=str(tmp_path / "parents.csv"),
     )
     facts = SimpleNamespace(input_files={str(tmp_path / "areas/input.csv"): {}})
-    plan = SimpleNamespace(
-        geography=geography,
-        evaluation=SimpleNamespace(enabled=True, areas=None),
-        spine=SimpleNamespace(is_census=False),
-    )
+    plan = SimpleNamespace(geography=geography, spine=SimpleNamespace(is_census=False))
     return SimpleNamespace(plan=plan, restricted_facts=facts)
 
 

@@ -83,10 +83,20 @@ SEGMENTS: Final = (
 KINDS: Final = (HEADER, *SEGMENTS)
 
 
+#: How other names begin or end that may be official files: copies, and those of states that are packed.
+_ALIKE: Final = ("??geo*", "??0000[123]*", "*.pl", "*.pl.*", "*.pl *")
+_STATE: Final = slice(2)
+
+
+def summary_files(folder: str) -> list[str]:
+    """List the official files in a folder."""
+    return named_files(folder, [kind.pattern for kind in KINDS], _ALIKE, _STATE)
+
+
 def find_files(folder: str) -> dict[str, list[str]]:
     """The files of every kind, one of each for every state in the folder."""
     by_state: dict[str, dict[str, list[str]]] = {}
-    for path in named_files(folder, [kind.pattern for kind in KINDS]):
+    for path in summary_files(folder):
         name = path.rsplit("/", 1)[-1].lower()
         for kind in KINDS:
             if fnmatch(name, kind.pattern):

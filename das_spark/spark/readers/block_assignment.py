@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"BlockAssign_ST(\d\d)_[A-Z]{2}_([A-Z_]+)\.txt(?:\.gz)?", re.IGNORECASE)
 _PATTERNS: Final = ("blockassign_st*.txt", "blockassign_st*.txt.gz")
+_ALIKE: Final = ("*blockassign*",)
+_STATE: Final = slice(len("blockassign_st44"))
 _BLOCK: Final = "BLOCKID"
 _COUNTY: Final = "COUNTYFP"
 _KIND: Final = "the official block assignment files"
@@ -111,7 +113,7 @@ class BlockAssignment:
         """Of each kind the file of each state, and what is missing."""
         by_kind: dict[str, dict[str, str]] = {file.kind: {} for file in _FILES}
         states = set()
-        for path in named_files(folder, _PATTERNS):
+        for path in named_files(folder, _PATTERNS, _ALIKE, _STATE):
             match = _NAME.fullmatch(path.rsplit("/", 1)[-1])
             if match is None:
                 raise InputError(

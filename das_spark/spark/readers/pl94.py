@@ -42,7 +42,6 @@ from das_spark.io.pl94_tables import (
     contradictions,
     person_codes,
 )
-from das_spark.io.table_folder import named_files
 from das_spark.spark.lists import flat_lists
 from das_spark.spark.problems import Problem, refuse
 from das_spark.spark.readers._gathered import Gathering, Join
@@ -56,6 +55,7 @@ from das_spark.spark.readers._pl94_files import (
     RecordItems,
     find_files,
     lines_of,
+    summary_files,
 )
 from das_spark.spark.readers._reading import Reading
 from das_spark.spark.readers._resolved import (
@@ -114,7 +114,7 @@ class Pl94Summary:
     def files(self, settings: InputSettings) -> dict[str, bool]:
         """See :class:`~das_spark.spark.readers.base.Reader`."""
         folder = required(settings.path, "input.path", self.name)
-        return dict.fromkeys(named_files(folder, [kind.pattern for kind in KINDS]), True)
+        return dict.fromkeys(summary_files(folder), True)
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See :class:`~das_spark.spark.readers.base.Reader`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,7 +13,6 @@ import pyarrow.compute as pc
 from das_spark.errors import InputError
 from das_spark.io.input_fields import Names, sixteen
 from das_spark.io.input_files import require_path
-from das_spark.io.table_folder import named_files
 from das_spark.spark.readers._areas import (
     STATUS_NOTE,
     STATUS_OF,
@@ -24,7 +24,7 @@ from das_spark.spark.readers._areas import (
     status_of,
 )
 from das_spark.spark.readers._passes import Rule
-from das_spark.spark.readers._pl94_files import BLOCK_LEVEL, HEADER, HEADER_PLACES, lines_of
+from das_spark.spark.readers._pl94_files import BLOCK_LEVEL, HEADER, HEADER_PLACES, lines_of, summary_files
 from das_spark.spark.readers._reading import Reading
 from das_spark.spark.readers.base import EntityBlocks
 from das_spark.store import POSIX
@@ -75,7 +75,7 @@ class Pl94Header:
         require_path(path)
         if not POSIX.is_folder(path):
             return [path]
-        files = named_files(path, [HEADER.pattern])
+        files = [file for file in summary_files(path) if fnmatch(file.rsplit("/", 1)[-1].lower(), HEADER.pattern)]
         if not files:
             raise InputError(f"{path}: no geographic header ({HEADER.pattern})", hint="unzip the files of the states")
         return files
