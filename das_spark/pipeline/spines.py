@@ -16,6 +16,7 @@ from das_spark.errors import PrivacyGuardError
 from das_spark.geography import GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
 from das_spark.pipeline.input_record import geography_files_of, keep_geography, require_same_geography
 from das_spark.spark.census import geounit_shares, on_spine, read_spine
+from das_spark.spark.problems import reading
 from das_spark.spark.readers import (
     geography_reader,
     read_crosswalk,
@@ -76,7 +77,8 @@ def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRe
     elif request.settings.is_optimized and request.settings.consider_gq:
         notes.append(_WITHOUT_QUARTERS)
     crosswalk = None if request.crosswalk is None else read_crosswalk(spark, request.crosswalk)
-    built = build_spine(blocks, request.settings, request.shares, request.framework, crosswalk, notes)
+    with reading(request.geography):  # once more, and not before
+        built = build_spine(blocks, request.settings, request.shares, request.framework, crosswalk, notes)
     return _write_built(built, request.facts, out)
 
 
@@ -155,9 +157,10 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path, enter: Callable
     shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
     files = geography_files_of(context)
     areas = geography_reader(str(settings.reader)).read(context.spark, str(settings.path))
-    blocks = blocks_in_areas(leaves, areas.blocks, str(settings.path))
     crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
-    built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
+    with reading(str(settings.path)):  # once more, and not before
+        blocks = blocks_in_areas(leaves, areas.blocks, str(settings.path))
+        built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
     require_same_geography(context, files)
     keep_geography(context, files)
     facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
