@@ -94,9 +94,8 @@ def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
         raise _odd(path, "folders", folders, "files of records lie side by side")
     named = patterns or ("*",)
     files = [entry for entry in entries if not patterns or not _NOTES.fullmatch(entry.name)]
-    whole = {entry.name for entry in files if any(fnmatch(entry.name.lower().lstrip("._"), each) for each in named)}
     known = f"parts are called {', '.join(named)}"
-    _require_parts(path, path, files, lambda name: name in whole and not _UNFINISHED.fullmatch(name), known)
+    _require_parts(path, path, files, lambda name: _matches(name, named) and not _UNFINISHED.fullmatch(name), known)
     if not files:
         hint = f"their names are {', '.join(patterns)}" if patterns else ""
         raise InputError(f"{path}: the folder holds no file of records", hint=hint)
