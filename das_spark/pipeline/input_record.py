@@ -183,11 +183,13 @@ def _examined_tables(settings: InputSettings, session: Session | None) -> list[d
             f"{next(iter(tables.values()))}: a table of a catalog is known by its rows, which need a session",
             hint="name files in [input], or carry out the run by itself",
         )
-    spark, found = session(), []
+    spark, found = session(), dict[str, dict[str, object]]()
     for key, place in tables.items():
-        digest = table_digest(spark, place)
-        found.append({"file": place, "rows": digest.rows, "sha256": digest.sha256, "confidential": key != "geography"})
-    return found
+        if place not in found:
+            digest = table_digest(spark, place)
+            found[place] = {"file": place, "rows": digest.rows, "sha256": digest.sha256, "confidential": False}
+        found[place]["confidential"] = found[place]["confidential"] or key != "geography"
+    return list(found.values())
 
 
 def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> bool:

@@ -117,6 +117,17 @@ def test_a_table_that_changes_while_it_is_read_is_refused_and_nothing_is_kept(ta
     assert tables.ledger() == []
 
 
+def test_a_table_may_be_read_as_two_and_is_counted_once(tables, spark, tools):
+    classes = ", ".join(f"sum(if(hhgq = {level}, units, 0)) AS units_{level}" for level in range(8))
+    spark.sql(f"CREATE TABLE {DATABASE}.wide AS SELECT geocode, {classes} FROM {DATABASE}.units GROUP BY geocode")
+    plan = plan_of(tables, f"input.units=table:{DATABASE}.wide", f"input.geography=table:{DATABASE}.wide")
+    layout = run_stages(plan, run_id="twofold", test_key=tools.TEST_KEY, spark=spark, until="ingest").layout
+    files = {each["file"]: each for each in json.loads(layout.restricted.input_record.read_text())["files"]}
+    wide, rows = files[f"table:{DATABASE}.wide"], spark.table(f"{DATABASE}.wide").count()
+    assert len(files) == 2
+    assert (wide["rows"], wide["records"], wide["confidential"]) == (rows, rows, True)
+
+
 def test_the_same_rows_under_another_name_are_refused_under_a_real_key(tables, spark):
     insecure = {"spark": spark, "until": "measure State"}
     if spark.sparkContext.getConf().get("spark.io.encryption.enabled") != "true":

@@ -5,6 +5,7 @@ One job does all of it. Records are counted where they are read, and again when 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -146,12 +147,12 @@ class Gathering:
 
 
 def _records(facts: Facts) -> dict[str, int]:
-    """How many records were read, by file."""
-    records: dict[str, int] = {}
+    """How many records were read, by file; one that is read as two tables has as many for each."""
+    records = Counter[tuple[str, str]]()
     for fact in facts:
         if fact["kind"] == READ:
-            records[fact["file"]] = records.get(fact["file"], 0) + fact["records"]
-    return records
+            records[fact["table"], fact["file"]] += fact["records"]
+    return {file: number for (_, file), number in records.items()}
 
 
 def _numbers(facts: Facts) -> tuple[int, int]:
