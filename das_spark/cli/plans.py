@@ -110,10 +110,10 @@ def _geocodes(plan: RunPlan) -> list[str]:
     """Leaf geocodes of the table that says which geounits exist; empty where there is none to read."""
     if plan.input.is_simulated:
         return _simulated(plan)
-    # Only plans of runs with such a table need them.
     needs = READER_NEEDS.get(plan.input.reader)
     if plan.spine.own_codes or needs is None or "columns" not in needs.optional:  # no table, or none of geocodes
         return []
+    # Only plans of runs with such a table need them.
     from das_spark.io.input_files import CsvForm, companion, is_catalog_table  # noqa: PLC0415
     from das_spark.io.input_tables import InputTable  # noqa: PLC0415
 

@@ -211,7 +211,7 @@ def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
 
 
 def _has_list(folder: str) -> bool:
-    """Whether a table of geounits lies in a folder."""
+    """Say whether a table of geounits lies in a folder."""
     return any((Path(folder) / f"geography{ending}").exists() for ending in (PARQUET_ENDING, *CSV_ENDINGS))
 
 

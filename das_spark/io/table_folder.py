@@ -93,7 +93,7 @@ def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
     if folders:
         raise _odd(path, "folders", folders, "files of records lie side by side")
     named = patterns or ("*",)
-    files = [entry for entry in entries if not patterns or not _NOTES.fullmatch(entry.name)]
+    files = [entry for entry in entries if not (patterns and is_note(entry.name))]
     known = f"parts are called {', '.join(named)}"
     _require_parts(path, path, files, lambda name: _matches(name, named) and not _UNFINISHED.fullmatch(name), known)
     if not files:
@@ -225,6 +225,14 @@ def _partition(folder: str) -> tuple[str, str | None]:
 def is_note(name: str) -> bool:
     """Say whether a file is written about records by its name, and holds none."""
     return bool(_NOTES.fullmatch(name))
+
+
+def copied(path: str, other: str) -> InputError:
+    """Return the error of a file that is a copy of another one."""
+    return InputError(
+        f"{path}: holds the same bytes as {other}",
+        hint="every record is counted, also where it stands twice: move the copy elsewhere",
+    )
 
 
 def passed_over(folder: str) -> list[str]:

@@ -49,7 +49,8 @@ class RestrictedFacts:
 
     #: Path -> size, time of change and SHA-256; None where the input was not examined.
     input_files: Mapping[str, Mapping[str, Any]] | None = None
-    geography_files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the same of what else was read
+    #: The same of what the spine is made of besides the input.
+    geography_files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     input_rows: Mapping[str, int] = field(default_factory=dict)  # what was read -> rows
     problems: list[Mapping[str, Any]] = field(default_factory=list)  # what was wrong in the input, and how often
     #: The few accuracy figures that are printed, by name; empty where nothing was evaluated.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config import FILE_KEYS
 from das_spark.errors import InputError
-from das_spark.io.table_folder import passed_over, table_files
+from das_spark.io.table_folder import copied, passed_over, table_files
 from das_spark.pipeline.delivery_note import count_records, holds_a_record, require_delivered
 from das_spark.spark.readers import geography_reader, reader
 
@@ -115,10 +115,7 @@ def _require_each_once(files: Iterable[Mapping[str, object]], settings: InputSet
         path = str(file["file"])
         other = first.setdefault((os.path.dirname(path), file["sha256"]), path)
         if other != path and holds_a_record(path, settings):
-            raise InputError(
-                f"{path}: holds the same bytes as {other}",
-                hint="every record is counted, also where it stands twice: move the copy elsewhere",
-            )
+            raise copied(path, other)
 
 
 def _examined(path: Path) -> dict[str, object]:

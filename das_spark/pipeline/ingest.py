@@ -32,7 +32,7 @@ from das_spark.store import discard, disk_errors, finished, replace_folder, requ
 from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -113,8 +113,9 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
     ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
-    geography = geography_files_of(context)
+    geography: Sequence[Mapping[str, object]] = ()
     if plan.geography.parents is not None:
+        geography = geography_files_of(context)
         known = read_parents(plan.geography.parents, plan.product.geolevels, plan.spine.leaf)
         require_same_geography(context, geography)
         ingested = under_geocodes(ingested, known, plan.geography.parents)

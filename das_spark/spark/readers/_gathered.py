@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from das_spark.errors import InputError
 from das_spark.io.input_fields import LARGEST
 from das_spark.io.input_tables import InputTable
+from das_spark.io.table_folder import copied
 from das_spark.spark.problems import Problem, reading, refuse
 from das_spark.spark.readers._contributors import let_pass
 from das_spark.spark.readers._passes import BY_GEOUNIT, BY_PERSON, BY_SUM, ContributorPass, LeafPass
@@ -132,10 +133,7 @@ class Gathering:
             for file, partition in zip(used.files, used.partitions, strict=True):
                 other = first.setdefault((digests[file.path], *map(partition.get, columns)), file.path)
                 if other != file.path and records.get(file.path):
-                    raise InputError(
-                        f"{file.path}: holds the same bytes as {other}",
-                        hint="every record is counted, also where it stands twice: move the copy elsewhere",
-                    )
+                    raise copied(file.path, other)
 
     def _digests(self, facts: Facts) -> dict[str, str]:
         """Return the digests of all files as they were read; empty where there was nothing to read in one."""
