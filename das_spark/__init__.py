@@ -263,7 +263,7 @@ def verify(
     """Check what a run has written, independently of how it was made; nothing in its folder is changed.
 
     Args:
-        run_folder: The folder of the run, or `runs/latest`; or its address on a Hadoop file system.
+        run_folder: The folder of the run, or `runs/latest`, or its address.
         spark: The session; found or started where None.
         manifest_sha256: SHA-256 that the manifest must have, as the run printed it or its publisher says it. Where the
             folder has the restricted root of the run, the manifest is compared with the ledger besides.
@@ -272,25 +272,25 @@ def verify(
         OutputError: It is not the folder of a run, or a link lies in it.
     """
     from das_spark.pipeline import verify_run  # noqa: PLC0415
-    from das_spark.spark.hadoop import place_named  # noqa: PLC0415
+    from das_spark.places import place_of  # noqa: PLC0415
 
-    return verify_run(place_named(run_folder), spark, manifest_sha256=manifest_sha256)
+    return verify_run(place_of(run_folder), spark, manifest_sha256=manifest_sha256)
 
 
 def open_run(run_folder: str | Path) -> OpenedRun:
     """A finished run to work with: its estimates, measurements and tables, as Arrow, pandas or Spark.
 
     Args:
-        run_folder: The folder of the run or its public folder, such as `runs/latest`; or the address of either on a
-            Hadoop file system, such as `hdfs://cluster/runs/mine`.
+        run_folder: The folder of the run or its public folder, such as `runs/latest`, or the address
+            of either, such as `s3://bucket/runs/mine`.
 
     Raises:
         OutputError: It is not the folder of a finished run.
     """
+    from das_spark.places import place_of  # noqa: PLC0415
     from das_spark.results import OpenedRun as Opened  # noqa: PLC0415
-    from das_spark.spark.hadoop import place_named  # noqa: PLC0415
 
-    return Opened.at(place_named(run_folder))
+    return Opened.at(place_of(run_folder))
 
 
 def publish_measurements(

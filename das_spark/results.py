@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,17 +23,8 @@ import pyarrow as pa
 
 from das_spark.config import plan_from_config
 from das_spark.errors import ConfigurationError, OutputError, did_you_mean
-from das_spark.store import (
-    AnyPlace,
-    PublicManifest,
-    TablesLayout,
-    find_run,
-    finished,
-    open_public,
-    part_files,
-    strict_json,
-    uri_of,
-)
+from das_spark.places import Place
+from das_spark.store import PublicManifest, TablesLayout, find_run, finished, open_public, part_files, strict_json
 from das_spark.store.parquet import own_codes, read_batches, read_metadata
 from das_spark.store.tables import published_estimates
 
@@ -67,7 +59,7 @@ class Rows:
 
     title: str
     labels: Mapping[str, str]
-    _folders: Mapping[str, AnyPlace]  # geolevel -> folder of Parquet files; "" where there are no levels
+    _folders: Mapping[str, Place]  # geolevel -> folder of Parquet files; "" where there are no levels
     _change: _Change | None = None  # of batches as they stand in the files
     _in_spark: Callable[[DataFrame], DataFrame] | None = None  # the same for Spark
 
@@ -112,7 +104,7 @@ class Rows:
         return found
 
     def spark(self, session: SparkSession) -> DataFrame:
-        """The rows as a DataFrame of Spark, which reads the files itself.
+        """The rows as a DataFrame of Spark, whose tasks read the files.
 
         Args:
             session: Whose executors can read the folder of the run.
@@ -121,7 +113,7 @@ class Rows:
 
         frames: list[DataFrame] = []
         for level, folder in self._folders.items():
-            frame: DataFrame = session.read.parquet(uri_of(folder))
+            frame = _frame(session, folder)
             frame = frame if self._in_spark is None else self._in_spark(frame)
             if len(self._folders) > 1:
                 frame = frame.select(F.lit(level).alias(_LEVEL), "*")
@@ -147,8 +139,23 @@ class Rows:
 _LEVEL: Final = "geolevel"
 
 
-def _schema_of(folder: AnyPlace) -> pa.Schema:
+def _schema_of(folder: Place) -> pa.Schema:
     return read_metadata(part_files(folder)[0]).schema.to_arrow_schema().remove_metadata()
+
+
+def _frame(session: SparkSession, folder: Place) -> DataFrame:
+    """The rows of a folder, by Spark's own reader where it is on a disk."""
+    if isinstance(folder, Path):
+        return session.read.parquet(str(folder))
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - only this needs pyspark
+
+    from das_spark.spark.engine import scan  # noqa: PLC0415 - as above
+
+    plain = [
+        pa.field(each.name, each.type.value_type if pa.types.is_dictionary(each.type) else each.type)
+        for each in _schema_of(folder)
+    ]
+    return scan(session, from_arrow_schema(pa.schema(plain)), [folder])
 
 
 def _with_level(batch: pa.RecordBatch, level: str) -> pa.RecordBatch:
@@ -166,13 +173,13 @@ class OpenedRun:
         plan: What it did.
     """
 
-    folder: AnyPlace
+    folder: Place
     manifest: PublicManifest
     plan: RunPlan
-    _public: PublicLayout[Any] = field(repr=False)
+    _public: PublicLayout = field(repr=False)
 
     @classmethod
-    def at(cls, folder: AnyPlace) -> OpenedRun:
+    def at(cls, folder: Place) -> OpenedRun:
         """Open a run by its folder, or by its public folder; on a disk or where it is read through Hadoop.
 
         Raises:
@@ -385,7 +392,7 @@ class OpenedRun:
         }
         return facts | {f"notice {place}": notice for place, notice in enumerate(self.manifest.notices, start=1)}
 
-    def _chosen(self, what: str, folders: Mapping[str, AnyPlace], geolevel: str | None) -> Mapping[str, AnyPlace]:
+    def _chosen(self, what: str, folders: Mapping[str, Place], geolevel: str | None) -> Mapping[str, Place]:
         """All geolevels, or one of them."""
         if geolevel is None:
             return folders
@@ -397,16 +404,16 @@ class OpenedRun:
             hint = f"{did_you_mean(name, known)} there are {', '.join(known) or 'none'}".strip()
             raise ConfigurationError(f"run {self.name} has no {what} {name!r}", hint=hint)
 
-    def _level(self, table: str, geolevel: str) -> AnyPlace:
+    def _level(self, table: str, geolevel: str) -> Place:
         folder = self._public.level(table, geolevel)
         if not finished(folder):
             raise OutputError(f"{folder}: there are no {table} of {geolevel}", hint="finish the run first")
         return folder
 
-    def _table_folders(self, name: str) -> dict[str, AnyPlace]:
+    def _table_folders(self, name: str) -> dict[str, Place]:
         return self._folders(self._public.tables.level, name)
 
-    def _folders(self, place: Callable[[str, str, str], AnyPlace], name: str) -> dict[str, AnyPlace]:
+    def _folders(self, place: Callable[[str, str, str], Place], name: str) -> dict[str, Place]:
         """Geolevels of a table, root first, and their folders."""
         return {level: folder for level in self.geolevels if finished(folder := place(name, "parquet", level))}
 

@@ -20,7 +20,7 @@ import tarfile
 from collections.abc import Iterator
 from gzip import GzipFile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from importlib.util import cache_from_source
+from importlib.util import cache_from_source, find_spec
 from io import BytesIO
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from packaging.requirements import Requirement
 
 #: Spark puts its own copies of these on the path of its workers; no others would fit it.
 BROUGHT_BY_SPARK = {"pyspark", "py4j"}
+#: Extras that are packed where they are installed, by the package that each brings.
+STORES = {"s3": "s3fs", "azure": "adlfs", "gcs": "gcsfs"}
 #: Folders of packages that nothing imports: tests, and headers to compile against.
 UNUSED = {"tests", "include"}
 #: Speed matters more than size: the archive is unpacked on every machine for every run.
@@ -43,7 +45,8 @@ def requirements(name: str) -> Iterator[Distribution]:
     Raises:
         PackageNotFoundError: One is not installed.
     """
-    waiting, seen = [(name, frozenset[str]())], set[tuple[str, frozenset[str]]]()
+    stores = frozenset(extra for extra, package in STORES.items() if find_spec(package) is not None)
+    waiting, seen = [(name, stores)], set[tuple[str, frozenset[str]]]()
     yielded = set(BROUGHT_BY_SPARK)
     while waiting:
         entry = waiting.pop()

@@ -61,6 +61,7 @@ _OWN: Final = {
     "verify": ("results", "verify", "Check what a run has written, independently of how it was made."),
     "measurements": ("runs", "measurements", "Publish the noisy measurements of a finished run."),
     "show": ("results", "show", "Show what a run did, or what of it is confidential."),
+    "tidy": ("tidy", "tidy", "List what killed drivers and tasks have left of a run, and remove it."),
     "evaluate": ("evaluate", "evaluate", "Compare estimates with the confidential histograms."),
     "attack": ("attack", "attack", "What somebody could learn of a person from what a run publishes."),
     "audit": ("audit", "audit", "Prove lower bounds on the privacy loss of a run file."),
@@ -228,7 +229,7 @@ class _Errors:
     def report(self, error: BaseException) -> int:
         """Print it once, and give the exit code."""
         # Here, since most commands end without an error.
-        from das_spark.store import no_room, want_of_room  # noqa: PLC0415
+        from das_spark.places import no_room, want_of_room  # noqa: PLC0415
 
         if self.debug:
             traceback.print_exc()

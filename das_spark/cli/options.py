@@ -12,15 +12,16 @@ import typer
 from rich.console import Console
 
 from das_spark.cli import completion
-from das_spark.config import AREA_READERS, is_address
+from das_spark.config import AREA_READERS
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.names import visible
+from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from das_spark.places import Place
     from das_spark.report import Report
-    from das_spark.store import AnyPlace
 
 Conf = Annotated[
     Path,
@@ -118,13 +119,9 @@ def group(name: str, does: str) -> typer.Typer:
     return app
 
 
-def place_of_run(run: str) -> AnyPlace:
+def place_of_run(run: str) -> Place:
     """Where a run lies that is named by its folder or its address."""
-    if not is_address(run):
-        return Path(run)
-    from das_spark.spark.hadoop import place_named  # noqa: PLC0415 - folders need none of it
-
-    return place_named(run)
+    return place_of(run)
 
 
 def with_output(settings: Sequence[str] | None, output: str | None) -> list[str]:
@@ -219,7 +216,7 @@ def console(*, err: bool = False) -> Console:
     return _Screen(width=None if stream.isatty() else PLAIN_WIDTH, stderr=err)
 
 
-def shown_paths(places: Mapping[str, Path | str]) -> list[tuple[str, str]]:
+def shown_paths(places: Mapping[str, Place | str]) -> list[tuple[str, str]]:
     """Rows of name and place; a path as a person who looks from the working folder would name it: relative below that.
 
     Args:
@@ -227,7 +224,7 @@ def shown_paths(places: Mapping[str, Path | str]) -> list[tuple[str, str]]:
     """
     here = Path.cwd()
 
-    def shown(place: Path | str) -> str:
+    def shown(place: Place | str) -> str:
         return str(place.relative_to(here) if isinstance(place, Path) and place.is_relative_to(here) else place)
 
     return [(name, shown(place)) for name, place in places.items()]

@@ -419,13 +419,13 @@ def check(
     """
     loaded = load_run(conf, overlay or (), settings or (), files=not without_files, named=test_key is None)
     # Wrong keys are said before Spark's packages are imported.
-    from das_spark.pipeline.homes import layout_of  # noqa: PLC0415
     from das_spark.pipeline.preflight import try_stages  # noqa: PLC0415
     from das_spark.pipeline.space import roots_in_input  # noqa: PLC0415
+    from das_spark.store import RunLayout  # noqa: PLC0415
 
     warnings: dict[str, None] = {}  # parts of a run share folders
     for each in plans_in(loaded):
-        layout = layout_of(each.output, _NEW_RUN)
+        layout = RunLayout.of(each.output, _NEW_RUN)
         try_stages(each, layout, stages_of(each), files=not without_files)
         warnings |= dict.fromkeys(roots_in_input(each, layout))
     if as_json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +12,17 @@ import typer
 
 from das_spark.cli.options import Json, RunPlace, console, place_of_run, print_json
 from das_spark.errors import OutputError
+from das_spark.places import seen_from, size_of, system_of
 from das_spark.privacy import LedgerEntry
 from das_spark.report import size, table
+from das_spark.store import files_below
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from das_spark.pipeline import Check, VerificationReport
-    from das_spark.store import AnyPlace, RunLayout
+    from das_spark.places import Place
+    from das_spark.store import RunLayout
 
 
 def verify(
@@ -30,7 +32,7 @@ def verify(
         typer.Option(
             "--work",
             metavar="DIR",
-            help="Of a run with an address: where a copy lies meanwhile; a folder that all workers can read.",
+            help="Of a run in a store: where rows lie meanwhile; a place that all workers reach.",
         ),
     ] = None,
     manifest_sha256: Annotated[
@@ -135,35 +137,28 @@ def show(
         _show_manifest(place, out, as_json=as_json)
 
 
-def _show_retention(place: AnyPlace, out: Console, *, remove: bool, as_json: bool) -> None:
+def _show_retention(place: Place, out: Console, *, remove: bool, as_json: bool) -> None:
     """List what is confidential of a run, and remove it where that is asked for."""
-    from das_spark.store import find_run, uri_of  # noqa: PLC0415
+    from das_spark.store import find_run  # noqa: PLC0415
 
-    if not isinstance(place, Path):
-        address = uri_of(place)
-        raise OutputError(
-            f"{address}: what is confidential of a run is listed and removed in folders of a disk alone",
-            hint=f"of a finished run all below {address}/restricted can be removed there but journal, "
-            "ledger_entry.json, instance.json, run.json and inventory.json",
-        )
     layout = find_run(place)
     found = _confidential(layout)
     root = layout.restricted.path
     kept = [path.name for path in layout.restricted.kept]
     if not as_json:
-        rows = [(str(path.relative_to(root)), size(number)) for path, number in found]
+        rows = [(seen_from(root, path), size(number)) for path, number in found]
         out.print(table(f"Confidential in {root}", ("what", "bytes"), rows))
     if remove:
         _remove(layout, [path for path, _ in found])
     if as_json:
-        confidential = [{"what": path.relative_to(root), "bytes": number} for path, number in found]
+        confidential = [{"what": seen_from(root, path), "bytes": number} for path, number in found]
         print_json({"folder": root, "confidential": confidential, "kept": kept, "removed": remove})
     elif remove:
         why = "which hold no counts, and keep a level from being drawn twice"
         out.print(f"removed {len(found)}; kept {', '.join(kept)}, {why}")
 
 
-def _write_page(run: AnyPlace, page: Path, out: Console, *, as_json: bool) -> None:
+def _write_page(run: Place, page: Path, out: Console, *, as_json: bool) -> None:
     """Write the page of a run, and say where it is and who may see it."""
     from das_spark.pipeline.run_record import page_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
@@ -174,7 +169,7 @@ def _write_page(run: AnyPlace, page: Path, out: Console, *, as_json: bool) -> No
     out.print(f"{page}: run {record.run_id}, {record.state}{' (RESTRICTED)' if record.restricted else ''}")
 
 
-def _write_statement(run: AnyPlace, page: Path, out: Console, *, as_json: bool) -> None:
+def _write_statement(run: Place, page: Path, out: Console, *, as_json: bool) -> None:
     """Write the privacy statement as a page, and say where it is."""
     from das_spark.report import markdown_page  # noqa: PLC0415
     from das_spark.store import open_public, write_durably  # noqa: PLC0415
@@ -189,7 +184,7 @@ def _write_statement(run: AnyPlace, page: Path, out: Console, *, as_json: bool) 
     out.print(f"{page}: privacy statement of {run}")
 
 
-def _show_restricted(run: AnyPlace, out: Console, *, as_json: bool) -> None:
+def _show_restricted(run: Place, out: Console, *, as_json: bool) -> None:
     """Print what the restricted root says of a run, finished or not."""
     from das_spark.evaluation import present_run  # noqa: PLC0415
     from das_spark.pipeline.run_record import known_run  # noqa: PLC0415
@@ -207,7 +202,7 @@ def _show_restricted(run: AnyPlace, out: Console, *, as_json: bool) -> None:
     print_report(present_run(record), out)
 
 
-def _show_manifest(place: AnyPlace, out: Console, *, as_json: bool) -> None:
+def _show_manifest(place: Place, out: Console, *, as_json: bool) -> None:
     from das_spark.store import PublicManifest, open_public, record_of  # noqa: PLC0415
 
     path = open_public(place).manifest
@@ -250,16 +245,30 @@ def _show_manifest(place: AnyPlace, out: Console, *, as_json: bool) -> None:
         out.print(f"NOT PROVED THE BEST: {len(manifest.uncertified)} families", style="bold red")
 
 
-def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
+def _confidential(layout: RunLayout) -> list[tuple[Place, int]]:
     """Entries of the restricted root and of its staging folders with their sizes in bytes, without what stays."""
     restricted = layout.restricted
-    staged = (path for path in restricted.path.glob("staging/*/*") if path.is_dir())
-    entries = sorted((*(path for path in restricted.path.iterdir() if path not in restricted.kept), *staged))
-    return [(path, sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())) for path in entries]
+    tables = restricted.inside("staging")
+    staged = [
+        attempt
+        for table in (tables.iterdir() if tables.is_dir() else ())
+        if table.is_dir()
+        for attempt in table.iterdir()
+        if attempt.is_dir()
+    ]
+    entries = [path for path in restricted.path.iterdir() if path not in restricted.kept] + staged
+    return [(path, _bytes_of(path)) for path in sorted(entries, key=str)]
 
 
-def _remove(layout: RunLayout, paths: list[Path]) -> None:
-    from das_spark.store import hold_run, is_complete, write_durably  # noqa: PLC0415
+def _bytes_of(path: Place) -> int:
+    """Bytes of a file, or of all files below a folder."""
+    if path.is_file():
+        return size_of(path)
+    return sum(size_of(path / name) for name in files_below(path))
+
+
+def _remove(layout: RunLayout, paths: list[Place]) -> None:
+    from das_spark.store import discard, hold_run, is_complete, write_durably  # noqa: PLC0415
 
     if not layout.restricted.removed.is_file() and not is_complete(layout):
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
@@ -269,7 +278,9 @@ def _remove(layout: RunLayout, paths: list[Path]) -> None:
         removed = {"removed": datetime.now(UTC).isoformat(timespec="seconds")}
         write_durably(layout.restricted.removed, json.dumps(removed) + "\n")
         for path in paths:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
+            if isinstance(path, Path) and path.is_symlink():
                 path.unlink()
+            elif path.is_dir():
+                discard(path)
+            else:
+                system_of(path).remove(str(path))

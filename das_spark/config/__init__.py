@@ -18,7 +18,6 @@ from das_spark.config.acknowledgements import (
     published_from_people,
     rules_from_people,
 )
-from das_spark.config.addresses import AddressParts, is_address, parse_address
 from das_spark.config.catalog import is_catalog_table, table_parts
 from das_spark.config.counted_cells import CountedCell, counted_cells
 from das_spark.config.draft import Draft, acknowledgement_sentences, draft_run_file, levels_of, readers_of
@@ -110,7 +109,6 @@ __all__ = [
     "SIMULATED",
     "USUAL_KEPT",
     "USUAL_LEVEL",
-    "AddressParts",
     "CountedCell",
     "Draft",
     "EstimationSettings",
@@ -153,7 +151,6 @@ __all__ = [
     "held_geolevel",
     "held_sentence",
     "holding_losses",
-    "is_address",
     "is_catalog_table",
     "is_preparing",
     "is_void",
@@ -174,7 +171,6 @@ __all__ = [
     "neighbors_of",
     "noise_streams",
     "notice_of_people",
-    "parse_address",
     "part_of",
     "plan_from_config",
     "plan_of",

@@ -18,13 +18,13 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from das_spark.config.addresses import is_address
 from das_spark.config.catalog import is_catalog_table, wrong_table
 from das_spark.config.features import feature_sources, with_features
-from das_spark.config.model import CONFIG_VERSION, ELSEWHERE, PATH_KEYS, ROOTS, SOURCES, TABLES, RunFile, Section
+from das_spark.config.model import CONFIG_VERSION, PATH_KEYS, ROOTS, SOURCES, TABLES, RunFile, Section
 from das_spark.errors import ConfigurationError, Problems, did_you_mean, listed, shortened
 from das_spark.limits import SETTINGS, parse_toml, read_limited
 from das_spark.names import check_text
+from das_spark.places import is_address, place_of
 
 _Tables = TypeVar("_Tables", bound=Section)
 
@@ -69,7 +69,7 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
         value: Any = tables
         for name in place:
             value = getattr(value, name, None)
-        if value is None or (place in ELSEWHERE and is_address(value)):
+        if value is None:
             continue
         is_table = _is_source(place) and is_catalog_table(value)
         wrong = _wrong_table(value, place) if is_table else _wrong(value, place)
@@ -93,10 +93,12 @@ def _changed(model: _Tables, place: Sequence[str], value: object) -> _Tables:
 
 
 def absolute(value: str | Path) -> str:
-    """The absolute path of a place; `~` is the home of whoever runs the command, as in a shell.
+    """The absolute path of a place, or its address; `~` is the home of whoever runs the command, as in a shell.
 
     Links and `..` stay, since they mean what the operating system says.
     """
+    if is_address(str(value)):
+        return str(value)
     # `os.path`: of a user who does not exist it leaves the name as it is, where `Path` fails.
     return str(Path(os.path.expanduser(value)).absolute())
 
@@ -112,20 +114,13 @@ def _wrong(value: str, place: tuple[str, ...]) -> str:
         return f"holds a character that no path may have here, or more than {_LONGEST_PATH:,}: {value[:_SAID]!r}"
     if _ADDRESS.match(value) is None:
         return ""
-    if is_root:
-        return (
-            f"{value} is no path of a mounted file system; name a folder such as /data/runs. A run on a Hadoop file "
-            "system has its address, scheme://host/path, in output.root (both sides) or output.public"
-        )
-    if not _is_source(place):
-        return (
-            f"{value} is no path of a mounted file system; name a folder of a disk: runs are made there, and ledgers "
-            "kept under its locks"
-        )
-    return (
-        f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the ledger of their "
-        "budget is kept: copy them, or name their folder"
-    )
+    if not is_address(value):
+        return f"{value} is neither a path nor an address, which is scheme://bucket/path"
+    try:
+        place_of(value)
+    except ConfigurationError as error:
+        return f"{error.message}: {error.hint}"
+    return ""
 
 
 def _wrong_table(value: str, place: tuple[str, ...]) -> str:

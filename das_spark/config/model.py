@@ -31,8 +31,6 @@ TableFormat = Literal["parquet", "csv"]
 
 #: Roots of a run, by section and key.
 ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
-#: Those of them that may be addresses of another file system.
-ELSEWHERE: Final = (("output", "root"), ("output", "public"))
 #: Those of its sources that may be tables of Spark's catalog.
 TABLES: Final = (("input", "persons"), ("input", "units"), ("input", "geography"))
 #: What a run reads.

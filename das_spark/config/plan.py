@@ -18,10 +18,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from das_spark.config.addresses import is_address
 from das_spark.config.catalog import is_catalog_table, table_parts
 from das_spark.config.model import CONFIG_VERSION, DEFAULT_ESTIMATOR, PATH_KEYS, ROOTS, SOURCES
 from das_spark.config.product_files import product_to_config
+from das_spark.places import is_address
 
 if TYPE_CHECKING:
     from das_spark.config.features import FeatureSettings
@@ -68,7 +68,8 @@ class OutputSettings:
         root: Folder of the runs.
         public: Another root of everything that may be published; None: below `root`.
         restricted: Another root of everything confidential; None: below `root`.
-        work: Folder in which a run is made whose root is an address; None where it is a folder.
+        work: Where a run writes what will be public until it is finished, if that lies in a store; None for a folder
+            of the restricted root.
         microdata: Formats of the microdata files.
         microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
         tables: Formats of the published tables; none where the product has no tables, or none are wanted.
@@ -87,21 +88,6 @@ class OutputSettings:
     def of(self, kind: type[_Feature]) -> _Feature | None:
         """Return the settings of a feature; None where the run does not have it."""
         return next((each for each in self.features if isinstance(each, kind)), None)
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether the run, or what is public of it, lies in another file system than the folder that it is made in."""
-        return self.work is not None or bool(self.public_address)
-
-    @property
-    def public_address(self) -> str:
-        """The address of everything that may be published, where that alone has one; empty otherwise."""
-        return self.public if self.public is not None and is_address(self.public) else ""
-
-    @property
-    def work_root(self) -> str:
-        """The folder of a disk in which runs are made."""
-        return self.root if self.work is None else self.work
 
     @property
     def interval_formats(self) -> tuple[TableFormat, ...]:

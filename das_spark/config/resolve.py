@@ -9,13 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.acknowledgements import given_up, may_be_elsewhere, resolve_acknowledgements
-from das_spark.config.addresses import is_address
 from das_spark.config.features import wanted_features
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
 from das_spark.config.levels import needs_of
 from das_spark.config.load import (
-    absolute,
     absolute_places,
     nearest,
 )
@@ -34,6 +32,7 @@ from das_spark.core import ESTIMATORS
 from das_spark.errors import BudgetError, Problems, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.limits import MOST_QUERIES
+from das_spark.places import is_address
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare, sum_of_shares
 from das_spark.products import Product
 from das_spark.products.base import NO_TOTAL
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
 #: What a run by itself has before it in its joint run.
 NO_PARTS: Mapping[str, str] = MappingProxyType({})
 #: Folder in which a run is made that lies elsewhere, where the run file names none.
-_WORK: Final = "runs"
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 
@@ -197,14 +195,11 @@ def resolve_output(section: OutputSection, product: Product, problems: Problems)
 
 
 def _work(section: OutputSection, problems: Problems) -> str | None:
-    """The folder in which a run is made that lies elsewhere; None where it lies where it is made."""
-    if not is_address(section.root):
-        if section.work is not None:
-            problems.add("output.work", "the run is made where it lies, in output.root; leave the key out")
-        return None
-    if section.public is not None:
-        problems.add("output.public", "output.root is an address, and everything public lies there; leave the key out")
-    return absolute(section.work or _WORK)
+    """Where a run writes what will be public, before it is published; None where it writes it there from the first."""
+    if section.work is None or is_address(section.public or section.root):
+        return section.work
+    problems.add("output.work", "what is public is written where it lies, on a disk; leave the key out")
+    return None
 
 
 def with_outputs(section: OutputSection, plan: RunPlan, problems: Problems) -> OutputSettings:

@@ -8,10 +8,9 @@ import pyarrow.compute as pc
 
 from das_spark.errors import InputError
 from das_spark.io.input_tables import InputTable
+from das_spark.places import Place
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
     from das_spark.geography import Spine
@@ -20,13 +19,13 @@ _COLUMNS: Final = 2
 _HINT: Final = "evaluation.areas (or --areas) names a CSV of geocode and area"
 
 
-def require_areas(path: Path) -> None:
+def require_areas(path: Place) -> None:
     """Refuse a file of areas that is not there."""
     if not path.is_file():
         raise InputError(f"{path}: no such file", hint=_HINT)
 
 
-def open_areas(path: Path) -> InputTable:
+def open_areas(path: Place) -> InputTable:
     """Open a file of areas, whose first two columns are geocode and area.
 
     Raises:
@@ -41,7 +40,7 @@ def open_areas(path: Path) -> InputTable:
     return table
 
 
-def look_at_areas(path: Path, spine: Spine) -> None:
+def look_at_areas(path: Place, spine: Spine) -> None:
     """See without Spark whether a file of areas can be used: columns, geocodes, and that no geocode has two areas."""
     code, _ = (table := open_areas(path)).names[:_COLUMNS]
     codes, length = pc.fill_null(table.texts([code]).column(0).combine_chunks(), ""), spine.leaf.length

@@ -15,9 +15,7 @@ from das_spark.store.parquet import read_batches, read_rows
 from das_spark.store.tables import DIAGNOSTICS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from das_spark.store import AnyPlace
+    from das_spark.places import Place
 
 _RESIDUAL: Final = "primal_residual"
 
@@ -39,7 +37,7 @@ class SolverFacts:
     uncertified: tuple[str, ...]
 
 
-def solver_facts(folder: Path) -> SolverFacts:
+def solver_facts(folder: Place) -> SolverFacts:
     """Count the families of a level."""
     columns = ["family", "status", "solver", "gap", _RESIDUAL, "relaxed"]
     rows = read_rows(folder, pa.schema([DIAGNOSTICS.schema.field(name) for name in columns]))
@@ -53,7 +51,7 @@ def solver_facts(folder: Path) -> SolverFacts:
     return SolverFacts(status, worst, tuple(sorted(relaxed)), tuple(sorted(uncertified)))
 
 
-def read_level_diagnostics(folder: AnyPlace, geolevel: str, most: int) -> EstimatedLevel:
+def read_level_diagnostics(folder: Place, geolevel: str, most: int) -> EstimatedLevel:
     """Status counts, worst figures and the families of most work of one level."""
     statuses: dict[str, int] = {}
     worst = {"gap": 0.0, _RESIDUAL: 0.0}

@@ -19,7 +19,8 @@ import pyarrow as pa
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.table_folder import is_note, record_files
 from das_spark.names import CSV_ENDINGS, PARQUET_ENDING
-from das_spark.store import POSIX, files_below
+from das_spark.places import POSIX
+from das_spark.store import files_below
 
 if TYPE_CHECKING:
     from das_spark.config import InputSettings

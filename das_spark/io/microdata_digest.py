@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from das_spark.io.microdata_order import RecordOrder
+from das_spark.places import Place, as_input, size_of
 from das_spark.products import (
     CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
@@ -36,7 +37,6 @@ from das_spark.store import part_files, record_of
 
 if TYPE_CHECKING:
     from io import BufferedReader
-    from pathlib import Path
 
     from das_spark.io.record_weights import RecordWeights
     from das_spark.store import PublicLayout
@@ -107,13 +107,13 @@ def microdata_parts(
     return tuple(sorted(parts, key=lambda part: (-_size(part), part.format, part.number)))
 
 
-def _numbered(folder: Path) -> dict[int, Path]:
+def _numbered(folder: Place) -> dict[int, Place]:
     named = ((_NUMBER.match(path.name), path) for path in part_files(folder))
     return {int(match[1]): path for match, path in named if match}
 
 
 def _size(part: FilePart) -> int:
-    return part.person.stat().st_size if part.person.is_file() else 0
+    return size_of(part.person) if part.person.is_file() else 0
 
 
 Integers = NDArray[np.int64]
@@ -199,7 +199,7 @@ class RecordRuns:
         return np.repeat(values, self.lengths)
 
 
-def read_runs(path: Path, format: str, columns: Columns) -> Iterator[RecordRuns]:
+def read_runs(path: Place, format: str, columns: Columns) -> Iterator[RecordRuns]:
     """Read a part of a microdata file."""
     if format == "parquet":
         yield from _parquet_runs(path, columns)
@@ -207,13 +207,13 @@ def read_runs(path: Path, format: str, columns: Columns) -> Iterator[RecordRuns]
         yield from _text_runs(path, columns)
 
 
-def _parquet_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
-    needed, names = (*columns.texts, *columns.numbers), parquet.read_schema(path).names
+def _parquet_runs(path: Place, columns: Columns) -> Iterator[RecordRuns]:
+    needed, names = (*columns.texts, *columns.numbers), parquet.read_schema(as_input(path)).names
     missing = sorted(set(needed) - set(names))
     if missing:
         raise pa.ArrowInvalid(f"no column {missing[0]}")
     constants = {name: text for name, text in columns.constants.items() if name in names}
-    with parquet.ParquetFile(path, read_dictionary=[*columns.texts, *constants]) as file:
+    with parquet.ParquetFile(as_input(path), read_dictionary=[*columns.texts, *constants]) as file:
         for batch in file.iter_batches(_ROWS, columns=[*needed, *constants], use_threads=False):
             encoded = [_encoded(batch.column(name)) for name in columns.texts]
             starts = _starts([each.indices.to_numpy() for each in encoded], batch.num_rows)
@@ -272,7 +272,7 @@ def _end_of_lines(data: NDArray[np.uint8]) -> int:
     return 0
 
 
-def _text_runs(path: Path, columns: Columns) -> Iterator[RecordRuns]:
+def _text_runs(path: Place, columns: Columns) -> Iterator[RecordRuns]:
     """Runs of a text, block by block; where lines are all others than the one before, Arrow alone is faster."""
     repeated = True
     with path.open("rb") as file:
@@ -333,9 +333,9 @@ def _texts_of(batch: pa.RecordBatch, column: str) -> set[str]:
     return set(pc.unique(_encoded(batch.column(column))).cast(pa.string()).to_pylist())
 
 
-def _misdeclared(path: Path, form: FileForm, kind: str) -> set[str]:
+def _misdeclared(path: Place, form: FileForm, kind: str) -> set[str]:
     """Columns of a Parquet file that it lacks, has besides, or has at another place or of another type."""
-    file = parquet.read_schema(path)
+    file = parquet.read_schema(as_input(path))
     of_file = list(zip(file.names, file.types, strict=True))
     rules, integers = form.rules[kind], form.integers[kind]
     declared = [(name, pa.int32() if name in integers else _TEXT) for name in rules]
@@ -410,8 +410,8 @@ class FilePart:
 
     format: str
     number: int
-    person: Path
-    unit: Path | None
+    person: Place
+    unit: Place | None
     form: str = "parts"
 
 
@@ -446,7 +446,7 @@ def _raise_out_of_memory(error: Exception) -> None:
         raise MemoryError("no memory left to read the microdata: raise spark.executor.pyspark.memory") from error
 
 
-def _unreadable(path: Path) -> str:
+def _unreadable(path: Place) -> str:
     return f"({path.name} cannot be read)"  # sorts before all geocodes, so that it is among the names that are kept
 
 
@@ -549,7 +549,7 @@ class _Reduced:
     without_unit: list[Integers] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
 
-    def declared(self, kind: str, path: Path) -> None:
+    def declared(self, kind: str, path: Place) -> None:
         """Look at which columns a Parquet file has."""
         if self.part.format == "parquet":
             form = self.codes.forms[self.part.format]
@@ -691,7 +691,7 @@ def _columns(form: FileForm, part: FilePart, kind: str, texts: tuple[str, ...], 
     return Columns(layout, texts, numbers, form.delimiter, named, commented, form.constants[kind])
 
 
-def _read_units(path: Path, reduced: _Reduced) -> _Units:
+def _read_units(path: Place, reduced: _Reduced) -> _Units:
     part, codes, places = reduced.part, reduced.codes, reduced.places
     texts, numbers = (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
     columns = _columns(codes.forms[part.format], part, UNIT, texts, numbers)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -41,21 +41,12 @@ from das_spark.io.microdata_formats import (
     record_columns,
     unit_columns,
 )
+from das_spark.places import Place, disk_errors, system_of
 from das_spark.products.base import OF_UNITS
-from das_spark.store import (
-    FileRecord,
-    discard,
-    disk_errors,
-    make_folder,
-    promote,
-    record_of,
-    system_of,
-    write_durably,
-)
+from das_spark.store import FileRecord, discard, make_folder, promote, record_of, write_durably
+from das_spark.store.hashed import HashedOutput
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from das_spark.products.base import Product
     from das_spark.store import PublicLayout, Staging
 
@@ -142,7 +133,7 @@ class MicrodataWriting:
         records = []
         for row in sorted(chosen, key=itemgetter("file")):
             name = f"part-{row['slice']:05d}{WRITERS[format].suffix}"
-            (folder / row["file"]).replace(folder / name)
+            system_of(folder).move(str(folder / row["file"]), str(folder / name))
             records.append(FileRecord(name, row["size"], row["sha256"]))
         rows = sum(row["rows"] for row in chosen)
         texts = heads_of(
@@ -181,14 +172,14 @@ def _refuse_unassignable(reports: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _joined(before: str, parts: Sequence[Path], single: Path) -> FileRecord:
+def _joined(before: str, parts: Sequence[Place], single: Place) -> FileRecord:
     """One file of a text and parts; each part goes when it is copied, so that the disk holds them once."""
     with system_of(single).open_output(str(single)) as whole:
         whole.write(before.encode("utf-8"))
         for part in parts:
             with part.open("rb") as source:
                 shutil.copyfileobj(source, whole, _COPIED)
-            part.unlink()
+            system_of(part).remove(str(part))
     return record_of(single)
 
 
@@ -455,7 +446,7 @@ class WriteTask:
     class_of_cell: np.ndarray
     classes: int
     least: np.ndarray
-    staging: Path
+    staging: Place
     notices: tuple[str, ...]
     vacant_kinds: int = 1
     division: Division | None = None
@@ -490,7 +481,7 @@ class _OpenSlice:
     number: int
     next_record: int
     next_unit: int
-    sinks: dict[tuple[str, str], tuple[Path, Sink]] = field(default_factory=dict)
+    sinks: dict[tuple[str, str], tuple[str, HashedOutput, Sink]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -501,7 +492,9 @@ class _OpenSlice:
             format = WRITERS[name]
             folder = self.task.staging / f"{columns.kind}.{name}"
             path = folder / f"part-{self.number:05d}-{attempt}{format.suffix}"
-            self.sinks[columns.kind, name] = (path, format.open(path, columns, self.task.notices))
+            output = HashedOutput.open(path)
+            sink = format.open(cast("BinaryIO", output), columns, self.task.notices)
+            self.sinks[columns.kind, name] = (path.name, output, sink)
 
     def write(self, batch: pa.RecordBatch) -> None:
         geocodes = tuple(batch.column("geocode").to_pylist())
@@ -536,16 +529,17 @@ class _OpenSlice:
     def close(self) -> pa.RecordBatch:
         """Finish the files and report them."""
         report: list[tuple[object, ...]] = []
-        for (kind, format), (path, sink) in self.sinks.items():
+        for (kind, format), (name, output, sink) in self.sinks.items():
             sink.close()
-            record = record_of(path)
+            output.close()
+            record = output.record(name)
             report.append((kind, format, self.number, record.name, self.rows[kind], record.size, record.sha256))
         report += [(_PROBLEM, "", self.number, geocode, 0, 0, "") for geocode in self.problems]
         return pa.RecordBatch.from_pylist([dict(zip(REPORT.names, row, strict=True)) for row in report], REPORT)
 
     def _append(self, kind: str, rows: Rows) -> None:
         self.rows[kind] += rows.number
-        for (of, _), (_, sink) in self.sinks.items():
+        for (of, _), (*_, sink) in self.sinks.items():
             if of == kind:
                 sink.write(rows)
 

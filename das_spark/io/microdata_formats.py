@@ -24,11 +24,8 @@ from numpy.typing import NDArray
 from das_spark.errors import ConfigurationError
 from das_spark.geography import PADDING
 from das_spark.products.base import WITHOUT_UNITS
-from das_spark.store import system_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from das_spark.io.lines import LineComposer
     from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
 
@@ -291,7 +288,7 @@ class Sink(Protocol):
         """Append rows."""
 
     def close(self) -> None:
-        """Finish the file; it is whole only after this."""
+        """Write what is left; the file is whole only after this."""
 
 
 class MicrodataFormat(Protocol):
@@ -313,8 +310,8 @@ class MicrodataFormat(Protocol):
     def has_metadata_file(self) -> bool:
         """Whether comments stand in a text file beside the data instead of inside."""
 
-    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file."""
+    def open(self, file: BinaryIO, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
+        """Begin a file, which the sink does not close."""
         ...
 
 
@@ -327,13 +324,12 @@ class TextFormat:
     what: str
     has_metadata_file: bool = True
 
-    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
+    def open(self, file: BinaryIO, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
         """Begin a file; see `MicrodataFormat`."""
         from das_spark.io.lines import LineComposer  # noqa: PLC0415 - the compiler takes time
 
         runs = groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])
         segments = tuple(_segment(scope, tuple(column for _, column in run), columns) for scope, run in runs)
-        file = system_of(path).open_output(str(path))
         if columns.names_inside:
             file.write(_name_line(columns).encode("ascii"))
         return _TextSink(file, segments, LineComposer(columns.delimiter))
@@ -369,7 +365,7 @@ class _TextSink:
         self.file.write(self.composer.lines(texts, fields, rows.lengths, numbered))
 
     def close(self) -> None:
-        self.file.close()
+        self.file.flush()
 
 
 def _with_scopes(columns: tuple[Column, ...]) -> list[tuple[Scope, Column]]:
@@ -429,15 +425,14 @@ class _ParquetFormat:
     what: str = "Parquet files, zstd, dictionaries for codes and delta encoding for running numbers."
     has_metadata_file: bool = False
 
-    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
+    def open(self, file: BinaryIO, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
         """Begin a file; see `MicrodataFormat`."""
         fields = [pa.field(column.name, _type_of(column), nullable=False) for column in columns.columns]
         metadata = {"das_spark.notices": json.dumps(list(notices))} if notices else None
         schema = pa.schema(fields, metadata=metadata)
         numbers = [column.name for column in columns.columns if column.scope in _NUMBERS]
-        system_of(path).open_output(str(path)).close()  # with the mode of a file that not everybody may write
         writer = pq.ParquetWriter(
-            path,
+            file,
             schema,
             compression="zstd",
             compression_level=1,

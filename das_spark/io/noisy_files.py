@@ -37,7 +37,8 @@ from pyarrow import parquet
 
 from das_spark.errors import InputError
 from das_spark.histogram import DETAILED
-from das_spark.store import FileRecord, inside, level_folder, record_of
+from das_spark.places import inside
+from das_spark.store import FileRecord, level_folder, record_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,6 +25,7 @@ from das_spark.errors import ConfigurationError, OutputError, did_you_mean
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
 from das_spark.io.cef_people import people_lines
+from das_spark.places import disk_errors
 from das_spark.simulation import (
     LIKES,
     PERSON_ATTRIBUTES,
@@ -39,7 +40,7 @@ from das_spark.simulation import (
     person_cells,
     population_kind,
 )
-from das_spark.store import discard, disk_errors, write_durably
+from das_spark.store import discard, write_durably
 
 if TYPE_CHECKING:
     from pathlib import Path

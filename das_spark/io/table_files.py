@@ -15,13 +15,13 @@ from pyarrow import csv, parquet
 
 from das_spark.io.csv_records import csv_records
 from das_spark.io.input_files import PLAIN_CSV
-from das_spark.store import make_folder, part_files, system_of, write_durably
+from das_spark.places import Place, as_input, system_of
+from das_spark.store import make_folder, part_files, write_durably
 from das_spark.store.parquet import batches_of
 from das_spark.tabulation import MedianTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from das_spark.tabulation import TableShell
 
@@ -42,25 +42,27 @@ _FORMS: Final = {
 }
 
 
-def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> None:
+def write_csv(parts: Sequence[Place], folder: Place, columns: Sequence[str]) -> None:
     """Write the rows of Parquet files, one file behind the other, into one CSV with a header.
 
     Nothing is in quotes where geocodes are the only text: they are digits or letters, and stay text, since they may
     begin with 0. All else are numbers, and nothing where a number is missing. Where there is other text, all text is in
     quotes.
     """
-    others = [field.type for part in parts[:1] for field in parquet.read_schema(part) if field.name != GEOCODE]
+    others = [
+        field.type for part in parts[:1] for field in parquet.read_schema(as_input(part)) if field.name != GEOCODE
+    ]
     style = "needed" if any(map(pa.types.is_string, others)) else "none"
     options = csv.WriteOptions(include_header=False, quoting_style=style)
     with system_of(folder).open_output(str(folder / _CSV_FILE)) as file:
         file.write((",".join(columns) + "\n").encode())
         for part in parts:
-            with parquet.ParquetFile(part) as source:
+            with parquet.ParquetFile(as_input(part)) as source:
                 for batch in source.iter_batches(batch_size=_ROWS, columns=list(columns)):
                     csv.write_csv(batch.select(list(columns)), file, options)
 
 
-def csv_header(folder: Path) -> tuple[str, ...]:
+def csv_header(folder: Place) -> tuple[str, ...]:
     """The names of the columns that the CSV of a folder gives; none where there is no such file."""
     path = folder / _CSV_FILE
     if not path.is_file():
@@ -69,7 +71,7 @@ def csv_header(folder: Path) -> tuple[str, ...]:
         return tuple(file.readline().decode("utf-8", errors="replace").rstrip("\r\n").split(","))
 
 
-def read_table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_table_file(path: Place, format: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read the rows of a file of a table.
 
     Args:
@@ -130,14 +132,14 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def rows_of(folder: Path, format: str) -> int:
+def rows_of(folder: Place, format: str) -> int:
     """Rows of one level of a table: from the footers of Parquet files, or by counting the lines of the CSV."""
     if format == PARQUET:
-        return sum(parquet.read_metadata(path).num_rows for path in part_files(folder))
+        return sum(parquet.read_metadata(as_input(path)).num_rows for path in part_files(folder))
     return max(0, sum(_lines(path) for path in part_files(folder)) - 1)
 
 
-def _lines(path: Path) -> int:
+def _lines(path: Place) -> int:
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(_BYTES):
@@ -146,7 +148,7 @@ def _lines(path: Path) -> int:
     return lines + (last != b"\n")
 
 
-def write_about(folder: Path, table: TableShell, facts: Sequence[str]) -> None:
+def write_about(folder: Place, table: TableShell, facts: Sequence[str]) -> None:
     """Write in words what a table is, into a folder that holds it."""
     make_folder(folder)
     write_durably(folder / ABOUT, about_text(table, facts))

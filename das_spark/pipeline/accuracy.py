@@ -24,6 +24,7 @@ from das_spark.io.area_files import require_areas
 from das_spark.pipeline.context import is_insecure
 from das_spark.pipeline.features import uncertainties_of
 from das_spark.pipeline.samples import require_one_population, sample_run
+from das_spark.places import Place
 from das_spark.privacy import (
     PUBLISHED_DELTA,
     Framework,
@@ -105,7 +106,7 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
 
 
 def evaluate_runs(
-    run_folders: Sequence[Path], areas: Path | None = None, truth: Path | None = None
+    run_folders: Sequence[Place], areas: Place | None = None, truth: Place | None = None
 ) -> tuple[AccuracyReport, ...]:
     """Compare the estimates of finished runs with confidential histograms. RESTRICTED.
 
@@ -125,10 +126,10 @@ def evaluate_runs(
 
 
 def study_runs(
-    run_folders: Sequence[Path],
+    run_folders: Sequence[Place],
     *,
-    areas: Path | None = None,
-    truth: Path | None = None,
+    areas: Place | None = None,
+    truth: Place | None = None,
     shares: Sequence[Fraction] = (),
     seeds: int | None = None,
 ) -> tuple[tuple[AccuracyReport, ...], Study]:
@@ -158,7 +159,7 @@ def study_runs(
 
 
 def report_runs(
-    runs: Sequence[FinishedRun], areas: Path | None = None, truth: Path | None = None
+    runs: Sequence[FinishedRun], areas: Place | None = None, truth: Place | None = None
 ) -> tuple[AccuracyReport, ...]:
     """The same of runs that are open already. RESTRICTED."""
     require_truths(runs, truth)
@@ -170,7 +171,7 @@ def report_runs(
 
 
 def map_runs(
-    run_folders: Sequence[Path], truth: Path | None = None, boundaries: Boundaries | None = None
+    run_folders: Sequence[Place], truth: Place | None = None, boundaries: Boundaries | None = None
 ) -> ErrorMap | None:
     """Place the errors of the totals of geounits on a map, mean over the runs. RESTRICTED.
 
@@ -195,7 +196,7 @@ def map_runs(
     return map_of(levels, boundaries, runs[0].product.counted)
 
 
-def pairs(spark: SparkSession, run: FinishedRun, truth: Path | None = None) -> list[Pair]:
+def pairs(spark: SparkSession, run: FinishedRun, truth: Place | None = None) -> list[Pair]:
     """Both histograms of every geolevel of the census, root first. RESTRICTED."""
     levels = [
         Pair(name, confidential, run.estimates(spark, name)) for name, confidential in truth_of(spark, run, truth)
@@ -210,7 +211,7 @@ def subject_of(run: FinishedRun) -> Subject:
     return Subject.of(run.product, run.measured())
 
 
-def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Path | None) -> AccuracyReport:
+def _report(spark: SparkSession, run: FinishedRun, areas: Place | None, truth: Place | None) -> AccuracyReport:
     geography = run.plan.geography
     named = None if areas is None else str(areas)
     asked = _asked(spark, run.census, named, geography.reader, geography.path)
@@ -257,9 +258,7 @@ def facts_of_run(plan: RunPlan, run: str, created: str, version: str, *, insecur
     }
 
 
-def _coverage(
-    spark: SparkSession, plan: RunPlan, public: PublicLayout[Path], levels: Sequence[Pair]
-) -> tuple[Coverage, ...]:
+def _coverage(spark: SparkSession, plan: RunPlan, public: PublicLayout, levels: Sequence[Pair]) -> tuple[Coverage, ...]:
     """How often the intervals of a run cover the confidential counts; none where it has none."""
     truths = [(pair.geolevel, pair.truth) for pair in levels]
     census = plan.product.census(plan.spine)

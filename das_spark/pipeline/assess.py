@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from das_spark.config import plan_from_config
 from das_spark.errors import OutputError
@@ -22,6 +23,7 @@ from das_spark.pipeline.table_writing import FORMATS
 from das_spark.pipeline.verified_files import KnownManifests, copy_checks, file_checks, is_readable, unchanged_check
 from das_spark.pipeline.verified_joint import joint_report
 from das_spark.pipeline.verified_texts import text_check
+from das_spark.places import Place, place_of, system_of
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.census import read_spine
 from das_spark.spark.checks import (
@@ -49,18 +51,14 @@ from das_spark.spark.verify_run import (
 )
 from das_spark.spark.verify_tables import census_rules, compared_tables, header_checks, table_rules
 from das_spark.store import (
-    Address,
     JointLayout,
-    Location,
     PublicLayout,
     PublicManifest,
     Staging,
     discard,
-    fetch_public,
     finished,
     open_public,
     record_of,
-    system_of,
     verification_staging,
     write_durably,
 )
@@ -86,7 +84,7 @@ _SMALL_RUN = 1 << 22
 
 
 def verify_run(
-    run_folder: Address, spark: SparkSession | None = None, work: str | None = None, *, manifest_sha256: str = ""
+    run_folder: Place, spark: SparkSession | None = None, work: str | None = None, *, manifest_sha256: str = ""
 ) -> VerificationReport:
     """Check what a run has written, from its public root alone; nothing in its folder is changed.
 
@@ -95,23 +93,24 @@ def verify_run(
     Every rule is judged anew; the report that the run has left there is compared with what is found now.
 
     Args:
-        run_folder: The run's folder (or `runs/latest`), or its public folder. What is public of a run on another file
-            system is copied to a disk first, and removed from it in the end. The folder of a run with its restricted
+        run_folder: The run's folder (or `runs/latest`), or its public folder. The folder of a run with its restricted
             root leads to its ledger, which says which manifest the run has written. The parts of a joint run lie
             beside it.
         spark: The session; found or started where None.
-        work: The folder for that copy, which all workers of Spark must have; by default that of temporary files.
+        work: Of a run in a store: where rows are written meanwhile, a place that all workers reach; by default a
+            folder of temporary files of this machine.
         manifest_sha256: SHA-256 that the manifest must have, as its publisher says it; by default the ledger decides.
 
     Raises:
         OutputError: It is not the folder of a finished run, or it has links in it; or a manifest is named of a joint
             run.
     """
-    with ExitStack() as copies:
-        joint: JointLayout[Any] | None = JointLayout.find(run_folder)
+    with ExitStack() as folders:
+        joint: JointLayout | None = JointLayout.find(run_folder)
         if joint is None:
             known = KnownManifests.of(run_folder, manifest_sha256)
-            return _verified(_at_hand(run_folder, work, copies), run_folder.name, known, spark)
+            public = open_public(run_folder)
+            return _verified(public, run_folder.name, known, spark, _staging_of(public, work, folders))
         parts = joint.parts()
         if manifest_sha256:
             names = " or ".join(str(each) for each in parts.values())
@@ -120,34 +119,40 @@ def verify_run(
                 hint=f"name one of them with its SHA-256: {names}",
             )
         # All parts are there before Spark is started for nothing.
-        publics = {record: open_public(_at_hand(place, work, copies)) for record, place in parts.items()}
+        publics = {record: open_public(place) for record, place in parts.items()}
         chosen = spark or session(f"das_spark verify {joint.run_id}")
         reports = {
-            record: _verified(publics[record].path, place.name, KnownManifests.of(place), chosen)
+            record: _verified(
+                publics[record],
+                place.name,
+                KnownManifests.of(place),
+                chosen,
+                _staging_of(publics[record], work, folders),
+            )
             for record, place in parts.items()
         }
         return joint_report(joint, publics, reports, chosen)
 
 
-def _at_hand(run: Address, work: str | None, copies: ExitStack) -> Path:
-    """The folder of a run on a disk: its own, or a copy of what is public of it, for as long as that is needed."""
-    if not isinstance(run, Location):
-        return run
-    there = open_public(run)
-    folder = copies.enter_context(TemporaryDirectory(prefix="das_spark-", dir=work))
-    return fetch_public(there.path, Path(folder))
+def _staging_of(public: PublicLayout, work: str | None, folders: ExitStack) -> Staging:
+    """Where rows are written while a run is verified: beside them on a disk, and never in a store that is public."""
+    if isinstance(public.path, Path):
+        return verification_staging(public)
+    if work is not None:
+        return Staging(place_of(work) / f"verification-{secrets.token_hex(8)}")
+    return Staging(Path(folders.enter_context(TemporaryDirectory(prefix="das_spark-"))) / "rows")
 
 
-def _verified(folder: Path, name: str, known: KnownManifests, spark: SparkSession | None) -> VerificationReport:
-    public = open_public(folder)
+def _verified(
+    public: PublicLayout, name: str, known: KnownManifests, spark: SparkSession | None, staging: Staging
+) -> VerificationReport:
     manifest = PublicManifest.load(public.manifest)  # before Spark is started for nothing
-    staging = verification_staging(public)
     try:
         report = examine(spark or session(f"das_spark verify {name}"), public, staging)
         more = copy_checks(public, manifest, report, known, staging.folder)
     finally:
         discard(staging.folder)
-        system_of(public.path).remove_empty(str(staging.folder.parent))
+        system_of(staging.folder).remove_empty(str(staging.folder.parent))
     return replace(report, checks=(*report.checks, *more))
 
 
@@ -202,7 +207,7 @@ def text_checks(run: Verified) -> list[Check]:
     return [_texts_follow(run), text_check(run), schema_check(run, _columns(run))]
 
 
-def _columns(run: Verified) -> dict[Path, pa.Schema]:
+def _columns(run: Verified) -> dict[Place, pa.Schema]:
     """Columns of the Parquet files of what is published of estimates, by folder."""
     return {
         folder: output.schema

@@ -24,6 +24,7 @@ from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.input_record import contents_of, identity_of_input
 from das_spark.pipeline.published import open_published_run, releases_of
 from das_spark.pipeline.statement import declared_invariants
+from das_spark.places import Place, place_of
 from das_spark.privacy import AttemptLine, DeclaredInvariants, DrawState, EntryState, Ledger, LedgerEntry, compose
 from das_spark.store import (
     Attempt,
@@ -34,12 +35,10 @@ from das_spark.store import (
     RunLayout,
     State,
     created_at,
-    deliver,
     ledger_folder,
     left_behind,
     require_held,
     update_ledger,
-    uri_of,
     write_durably,
 )
 from das_spark.telemetry import Event
@@ -87,7 +86,7 @@ def open_ledger(
     `session` is asked for where tables of its catalog are the input, which are known by their rows.
     """
     folder = ledger_folder(plan, layout)
-    if plan.ledger.path is not None and Path(plan.ledger.path).absolute() != folder:
+    if plan.ledger.path is not None and place_of(plan.ledger.path).absolute() != folder:
         progress.report(f"ledger: the run goes on with that of {folder}, with which it was begun")
     book = DatasetLedger(folder, plan.input.dataset or "")
     run = RunLedger(plan, layout, progress, insecure, nonce, book, "", together=together)
@@ -157,7 +156,7 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
         raise PrivacyGuardError(
             f"measurements of level {geolevel}: the run is not charged, and draws nothing before it is"
         )
-    run_id, place = own.entry.run_id, place_of(run.layout)
+    run_id, place = own.entry.run_id, identity_of_place(run.layout)
 
     def change(ledger: Ledger) -> Sequence[AttemptLine]:
         _require_entered(run, own, ledger)
@@ -197,12 +196,12 @@ def _require_possible(run: RunLedger) -> None:
     if own is None and named is not None:  # a run that is entered has examined it, or will before it is charged
         releases_of(open_published_run(run.plan, named), ledger, run.plan)
     if own is not None:
-        journal, place = Journal.of(run.layout), place_of(run.layout)
+        journal, place = Journal.of(run.layout), identity_of_place(run.layout)
         for geolevel in run.plan.spine.names:
             require_agreement(ledger, own.entry.run_id, geolevel, journal.attempts(geolevel), place)
 
 
-def _count_earlier(run: RunLedger, files: Sequence[Path]) -> None:
+def _count_earlier(run: RunLedger, files: Sequence[Place]) -> None:
     """Count in the ledger of the run what earlier versions counted elsewhere, on the same people and without a name."""
     if counted := run.book.count_earlier(files):
         run.progress.report(
@@ -296,7 +295,6 @@ def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[Le
     entered = own is not None and own.entered
     if own != OwnEntry(entry, entered):
         OwnEntry(entry, entered, "" if own is None else own.sha256).save(run.layout.restricted)
-        deliver(run.layout)  # a run that is charged knows it, wherever it goes on
 
     def change(ledger: Ledger) -> Sequence[LedgerEntry]:
         _require_entered(run, own, ledger)
@@ -345,7 +343,7 @@ def _say_begun(run: RunLedger) -> None:
 def _updated(run: RunLedger, change: Change) -> Ledger:
     """The ledger after a change; that a torn line was cut off is reported."""
 
-    def report_repair(file: Path) -> None:
+    def report_repair(file: Place) -> None:
         run.progress.report("ledger: a last line that was half written is cut off; nothing was drawn under it")
         run.progress.log(Event.LEDGER_MENDED, file=str(file))
 
@@ -376,7 +374,7 @@ _BEFORE: Final = {
 _ON = "go on in the folder in which the run was begun; or start a new run, which spends its own budget"
 
 
-def place_of(layout: RunLayout) -> str:
+def identity_of_place(layout: RunLayout) -> str:
     """Identity of a run folder where it lies: that of a random word in it, and of the very file that holds the word.
 
     A copy of the file, or one that was restored, has another number on its disk or another time of change. The identity
@@ -387,14 +385,11 @@ def place_of(layout: RunLayout) -> str:
         # Closed to others from the first: a later change of its mode would make it another place.
         write_durably(file, json.dumps({"instance": secrets.token_hex(16)}) + "\n", mode=0o600)
     word = file.read_bytes()
-    if layout.home is not None and layout.home.restricted is not None:
-        # The run is where its home is, whichever disk it is made on.
-        deliver(layout)
-        there = layout.home.restricted.instance
-        place = f"{uri_of(there)} {there.system.version(str(there))}"
-    else:
+    if isinstance(file, Path):
         found = file.stat()
         place = f"{found.st_ino} {found.st_ctime_ns}"
+    else:
+        place = f"{file} {file.system.version(str(file))}"
     return hashlib.sha256(word + place.encode()).hexdigest()[:32]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config import differing_settings
 from das_spark.errors import InputError
 from das_spark.evaluation import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of
+from das_spark.places import Place
 from das_spark.spark.compare import difference_frequencies
 from das_spark.spark.evaluate import evaluate_levels
 from das_spark.spark.finished_runs import FinishedRun, check_same_shape, require_one_truth, require_truths
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def compare_runs(
-    run_folders: Sequence[Path], truth: Path | None = None, over: Over | None = None, *, paired: bool = False
+    run_folders: Sequence[Place], truth: Place | None = None, over: Over | None = None, *, paired: bool = False
 ) -> RunComparison:
     """Set the runs of two configurations side by side. RESTRICTED.
 
@@ -82,7 +82,7 @@ def _sides(runs: Sequence[FinishedRun]) -> tuple[list[FinishedRun], list[Finishe
 
 
 def _differences(
-    one: FinishedRun, other: FinishedRun, levels: Mapping[Path, Sequence[Pair]]
+    one: FinishedRun, other: FinishedRun, levels: Mapping[Place, Sequence[Pair]]
 ) -> dict[tuple[str, str], Frequencies]:
     """Place and measure -> how often each difference of absolute residuals occurs in a pair of runs."""
     mine, theirs = levels[one.folder], levels[other.folder]

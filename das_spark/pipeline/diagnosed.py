@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,13 +10,14 @@ import pyarrow.compute as pc
 
 from das_spark.estimation import FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
+from das_spark.places import Place
 from das_spark.store.parquet import read_batches, read_rows
 from das_spark.store.tables import SECONDS
 
 _USABLE: Final = pa.array([str(status) for status in FamilyStatus if status.is_usable])
 
 
-def failed_families(diagnostics: Path, number: int) -> tuple[int, list[dict[str, Any]]]:
+def failed_families(diagnostics: Place, number: int) -> tuple[int, list[dict[str, Any]]]:
     """How many families have no usable estimate, and some rows of them, the first by name."""
     count, first = 0, list[str]()
     for batch in read_batches(diagnostics, ["family", "status"]):
@@ -27,7 +27,7 @@ def failed_families(diagnostics: Path, number: int) -> tuple[int, list[dict[str,
     return count, _rows(diagnostics, pa.array(first, pa.string()))
 
 
-def slowest_families(diagnostics: Path, seconds: Path, number: int) -> list[dict[str, Any]]:
+def slowest_families(diagnostics: Place, seconds: Place, number: int) -> list[dict[str, Any]]:
     """Figures of the families that took longest, and their seconds."""
     timed = read_rows(seconds, SECONDS.schema)
     longest = timed.sort_by([("seconds", "descending"), ("family", "ascending")]).slice(0, number)
@@ -36,7 +36,7 @@ def slowest_families(diagnostics: Path, seconds: Path, number: int) -> list[dict
     return [figures[row["family"]] | {"seconds": round(row["seconds"], 6)} for row in longest.to_pylist()]
 
 
-def _rows(diagnostics: Path, families: pa.Array, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+def _rows(diagnostics: Place, families: pa.Array, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """What is said of some families, in the order of their names."""
     if not len(families):
         return []  # the saved problems of others are large

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from das_spark.config import JointPlan, names_until, part_of, plan_to_config
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
-from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan, Stage
     from das_spark.privacy import LedgerEntry, RunKey
-    from das_spark.store import PublicLayout, RestrictedLayout
 
 
 #: Bytes of an input of records that are some tens of thousands at most.
@@ -164,19 +162,11 @@ def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = No
     else:
         runs = {run_id: plan}
     for name, part in runs.items():
-        layout = layout_of(part.output, name)
-        for side in _roots(layout):
+        layout = RunLayout.of(part.output, name).as_published()
+        for side in (layout.restricted, layout.public):
             if not side.marker.is_file():
                 raise PrivacyGuardError(
                     f"there is no run {name} to resume: {side.path.resolve()} holds none",
                     hint="roots must be absolute and lie on a disk that every worker mounts; to begin a run, leave "
                     "--resume out",
                 )
-
-
-def _roots(layout: RunLayout) -> tuple[PublicLayout[Any] | RestrictedLayout[Any], ...]:
-    """Both roots of a run, where they lie in the end."""
-    home = layout.home
-    if home is None:
-        return layout.restricted, layout.public
-    return (layout.restricted, layout.public) if home.restricted is None else (home.restricted, home.public)

@@ -18,11 +18,10 @@ from das_spark.features import STANDING
 from das_spark.io.table_files import ABOUT, GEOCODE, PARQUET, about_text, rows_of
 from das_spark.pipeline.stage import RunStage
 from das_spark.pipeline.table_writing import named, named_in_formats
+from das_spark.places import Place
 from das_spark.store import level_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -65,12 +64,12 @@ class OutputTable:
     order: tuple[str, ...] = ()
     beside: TableShell | None = None
 
-    def folders(self, public: PublicLayout[Path]) -> dict[str, Path]:
+    def folders(self, public: PublicLayout) -> dict[str, Place]:
         """Return the folders of the files, by their names below the public root."""
         names = [f"{self.path}/{part}" for part in self.parts] or [self.path]
         return {name: public.inside(*name.split("/")) for name in names}
 
-    def rows(self, public: PublicLayout[Path]) -> int:
+    def rows(self, public: PublicLayout) -> int:
         """Count the rows of all files."""
         return sum(rows_of(folder, self.format) for folder in self.folders(public).values())
 
@@ -129,7 +128,7 @@ class PublishedUncertainty:
     level: float
     geolevels: tuple[str, ...]
     tables: tuple[Table, ...]
-    read: Callable[[SparkSession, PublicLayout[Path], Table, str, Sequence[str]], DataFrame]
+    read: Callable[[SparkSession, PublicLayout, Table, str, Sequence[str]], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +163,8 @@ class Texts:
         begun: File -> the text that it begins with; records follow.
     """
 
-    whole: Mapping[Path, str] = field(default_factory=dict)
-    begun: Mapping[Path, str] = field(default_factory=dict)
+    whole: Mapping[Place, str] = field(default_factory=dict)
+    begun: Mapping[Place, str] = field(default_factory=dict)
 
 
 class Publication(RunStage):
@@ -213,7 +212,7 @@ class Publication(RunStage):
         """Names under which the manifest counts its rows."""
         return tuple(each.path for each in self.outputs() if each.beside is not None)
 
-    def rows(self, public: PublicLayout[Path]) -> dict[str, int]:
+    def rows(self, public: PublicLayout) -> dict[str, int]:
         """Count its rows, by the names under which the manifest does."""
         return {each.path: each.rows(public) for each in self.outputs() if each.beside is not None}
 
@@ -238,7 +237,7 @@ class Publication(RunStage):
         """Return the intervals that it publishes; None where it publishes none."""
         return None
 
-    def texts(self, manifest: PublicManifest, public: PublicLayout[Path]) -> Texts:
+    def texts(self, manifest: PublicManifest, public: PublicLayout) -> Texts:
         """Return what its files say by the manifest of the run."""
         facts = self.facts(manifest.run_id, manifest.created, manifest.notices)
         return Texts(

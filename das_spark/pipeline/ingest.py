@@ -21,6 +21,7 @@ from das_spark.pipeline.input_record import (
 from das_spark.pipeline.levels import table_writer
 from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import leaves_on_spine, load_spine
+from das_spark.places import Place, disk_errors
 from das_spark.spark.geounit_rows import Contradiction, Declared
 from das_spark.spark.leaves import LeafRules, UnitRule, pooled, resolve_conflicts, write_leaves
 from das_spark.spark.level_sums import write_levels_of
@@ -28,7 +29,7 @@ from das_spark.spark.own_codes import under_geocodes
 from das_spark.spark.problems import Problem
 from das_spark.spark.readers import reader
 from das_spark.spark.tables import read_table
-from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
+from das_spark.store import discard, finished, replace_folder, require_held, staging_of
 from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
@@ -106,11 +107,11 @@ def run_leaves(context: RunContext, identity: str) -> DataFrame:
         return leaves
 
 
-def _leaves(context: RunContext, folder: Path) -> DataFrame:
+def _leaves(context: RunContext, folder: Place) -> DataFrame:
     return read_table(context.spark, "leaves", folder)
 
 
-def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
+def _write_leaves(context: RunContext, folder: Place, identity: str) -> None:
     plan = context.plan
     ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
     geography: Sequence[Mapping[str, object]] = ()
@@ -154,7 +155,7 @@ def _leaf_rules(plan: RunPlan) -> LeafRules:
     return LeafRules(NAMED, units=True, counted=product.record == "unit", bounds=rule)
 
 
-def _refuse_changed(context: RunContext, staging: Path, read: IngestedTables) -> None:
+def _refuse_changed(context: RunContext, staging: Place, read: IngestedTables) -> None:
     """The ledger is that of the files that were hashed; what was read since then must be the same."""
     hashed = context.restricted_facts.input_files
     try:
@@ -192,8 +193,8 @@ def _refuse_leaves(context: RunContext, facts: LeafFacts) -> None:
 
 
 def _resolve_conflicts(
-    context: RunContext, staging: Path, facts: LeafFacts, rules: LeafRules
-) -> tuple[Path, LeafFacts, tuple[Problem, ...]]:
+    context: RunContext, staging: Place, facts: LeafFacts, rules: LeafRules
+) -> tuple[Place, LeafFacts, tuple[Problem, ...]]:
     """Change units to what the people allow, as the run file asks, in another folder."""
     assert rules.bounds is not None  # noqa: S101 - there are no conflicts without
     resolved = staging.with_name("leaves_resolved")

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.pipeline.delivery import examined_files, geography_files, input_files
+from das_spark.places import disk_errors
 from das_spark.spark.catalog import table_digest
 from das_spark.spark.problems import BadInputError
-from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
+from das_spark.store import Lines, OwnEntry, finished, require_held, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,8 +154,8 @@ def keep_problems(context: RunContext, problems: Sequence[Problem]) -> None:
     if not problems:
         return
     place = context.layout.restricted.input_problems
-    with disk_errors(place), place.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(asdict(problem)) + "\n" for problem in problems)
+    with disk_errors(place):
+        Lines(place).append("".join(json.dumps(asdict(problem)) + "\n" for problem in problems).encode())
 
 
 #: Gives the session of which the catalog is meant; it is not started before it is asked for.

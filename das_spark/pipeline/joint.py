@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from das_spark.config import (
     ANSWERS_ALONE,
@@ -19,22 +19,11 @@ from das_spark.config import (
 )
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import look_ahead
-from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.joint_release import JointRelease
 from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
-from das_spark.spark.hadoop import place_named
-from das_spark.store import (
-    JointLayout,
-    at_home,
-    disk_errors,
-    ledger_with,
-    make_folder,
-    now,
-    set_times,
-    uri_of,
-    write_durably,
-)
+from das_spark.places import Place, disk_errors
+from das_spark.store import JointLayout, RunLayout, ledger_with, make_folder, now, set_times, write_durably
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -61,7 +50,7 @@ class JointSummary:
     run_id: str
     parts: Mapping[str, RunSummary]
     figures: Mapping[str, str]
-    paths: Mapping[str, Path | str]
+    paths: Mapping[str, Place | str]
     finished: bool = True
     restricted: Mapping[str, str] = field(default_factory=dict)
 
@@ -95,15 +84,13 @@ def run_parts(
     last = dict(part_of(each) for each in asked)  # of each part that is asked for, its last stage
     name = run_id or usual_run_id(plan.name)
     output = next(iter(plan.parts.values())).output
-    root: Any = place_named(output.public or output.root)  # of either kind
-    layout: JointLayout[Any] = JointLayout.at(root, name)
+    layout = JointLayout.at(output.public or output.root, name)
     ids = {record: f"{name}-{record}" for record in plan.parts}
     chosen = options or RunOptions()
     created = layout.created() or chosen.created or now()
-    places = {record: layout_of(part.output, ids[record]) for record, part in plan.parts.items()}
+    places = {record: RunLayout.of(part.output, ids[record]).as_published() for record, part in plan.parts.items()}
     for record in last:
-        with at_home(places[record]):
-            look_ahead(plan.parts[record], places[record], stages_of(plan.parts[record]), progress)
+        look_ahead(plan.parts[record], places[record], stages_of(plan.parts[record]), progress)
     with disk_errors(layout.path):
         make_folder(layout.path)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")
@@ -143,7 +130,7 @@ def run_parts(
     return summary
 
 
-def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary], spark: SparkSession) -> JointSummary:
+def _completed(layout: JointLayout, summaries: Mapping[str, RunSummary], spark: SparkSession) -> JointSummary:
     """Write the joint statement, ledger and contradictions, from what the parts have made public."""
     release = JointRelease.of(layout.run_id, {record: each.layout.public for record, each in summaries.items()})
     contradictions, costs = release.contradictions(spark), release.costs()
@@ -163,7 +150,7 @@ def _completed(layout: JointLayout[Any], summaries: Mapping[str, RunSummary], sp
     if from_people:
         figures |= {"this is the loss": ANSWERS_ALONE, "published nearly exactly": "; ".join(from_people)}
     paths = {
-        name: place if isinstance(place, Path) else uri_of(place)
+        name: place if isinstance(place, Path) else str(place)
         for name, place in (
             ("joint privacy statement", layout.privacy_statement),
             ("joint privacy ledger", layout.privacy_ledger),

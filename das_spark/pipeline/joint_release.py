@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from das_spark.config import notice_of_people, plan_from_config, published_from_people
 from das_spark.pipeline.published import PublishedRun
@@ -49,7 +49,7 @@ class JointRelease:
     parts: Mapping[str, PublishedRun]  # what a part counts -> the part
 
     @classmethod
-    def of(cls, run_id: str, publics: Mapping[str, PublicLayout[Any]]) -> JointRelease:
+    def of(cls, run_id: str, publics: Mapping[str, PublicLayout]) -> JointRelease:
         """Read the manifests of finished parts.
 
         Args:

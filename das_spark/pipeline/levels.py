@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyStatus
 from das_spark.pipeline.charge import agree
 from das_spark.pipeline.diagnosed import failed_families, slowest_families
+from das_spark.places import Place, disk_errors
 from das_spark.spark.arranged import written_files
 from das_spark.spark.engine import cores
 from das_spark.spark.family_rows import Families, FamilySpan, FamilySpread, StoredLevel
@@ -37,9 +37,7 @@ from das_spark.spark.session import entries_of_one_task, require_safe_session
 from das_spark.store import (
     Journal,
     Step,
-    deliver,
     discard,
-    disk_errors,
     finished,
     make_folder,
     point_latest,
@@ -81,7 +79,6 @@ def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
         number = context.tables.geounit_counts()[names[max(context.spine.index(stage.geolevel) - 1, 0)]]
     with context.progress.stage(context.spark, stage.name, number):
         yield
-    deliver(context.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +111,9 @@ def measure(context: RunContext, geolevel: str) -> None:
     # Before anything is destroyed or drawn, and after each step of the journal: the ledger lies outside this folder,
     # and knows whether another copy of it has gone on.
     agreed = partial(agree, context.required_ledger(), journal, geolevel)
-
-    def stepped() -> None:
-        deliver(context.layout)  # first: the ledger must never be ahead of the journal from which others would go on
-        agreed()
-
     agreed()
     decision = journal.next_step(geolevel)
-    stepped()
+    agreed()
     place = {"geolevel": geolevel, "attempt": decision.number}
     log = context.progress.log
     if decision.step is Step.DRAW:
@@ -132,7 +124,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         require_held(context.layout)
         _require_whole_input(context, geolevel)
         journal.open(geolevel, decision.number)
-        stepped()
+        agreed()
         log(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
@@ -140,14 +132,13 @@ def measure(context: RunContext, geolevel: str) -> None:
         log(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
         journal.stage(geolevel, decision.number, written)
-        stepped()
+        agreed()
         log(Event.LEVEL_STAGED, **place)
     if decision.step is Step.NOTHING:
         log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")
     else:
         require_held(context.layout)
         journal.promote(geolevel, decision.number)
-        deliver(context.layout)
         log(Event.LEVEL_PROMOTED, **place)
         point_latest(context.layout)
 
@@ -172,7 +163,7 @@ class LevelJobs:
     plan: RunPlan
     spine: Spine
     spark: SparkSession
-    folder: Callable[[str, str], Path]  # where a level of a table lies, by the names of both
+    folder: Callable[[str, str], Place]  # where a level of a table lies, by the names of both
 
     @classmethod
     def of(cls, context: RunContext) -> LevelJobs:
@@ -209,7 +200,7 @@ class LevelJobs:
         """The level above one, where there is one and it is estimated when the level is measured."""
         return None if geolevel in self.upward_levels else self.above(geolevel)
 
-    def measure(self, histograms: StoredLevel, geolevel: str, task: MeasurementTask, folder: Path) -> Written:
+    def measure(self, histograms: StoredLevel, geolevel: str, task: MeasurementTask, folder: Place) -> Written:
         """Measure histograms of a level."""
         writer, parents = table_writer({"measurements": folder}), self.parents(geolevel)
         report = measurements(
@@ -223,12 +214,12 @@ class LevelJobs:
         )
         return written_files(report, writer)
 
-    def upward(self, geolevel: str, folders: Mapping[str, Path]) -> Written:
+    def upward(self, geolevel: str, folders: Mapping[str, Place]) -> Written:
         """Carry a level upwards, as the estimator of the run does."""
         sums = None if geolevel == self.upward_levels[-1] else self.read("upward_sums", geolevel)
         return self.carry_up(geolevel, sums, level_plan(self.plan, geolevel).estimator.upward, folders)
 
-    def upward_folders(self, geolevel: str, folder: Callable[[str, str], Path]) -> dict[str, Path]:
+    def upward_folders(self, geolevel: str, folder: Callable[[str, str], Place]) -> dict[str, Place]:
         """Where a level is carried to; the level itself comes last, since it says that the pass through it is done."""
         above = self.above(geolevel)
         sums = {} if above is None else {"upward_sums": folder("upward_sums", above)}
@@ -239,7 +230,7 @@ class LevelJobs:
         geolevel: str,
         sums: StoredLevel | None,
         carry: Carry,
-        folders: Mapping[str, Path],
+        folders: Mapping[str, Place],
         *,
         of_every: bool = True,
     ) -> Written:
@@ -254,7 +245,7 @@ class LevelJobs:
             level = replace(level, unknown=frozenset(childless))
         return written_files(upward(self.spark, level, task, self.spread(geolevel), Writing(writer)), writer)
 
-    def estimate(self, geolevel: str, folders: Mapping[str, Path]) -> Written:
+    def estimate(self, geolevel: str, folders: Mapping[str, Place]) -> Written:
         """Estimate a level."""
         known = self.read("upward", geolevel) if geolevel in self.upward_levels else None
         writer, above = table_writer(folders), self.above(geolevel)
@@ -276,7 +267,7 @@ class LevelJobs:
         return PublicLevel(geounits, measured, bounds, known, published)
 
 
-def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path) -> tuple[FileRecord, ...]:
+def _draw(context: RunContext, geolevel: str, attempt: int, staging: Place) -> tuple[FileRecord, ...]:
     """Measure the confidential histograms of a level into the staging folder of an attempt."""
     jobs, task = LevelJobs.of(context), measurement_task(context, geolevel, attempt)
     return jobs.measure(jobs.read("histograms", geolevel), geolevel, task, staging)["measurements"]
@@ -332,15 +323,15 @@ def estimation_task(plan: RunPlan, geolevel: str) -> EstimationTask:
     return EstimationTask(level_plan(plan, geolevel))
 
 
-def table_writer(folders: Mapping[str, Path]) -> ParquetTables:
+def table_writer(folders: Mapping[str, Place]) -> ParquetTables:
     """What writes tables of a run, each into a folder, in tasks."""
     return ParquetTables({name: TableFolder(path.absolute(), TABLES[name].schema) for name, path in folders.items()})
 
 
 def _commit(
     context: RunContext,
-    staging: Path,
-    folders: Mapping[str, Path],
+    staging: Place,
+    folders: Mapping[str, Place],
     written: Written,
 ) -> None:
     for table, folder in folders.items():
@@ -349,7 +340,7 @@ def _commit(
     discard(staging)
 
 
-def _refuse_failures(context: RunContext, geolevel: str, diagnostics: Path) -> None:
+def _refuse_failures(context: RunContext, geolevel: str, diagnostics: Place) -> None:
     number, rows = failed_families(diagnostics, NAMED)
     if not number:
         return

@@ -46,7 +46,7 @@ from das_spark.spark.ingest import added_against_totals
 from das_spark.spark.noisy_rows import EXACT
 from das_spark.spark.problems import reading
 from das_spark.spark.published_bounds import published_class_bounds, published_totals, tightened_class_bounds
-from das_spark.spark.run_tables import write_and_read
+from das_spark.spark.scratch import write_and_read
 from das_spark.spark.tables import first_rows, read_folders, union
 from das_spark.store import MeasurementsManifest, discard, part_files, record_of, refuse_links, staging_of
 

@@ -21,7 +21,7 @@ from das_spark.pipeline.charge import is_charged
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.pipeline.stages import stages_by_kind
 from das_spark.pipeline.trials import Ahead, Trial
-from das_spark.store import ledger_folder, require_writable, try_home
+from das_spark.store import ledger_folder, require_exclusive, require_writable
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan, Stage
@@ -83,13 +83,17 @@ def _tried(trial: Trial) -> DasError | None:
     return None
 
 
+def _try_ledger(ahead: Ahead) -> None:
+    folder = ledger_folder(ahead.plan, ahead.layout)
+    require_writable(folder)
+    require_exclusive(folder)
+
+
 def _places(ahead: Ahead, kinds: Iterable[str]) -> Iterator[Trial]:
     """Roots that can be written, with room to begin; the ledger, where the run will be charged."""
     for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
-    if ahead.layout.home is not None:
-        key = "output.public" if ahead.plan.output.public_address else "output.root"
-        yield Trial(key, partial(try_home, ahead.layout.home), reads=True)
+        yield Trial(key, partial(require_exclusive, folder), reads=True)
     if StageKind.MEASURE in kinds and ahead.plan.ledger.path is not None:  # the usual one is made beside the runs
-        yield Trial("ledger.path", lambda: require_writable(ledger_folder(ahead.plan, ahead.layout)), reads=True)
+        yield Trial("ledger.path", partial(_try_ledger, ahead), reads=True)
     yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from das_spark import __version__
-from das_spark.config import parse_address
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.run_record import write_page
+from das_spark.places import parse_address
 from das_spark.process import interruption
 from das_spark.spark.engine import cores
 from das_spark.spark.engine_end import engine_ended
@@ -193,9 +193,10 @@ def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: boo
 
 def _public_root(layout: RunLayout) -> tuple[str, str]:
     """Namespace and name of the public root, as collectors of lineage call places."""
-    found = None if layout.home is None else parse_address(str(layout.home))
+    root = (layout.published or layout.public).path
+    found = parse_address(str(root))
     if found is None:
-        return "file", str(layout.public.path.absolute())
+        return "file", str(root.absolute())
     return f"{found.scheme}://{found.authority}", found.path
 
 

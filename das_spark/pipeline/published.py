@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from das_spark.core import HeldCounts
 from das_spark.errors import ConfigurationError, DasError, InfeasibleError, InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import releases_held_to
+from das_spark.places import Place, seen_from
 from das_spark.privacy import Ledger, LedgerEntry
 from das_spark.spark.published import (
     contradictions,
@@ -29,7 +29,7 @@ from das_spark.spark.published import (
     unknown_leaves,
     unpublished,
 )
-from das_spark.spark.run_tables import write_and_read
+from das_spark.spark.scratch import write_and_read
 from das_spark.spark.tables import first_rows, read_table
 from das_spark.store import (
     PublicLayout,
@@ -66,7 +66,7 @@ NAMED: Final = 5
 class PublishedRun:
     """A finished run whose published counts a run is held to."""
 
-    public: PublicLayout[Path]
+    public: PublicLayout
     manifest: PublicManifest
     plan: RunPlan  # its own
 
@@ -89,14 +89,14 @@ class PublishedRun:
         """Whether its noise comes from a test key."""
         return LedgerEntry.of(self.manifest.ledger).insecure
 
-    def leaves(self) -> tuple[str, Path]:
+    def leaves(self) -> tuple[str, Place]:
         """The table of its estimates by geounits of the census, and the folder of the lowest level."""
         spine = spine_of_run(self.public, self.plan)
         table = published_estimates(spine)
         return table, self.public.level(table, self.plan.product.census(spine).leaf.name)
 
 
-def open_published_run(plan: RunPlan, folder: str | Path) -> PublishedRun:
+def open_published_run(plan: RunPlan, folder: str | Place) -> PublishedRun:
     """Find the run whose published counts a run is held to, and examine all that can be examined without Spark.
 
     Args:
@@ -240,7 +240,7 @@ def load_published(context: RunContext) -> None:
         context.published_run = known
 
 
-def copy_record(context: RunContext, source: PublicLayout[Path]) -> None:
+def copy_record(context: RunContext, source: PublicLayout) -> None:
     """Give a run the record of the run that its measurements' run is held to, unless it has one."""
     place = context.layout.public.published_source
     if not place.is_file():
@@ -276,9 +276,9 @@ def _write(context: RunContext, run: PublishedRun) -> None:
         discard(staging)
 
 
-def _require_listed(run: PublishedRun, folder: Path) -> None:
+def _require_listed(run: PublishedRun, folder: Place) -> None:
     """Compare the files of published counts with the manifest, which is that of the ledger."""
-    prefix = f"{folder.relative_to(run.public.path).as_posix()}/"
+    prefix = f"{seen_from(run.public.path, folder)}/"
     listed = {each for each in run.manifest.files if each.name.startswith(f"{prefix}part-")}
     if {record_of(path, f"{prefix}{path.name}") for path in part_files(folder)} != listed:
         raise InputError(
@@ -342,7 +342,7 @@ def _source(context: RunContext) -> PublishedRun:
     return open_published_run(context.plan, part_that_publishes(context) if named is None else named)
 
 
-def part_that_publishes(context: RunContext) -> Path:
+def part_that_publishes(context: RunContext) -> Place:
     """The public folder of the earlier part of the joint run whose counts are held; it may not be done yet.
 
     Raises:
@@ -371,7 +371,7 @@ def _held(plan: RunPlan) -> HeldCounts:
     return held
 
 
-def _recorded(place: Path) -> Mapping[str, Any] | None:
+def _recorded(place: Place) -> Mapping[str, Any] | None:
     """What a run has noted of the run that it is held to; None where it has not begun to."""
     try:
         found: Mapping[str, Any] = strict_json(place.read_text(encoding="utf-8"))
@@ -382,7 +382,7 @@ def _recorded(place: Path) -> Mapping[str, Any] | None:
     return found
 
 
-def _is_verified(public: PublicLayout[Path]) -> bool:
+def _is_verified(public: PublicLayout) -> bool:
     try:
         return bool(strict_json(public.verification.read_text(encoding="utf-8"))["passed"])
     except (OSError, ValueError, KeyError):

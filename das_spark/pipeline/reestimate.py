@@ -15,7 +15,6 @@ from das_spark.core import Work, run_levels
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt, look_ahead
-from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.noisy_sources import open_external, open_measurements
 from das_spark.pipeline.progress import Progress
@@ -23,8 +22,9 @@ from das_spark.pipeline.published import load_published
 from das_spark.pipeline.runner import publish_results, usual_run_id
 from das_spark.pipeline.sources import imported_tables, open_run_source
 from das_spark.pipeline.spines import load_spine
+from das_spark.places import Place
 from das_spark.spark.session import session
-from das_spark.store import at_home, discard, finished, point_latest, require_held
+from das_spark.store import RunLayout, discard, finished, point_latest, require_held
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def open_source(
-    run: Path | None, measurements: Path | None, settings: Sequence[str] = (), external: RunPlan | None = None
+    run: Place | None, measurements: Path | None, settings: Sequence[str] = (), external: RunPlan | None = None
 ) -> Source:
     """Find measurements, and verify all of them that can be verified without Spark.
 
@@ -89,25 +89,24 @@ def estimate_from(
     """
     plan = source.plan
     name = run_id or usual_run_id(f"{plan.name}-estimate")
-    layout = layout_of(plan.output, name)
-    with at_home(layout):
-        look_ahead(plan, layout, stages_from_measurements(plan), progress)
-        started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
-        levels = [layout.public.level(table, level) for table in imported_tables(plan) for level in plan.spine.names]
-        imported = all(finished(level) for level in levels)
+    layout = RunLayout.of(plan.output, name).as_published()
+    look_ahead(plan, layout, stages_from_measurements(plan), progress)
+    started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
+    levels = [layout.public.level(table, level) for table in imported_tables(plan) for level in plan.spine.names]
+    imported = all(finished(level) for level in levels)
+    if not imported:
+        with reported.stage(started, Stage(StageKind.CHECK).name):
+            source.check(started)
+    with driver_attempt(plan, layout, reported, measured_by=source.entry, spark=started) as context:
         if not imported:
-            with reported.stage(started, Stage(StageKind.CHECK).name):
-                source.check(started)
-        with driver_attempt(plan, layout, reported, measured_by=source.entry, spark=started) as context:
-            if not imported:
-                with stage_scope(context, Stage(StageKind.IMPORT)):
-                    _import_tables(context, source)
-                point_latest(layout)
-            if context.has_shares:
-                load_spine(context)
-            load_published(context)
-            run_levels([step for step in steps_of(plan) if step.work is not Work.MEASURE], RunExecutor(context))
-            return publish_results(context, source.entry, None)
+            with stage_scope(context, Stage(StageKind.IMPORT)):
+                _import_tables(context, source)
+            point_latest(layout)
+        if context.has_shares:
+            load_spine(context)
+        load_published(context)
+        run_levels([step for step in steps_of(plan) if step.work is not Work.MEASURE], RunExecutor(context))
+        return publish_results(context, source.entry, None)
 
 
 def _import_tables(context: RunContext, source: Source) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,8 +33,6 @@ from das_spark.spark.evaluate import Subject, TallyTask, level_lines, report_of,
 from das_spark.store import PublicManifest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from das_spark.config import RunPlan

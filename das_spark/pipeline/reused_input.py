@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark.config import difference, plan_from_config, without_total
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline.spines import copy_spine
+from das_spark.places import Place
 from das_spark.store import (
     PublicManifest,
     discard,
@@ -26,8 +27,6 @@ from das_spark.store import (
 from das_spark.store.tables import TABLES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.store import PublicLayout, RestrictedLayout, RunLayout
@@ -100,11 +99,11 @@ def _levels(plan: RunPlan) -> list[tuple[str, str]]:
     return [(table, name) for table in written for name in plan.spine.names]
 
 
-def _folder(layout: RunLayout, table: str, geolevel: str) -> Path:
+def _folder(layout: RunLayout, table: str, geolevel: str) -> Place:
     return layout.side(restricted=TABLES[table].restricted).level(table, geolevel)
 
 
-def _link(source: Path, target: Path, mine: RunLayout, side: PublicLayout | RestrictedLayout) -> None:
+def _link(source: Place, target: Place, mine: RunLayout, side: PublicLayout | RestrictedLayout) -> None:
     staging = staging_of(mine, side) / "reused"
     discard(staging)
     link_parts(source, staging)

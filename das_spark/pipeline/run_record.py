@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from das_spark import report
@@ -12,9 +11,9 @@ from das_spark.errors import OutputError
 from das_spark.evaluation import EstimatedLevel, RunRecord, ShareRow, SpendingRow, present_run
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.pipeline.statement import INSECURE
+from das_spark.places import Place
 from das_spark.privacy import LedgerEntry
 from das_spark.store import (
-    AnyPlace,
     OwnEntry,
     PublicLayout,
     PublicManifest,
@@ -45,13 +44,13 @@ MOST_FAMILIES: Final = 20
 _BEGUN: Final = (Event.RUN_OPENED, Event.RUN_RESUMED)
 
 
-def write_page(layout: RunLayout) -> Path:
+def write_page(layout: RunLayout) -> Place:
     """Write the restricted page of a run."""
     write_durably(layout.restricted.page, report.page(present_run(run_record(layout))), mode=0o600)
     return layout.restricted.page
 
 
-def page_of(run: AnyPlace, page: Path) -> RunRecord:
+def page_of(run: Place, page: Place) -> RunRecord:
     """Write the page of a run to a file: with what is restricted where that can be read, and without it otherwise."""
     record = known_run(run)
     if record.restricted and _is_public(page):
@@ -63,7 +62,7 @@ def page_of(run: AnyPlace, page: Path) -> RunRecord:
     return record
 
 
-def known_run(run: AnyPlace) -> RunRecord:
+def known_run(run: Place) -> RunRecord:
     """What is known of a run whose folder is named."""
     try:
         layout = find_run(run)
@@ -72,7 +71,7 @@ def known_run(run: AnyPlace) -> RunRecord:
     return run_record(layout)
 
 
-def public_record(layout: PublicLayout[Any]) -> RunRecord:
+def public_record(layout: PublicLayout) -> RunRecord:
     """What everybody may know of a run."""
     manifest = _manifest(layout)
     entry = None if manifest is None else LedgerEntry.of(manifest.ledger)
@@ -89,7 +88,7 @@ def public_record(layout: PublicLayout[Any]) -> RunRecord:
     )
 
 
-def run_record(layout: RunLayout[Any]) -> RunRecord:
+def run_record(layout: RunLayout) -> RunRecord:
     """What is known of a run, from both roots."""
     log = read_log(layout.restricted.log)
     live = is_held(layout) and not has_ended(log.lines)
@@ -219,6 +218,11 @@ def _spending(layout: RunLayout) -> tuple[SpendingRow, ...]:
     )
 
 
-def _is_public(page: Path) -> bool:
+def _is_public(page: Place) -> bool:
     """Whether a file lies below the public root of any run."""
-    return any(is_public_root(folder) for folder in page.resolve().parents)
+    folder, above = page.resolve(), page.resolve().parent
+    while folder != above:
+        if is_public_root(above):
+            return True
+        folder, above = above, above.parent
+    return False

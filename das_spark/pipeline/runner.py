@@ -23,7 +23,6 @@ from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import driver_attempt, look_ahead
 from das_spark.pipeline.features import Publication
-from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_statement, restricted_manifest
@@ -35,7 +34,7 @@ from das_spark.pipeline.stages import stages_at_work
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.process import forbid_core_files
-from das_spark.store import CompletionRecord, at_home, now, require_held, set_times
+from das_spark.store import CompletionRecord, RunLayout, now, publish, require_held, set_times
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
@@ -102,16 +101,15 @@ def opened_run(
     began = chosen.created or now()  # before the input is looked at
     if test_key is None:
         require_dataset(plan.input)  # before a folder is made
-    layout = layout_of(plan.output, name)
-    with at_home(layout):
-        if not chosen.tried:
-            # All stages, also where this call ends before the last: another call goes on with what this one spends.
-            look_ahead(plan, layout, stages_of(plan), progress)
-        forbid_core_files()  # whoever called: from here on there is a key in this process
-        key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-        chosen = replace(chosen, created=began)
-        with driver_attempt(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen) as context:
-            yield context
+    layout = RunLayout.of(plan.output, name).as_published()
+    if not chosen.tried:
+        # All stages, also where this call ends before the last: another call goes on with what this one spends.
+        look_ahead(plan, layout, stages_of(plan), progress)
+    forbid_core_files()  # whoever called: from here on there is a key in this process
+    key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
+    chosen = replace(chosen, created=began)
+    with driver_attempt(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen) as context:
+        yield context
 
 
 def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
@@ -181,8 +179,10 @@ def publish_results(
         raise VerificationError(done.verified, hint=f"see {context.layout.public.verification}")
     if stages != stages_of(context.plan):
         return stopped(context, stages)
+    summary = summary_of(context, manifest, done.verified)
+    done.moved(publish(context.layout), manifest.to_json())
     context.progress.log(Event.RUN_FINISHED)
-    return summary_of(context, manifest, done.verified)
+    return summary
 
 
 def _at_work(context: RunContext, asked: Sequence[Stage]) -> list[tuple[Stage, RunStage]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.evaluation import SampleReport
+from das_spark.places import Place
 from das_spark.spark.finished_runs import FinishedRun, require_one_truth, require_truths, truth_of
 from das_spark.spark.sample import sample_levels
 from das_spark.spark.session import session
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def sample_run(
-    run_folder: Path,
+    run_folder: Place,
     shares: Sequence[Fraction],
     seeds: Sequence[int],
-    truth: Path | None = None,
+    truth: Place | None = None,
     *,
     spark: SparkSession | None = None,
 ) -> SampleReport:
@@ -33,7 +33,7 @@ def sample_run(
     return sample_levels(leaves, run.census, strata, shares, seeds, counted=run.product.counted)
 
 
-def require_one_population(runs: Sequence[FinishedRun], truth: Path | None = None) -> None:
+def require_one_population(runs: Sequence[FinishedRun], truth: Place | None = None) -> None:
     """Refuse runs of several populations: samples of one are no samples of the others. RESTRICTED.
 
     What runs are pooled by leaves their input out.

@@ -16,6 +16,7 @@ from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.published import copy_record
 from das_spark.pipeline.spines import copy_spine
+from das_spark.places import Place, as_input, disk_errors, seen_from
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.noisy_rows import some_unknown_geounits, variances
 from das_spark.spark.tables import read_levels
@@ -23,7 +24,6 @@ from das_spark.store import (
     PublicLayout,
     PublicManifest,
     copy_parts,
-    disk_errors,
     finished,
     open_public,
     part_files,
@@ -35,7 +35,6 @@ from das_spark.store import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -91,7 +90,7 @@ class RunSource(Source):
         levels = self.plan.spine.names
         for path in _parts(self.public, self.plan):
             try:
-                parquet.read_metadata(path)
+                parquet.read_metadata(as_input(path))
             except (pa.ArrowInvalid, OSError) as error:
                 raise InputError(f"{path}: is not a whole Parquet file", hint="copy the run again") from error
         findings = Findings(str(self.public.path))
@@ -114,7 +113,7 @@ class RunSource(Source):
                 copy_level(context, table, name, self.public.level(table, name))
 
 
-def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
+def open_run_source(path: Place, settings: Sequence[str]) -> RunSource:
     """Find out what the public folder of a finished run holds."""
     public = open_public(path)
     manifest = PublicManifest.load(public.manifest)
@@ -145,7 +144,7 @@ def entry_of(ledger: Mapping[str, Any], where: str) -> LedgerEntry:
         raise InputError(f"{where}: {error.message}") from error
 
 
-def digest_of(files: Iterable[Path], folder: Path, listed: Mapping[str, FileRecord] | None = None) -> str:
+def digest_of(files: Iterable[Place], folder: Place, listed: Mapping[str, FileRecord] | None = None) -> str:
     """Return a checksum over names below a folder and contents.
 
     Args:
@@ -158,7 +157,7 @@ def digest_of(files: Iterable[Path], folder: Path, listed: Mapping[str, FileReco
     """
     digest = hashlib.sha256()
     for file in files:
-        name = file.relative_to(folder).as_posix()
+        name = seen_from(folder, file)
         record = record_of(file, name)
         if listed is not None and listed.get(name) != record:
             raise InputError(f"{file}: is not the file that the manifest lists", hint="copy the run again")
@@ -166,7 +165,7 @@ def digest_of(files: Iterable[Path], folder: Path, listed: Mapping[str, FileReco
     return digest.hexdigest()
 
 
-def copy_level(context: RunContext, table: str, geolevel: str, source: Path) -> None:
+def copy_level(context: RunContext, table: str, geolevel: str, source: Place) -> None:
     """Copy one level of a public table into the run, unless it is there."""
     target = context.tables.folder(table, geolevel)
     if finished(target):
@@ -178,7 +177,7 @@ def copy_level(context: RunContext, table: str, geolevel: str, source: Path) -> 
         replace_folder(staging, target)
 
 
-def _parts(public: PublicLayout, plan: RunPlan) -> list[Path]:
+def _parts(public: PublicLayout, plan: RunPlan) -> list[Place]:
     folders = (public.level(table, name) for table in imported_tables(plan) for name in plan.spine.names)
     return [path for folder in folders for path in part_files(folder)]
 

@@ -21,8 +21,9 @@ from das_spark.errors import OutputError
 from das_spark.estimation import Gaussian
 from das_spark.io.table_files import CSV, PARQUET
 from das_spark.pipeline.features import publications_of
+from das_spark.places import Place, as_input, nearest, place_of
 from das_spark.spark.session import scratch_of
-from das_spark.store import nearest, part_files, require_committed, require_space
+from das_spark.store import part_files, require_committed, require_space
 from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class KnownSizes:
         for name in levels:
             folder = context.tables.folder("histograms", name)
             require_committed(folder)
-            files = [parquet.ParquetFile(path) for path in part_files(folder)]
+            files = [parquet.ParquetFile(as_input(path)) for path in part_files(folder)]
             cells[name] = sum(_values(file, "counts") for file in files)
             if name == levels[0]:
                 batches = (batch for file in files for batch in file.iter_batches(columns=["counts"]))
@@ -123,36 +124,43 @@ def require_beginning(plan: RunPlan, layout: RunLayout) -> None:
         require_space(place, needed)
 
 
-def together(places: list[tuple[Path, int]]) -> dict[Path, int]:
+def together(places: list[tuple[Place, int]]) -> dict[Path, int]:
     """Bytes that are needed on each disk, under the first of the places that lie on it."""
     first: dict[int, Path] = {}
     needed: dict[Path, int] = {}
     for place, size in places:
+        if not isinstance(place, Path):
+            continue  # nothing limits a store
         disk = first.setdefault(nearest(place).stat().st_dev, place)
         needed[disk] = needed.get(disk, 0) + size
     return needed
 
 
-def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Path]:
+def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Place]:
     """The folders that a run is written to, by the key of a run file that names them."""
     apart = {"output.public": plan.output.public, "output.restricted": plan.output.restricted}
-    if plan.output.public_address:
-        del apart["output.public"]  # it is made below the root
-    root = "output.root" if plan.output.work is None else "output.work"
-    folders = {"output.public": layout.public.path.parent, "output.restricted": layout.restricted.path.parent}
-    return {root: layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
+    final = (layout.published or layout.public).path
+    folders = {"output.public": final.parent, "output.restricted": layout.restricted.path.parent}
+    roots = {"output.root": layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
+    if plan.output.work is not None:
+        roots["output.work"] = layout.public.path.parent.parent
+    return roots
 
 
 def roots_in_input(plan: RunPlan, layout: RunLayout) -> tuple[str, ...]:
     """Name the folders of the output that lie in a folder of the input, a sentence each."""
     named = {key: getattr(plan.input, key) for key in FILE_KEYS if key not in plan.input.tables}
-    inputs = {key: Path(place).resolve() for key, place in named.items() if place is not None and Path(place).is_dir()}
+    inputs = {
+        key: folder.resolve()
+        for key, place in named.items()
+        if place is not None and (folder := place_of(place)).is_dir()
+    }
     return tuple(
         f"{root} ({folder}) lies in input.{key} ({place}): what a run writes there may be taken for input; name a "
         f"folder outside of it"
         for root, folder in roots_of(plan, layout).items()
         for key, place in inputs.items()
-        if folder.resolve().is_relative_to(place)
+        if f"{folder.resolve()}/".startswith(f"{place}/")
     )
 
 

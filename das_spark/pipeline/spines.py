@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config import follows_from_people, spine_of
 from das_spark.errors import PrivacyGuardError
 from das_spark.geography import GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
 from das_spark.pipeline.input_record import geography_files_of, keep_geography, require_same_geography
+from das_spark.places import Place
 from das_spark.spark.census import geounit_shares, on_spine, read_spine
 from das_spark.spark.problems import reading
 from das_spark.spark.readers import (
@@ -30,7 +30,6 @@ from das_spark.store.spine import SpineRecord, read_record, require_new, require
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from fractions import Fraction
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -58,7 +57,7 @@ class SpineRequest:
     crosswalk: str | None = None  # table of primitive geounits by block, or None for the built-in rule
     facts: Mapping[str, str] = field(default_factory=dict)  # what else the record shall say
 
-    def look(self, out: Path) -> None:
+    def look(self, out: Place) -> None:
         """Look for everything that is named, before Spark is started for nothing."""
         geography_reader(self.reader)
         require_new(out)
@@ -67,7 +66,7 @@ class SpineRequest:
                 require_source(path)
 
 
-def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRecord:
+def make_spine(spark: SparkSession, request: SpineRequest, out: Place) -> SpineRecord:
     """Read a geography, build its spine and write it."""
     require_new(out)
     found = geography_reader(request.reader).read(spark, request.geography)
@@ -83,7 +82,7 @@ def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRe
 
 
 def _write_built(
-    built: BuiltSpine, facts: Mapping[str, str], folder: Path, staging: Staging | None = None
+    built: BuiltSpine, facts: Mapping[str, str], folder: Place, staging: Staging | None = None
 ) -> SpineRecord:
     """Write a spine that was built, and release what was kept for it, whether it could be written or not."""
     try:
@@ -147,7 +146,7 @@ def _spine(record: SpineRecord) -> Spine:
     return spine_of([Geolevel(level.name, level.length) for level in record.levels], record.kind)
 
 
-def _build(context: RunContext, leaves: DataFrame, folder: Path, enter: Callable[[], object]) -> None:
+def _build(context: RunContext, leaves: DataFrame, folder: Place, enter: Callable[[], object]) -> None:
     plan, settings = context.plan, context.plan.geography
     if settings.spine.consider_gq and (follows_from_people(plan) or not plan.invariants.units):
         raise PrivacyGuardError(

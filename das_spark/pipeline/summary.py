@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from das_spark.config import Stage, extent_of_loss, published_from_people, stages_of
-from das_spark.store import RunLayout, address_at_home
+from das_spark.places import Place
+from das_spark.store import RunLayout
 
 if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
@@ -30,9 +30,9 @@ class RunSummary:
     """
 
     run_id: str
-    layout: RunLayout[Any]
+    layout: RunLayout
     figures: Mapping[str, str]
-    paths: Mapping[str, Path | str]
+    paths: Mapping[str, Place]
     insecure: bool
     restricted: Mapping[str, str] = field(default_factory=dict)
     finished: bool = True
@@ -52,7 +52,7 @@ def figures_of_stop(names: Sequence[str], done: int) -> dict[str, str]:
 
 def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> RunSummary:
     """What a finished run says of itself."""
-    plan, layout, home = context.plan, context.layout, context.layout.home
+    plan, layout = context.plan, context.layout.in_the_end()
     from_people = published_from_people(plan.acknowledged, plan.spine.leaf.name)
     figures = {
         "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}"
@@ -69,7 +69,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         "verification": verified,
         "manifest": f"SHA-256 {manifest.sha256}",
     }
-    paths: dict[str, Path | str] = {
+    paths: dict[str, Place] = {
         "microdata": layout.public.microdata_files,
         "privacy statement": layout.public.privacy_statement,
         "privacy ledger": layout.public.privacy_ledger,
@@ -80,12 +80,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         paths |= {"tables": layout.public.tables.path}
     if plan.evaluation.enabled:
         paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
-    where: RunLayout[Any] = layout
-    if home is not None:
-        paths = {name: address_at_home(layout, Path(path)) for name, path in paths.items()}
-        if home.restricted is not None:  # the folder in which it was made is gone by the time somebody looks
-            where = RunLayout(home.public.path.parent.parent, layout.run_id, home.public, home.restricted)
-    return RunSummary(layout.run_id, where, figures, paths, context.is_insecure, context.restricted_facts.accuracy)
+    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure, context.restricted_facts.accuracy)
 
 
 def _in_order(context: RunContext) -> dict[str, int]:

@@ -28,7 +28,6 @@ from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.charge import is_charged, spending_against_caps
 from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.driver import claim_id
-from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
@@ -268,7 +267,7 @@ def _announcement(plan: SweepPlan, finished: int) -> Sequence[str]:
 
 def _run_layout(run: GridRun) -> RunLayout:
     output = run.plan.output
-    return layout_of(output, run.run_id)
+    return RunLayout.of(output, run.run_id)
 
 
 def _key_of(test_key: str | None, plan: SweepPlan, run: GridRun) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, rows_of, write_about, write_csv
+from das_spark.places import Place, disk_errors, inside
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.tables import read_table
 from das_spark.spark.tabulate import arrow_schema
@@ -16,10 +17,8 @@ from das_spark.store import (
     Staging,
     TablesLayout,
     discard,
-    disk_errors,
     finished,
     guarded_staging,
-    inside,
     level_folder,
     part_files,
     replace_folder,
@@ -27,8 +26,6 @@ from das_spark.store import (
 from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -53,7 +50,7 @@ class TabulationSummary:
         rows: Rows of all levels, by `<table>.<format>`.
     """
 
-    folder: Path
+    folder: Place
     rows: Mapping[str, int]
 
 
@@ -102,7 +99,7 @@ class TablesWriting:
             self.census.own_codes,
         )
 
-    def _staged(self, format: str, table: TableShell) -> Path:
+    def _staged(self, format: str, table: TableShell) -> Place:
         return inside(self.staging.folder, format, table.name)
 
     def is_finished(self, table: TableShell) -> bool:

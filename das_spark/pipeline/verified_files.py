@@ -26,6 +26,7 @@ from pyarrow import csv, parquet
 
 from das_spark import __version__
 from das_spark.errors import OutputError
+from das_spark.places import as_input, size_of
 from das_spark.spark.checks import Check
 from das_spark.store import (
     STAGING,
@@ -42,8 +43,9 @@ from das_spark.store.parquet import SUFFIX
 
 if TYPE_CHECKING:
     from das_spark.geography import Spine
+    from das_spark.places import Place
     from das_spark.spark.checks import VerificationReport
-    from das_spark.store import AnyPlace, FileRecord, PublicLayout
+    from das_spark.store import FileRecord, PublicLayout
 
 FILES: Final = "files are those of the manifest"
 STRICT: Final = "JSON files are strict"
@@ -57,6 +59,8 @@ MODES: Final = "no other user may write"
 TIMES: Final = "times of change are that of the run"
 #: What the check of times says of a folder that was copied or unpacked.
 COPIED: Final = "no time is that of the run: a copy"
+#: What checks of what only disks have say of any other file system.
+STORED: Final = "no disk"
 
 #: First part of the path of a public table -> columns by which its rows ascend, no two alike.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -93,8 +97,10 @@ def unchanged_check(layout: PublicLayout, manifest: PublicManifest, read: Iterab
     return Check.of((FILES, "", ""), len(listed), failing)
 
 
-def _empty_folders(root: Path) -> list[str]:
-    empty = []
+def _empty_folders(root: Place) -> list[str]:
+    empty: list[str] = []
+    if not isinstance(root, Path):
+        return empty  # a store has no folders
     for place, folders, files in os.walk(root):
         if Path(place) == root and STAGING in folders:
             folders.remove(STAGING)  # `copy_checks` looks there
@@ -157,10 +163,11 @@ def _parquet(
     )
 
 
-def _beside_rows(path: Path, expected: Mapping[bytes, bytes]) -> str:
+def _beside_rows(path: Place, expected: Mapping[bytes, bytes]) -> str:
     """What a Parquet file holds besides its rows; "" where that is nothing."""
     try:
-        footer, schema = parquet.read_metadata(path), parquet.read_schema(path)
+        footer = parquet.read_metadata(as_input(path))
+        schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError):
         return _UNREADABLE
     metadata = dict(footer.metadata or {})
@@ -172,7 +179,7 @@ def _beside_rows(path: Path, expected: Mapping[bytes, bytes]) -> str:
         return "made by other software"
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
     columns = sum(group.column(place).total_compressed_size for group in groups for place in range(group.num_columns))
-    return "" if path.stat().st_size == columns + footer.serialized_size + _FRAME else "bytes that belong to no column"
+    return "" if size_of(path) == columns + footer.serialized_size + _FRAME else "bytes that belong to no column"
 
 
 def _is_described(field: pa.Field) -> bool:
@@ -189,7 +196,7 @@ def _order(
     of_publications: Mapping[str, tuple[str, ...]],
 ) -> Check:
     """Rows of tables ascend by what tells them apart, file after file, so that their order says nothing."""
-    folders: dict[str, list[Path]] = {}
+    folders: dict[str, list[Place]] = {}
     keys = {**_KEYS, **of_publications}
     for name in names:
         parts = name.split("/")
@@ -203,7 +210,7 @@ def _order(
     )
 
 
-def _ascend(files: Sequence[Path], keys: Sequence[str]) -> bool:
+def _ascend(files: Sequence[Place], keys: Sequence[str]) -> bool:
     """Whether the rows of files, one after the other, ascend by columns, no two alike."""
     last: list[pa.Array] | None = None
     try:
@@ -220,13 +227,13 @@ def _ascend(files: Sequence[Path], keys: Sequence[str]) -> bool:
     return True
 
 
-def _batches(path: Path, keys: Sequence[str]) -> Iterable[pa.RecordBatch]:
+def _batches(path: Place, keys: Sequence[str]) -> Iterable[pa.RecordBatch]:
     if path.suffix != _CSV:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(as_input(path)) as file:
             yield from file.iter_batches(columns=list(keys))
         return
     texts = csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string()), include_columns=list(keys))
-    yield from csv.open_csv(path, convert_options=texts)
+    yield from csv.open_csv(as_input(path), convert_options=texts)
 
 
 def _is_ascending(columns: Sequence[pa.Array]) -> bool:
@@ -251,7 +258,7 @@ class KnownManifests:
     entered: str = ""
 
     @classmethod
-    def of(cls, run: AnyPlace, named: str = "") -> KnownManifests:
+    def of(cls, run: Place, named: str = "") -> KnownManifests:
         """Return what is known of the manifest of a run.
 
         Args:
@@ -270,7 +277,7 @@ class KnownManifests:
         return cls(named.lower(), _entered(run))
 
 
-def _entered(run: AnyPlace) -> str:
+def _entered(run: Place) -> str:
     try:
         layout = find_run(run)
         own = OwnEntry.find(layout.restricted)
@@ -281,7 +288,7 @@ def _entered(run: AnyPlace) -> str:
 
 
 def copy_checks(
-    layout: PublicLayout, manifest: PublicManifest, report: VerificationReport, known: KnownManifests, ours: Path
+    layout: PublicLayout, manifest: PublicManifest, report: VerificationReport, known: KnownManifests, ours: Place
 ) -> list[Check]:
     """Judge a folder that somebody has in hand.
 
@@ -353,9 +360,11 @@ def _by_key(checks: Sequence[Any]) -> dict[tuple[str, str, str], list[Any]]:
     return found
 
 
-def _modes(root: Path) -> Check:
+def _modes(root: Place) -> Check:
     """Nobody but the owner and the group of a file or folder may change it."""
     failing, looked = [], 0
+    if not isinstance(root, Path):
+        return Check(MODES, "", passed=True, checked=0, note=STORED)
     for place, _, files in os.walk(root):
         for path in (Path(place), *(Path(place, name) for name in files)):
             looked += 1
@@ -364,8 +373,10 @@ def _modes(root: Path) -> Check:
     return Check.of((MODES, "", ""), looked, failing)
 
 
-def _times(root: Path, names: Sequence[str], created: str) -> Check:
+def _times(root: Place, names: Sequence[str], created: str) -> Check:
     """Files have the time of the run, or none of them has: a faithful copy keeps all times, or none."""
+    if not isinstance(root, Path):
+        return Check(TIMES, "", passed=True, checked=0, note=STORED)
     begun = datetime.fromisoformat(created).timestamp()
     other = [name for name in names if abs((root / name).stat().st_mtime - begun) > _UNIT_OF_TIME]
     if len(other) == len(names):

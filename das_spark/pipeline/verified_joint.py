@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from das_spark.pipeline.joint_release import JointRelease
 from das_spark.privacy import ALL_RUNS, PARTS_ALONE
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from das_spark.store import AnyPlace, JointLayout, PublicLayout
+    from das_spark.places import Place
+    from das_spark.store import JointLayout, PublicLayout
 
 #: What the parts say that cannot be true together, counted again; none of it is a failure.
 CONTRADICTIONS: Final = "contradictions between parts"
@@ -25,8 +26,8 @@ NAMES: Final = "parts are those of the joint run"
 
 
 def joint_report(
-    layout: JointLayout[Any],
-    publics: Mapping[str, PublicLayout[Any]],
+    layout: JointLayout,
+    publics: Mapping[str, PublicLayout],
     reports: Mapping[str, VerificationReport],
     spark: SparkSession,
 ) -> VerificationReport:
@@ -49,7 +50,7 @@ def joint_report(
     )
 
 
-def _checks(layout: JointLayout[Any], release: JointRelease, spark: SparkSession) -> list[Check]:
+def _checks(layout: JointLayout, release: JointRelease, spark: SparkSession) -> list[Check]:
     contradictions = release.contradictions(spark)
     named = {record: folder.name for record, folder in layout.parts().items()}
     others = [
@@ -78,7 +79,7 @@ def _checks(layout: JointLayout[Any], release: JointRelease, spark: SparkSession
     ]
 
 
-def _text(place: AnyPlace) -> str:
+def _text(place: Place) -> str:
     """A text of the joint run; empty where it is missing or no text."""
     try:
         return str(place.read_text(encoding="utf-8"))

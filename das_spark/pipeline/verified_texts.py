@@ -18,6 +18,7 @@ from das_spark.pipeline.statement import (
     software_versions,
     solver_facts_of,
 )
+from das_spark.places import Place, seen_from
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.checks import Check
 from das_spark.store import RunMarker, strict_json
@@ -25,7 +26,6 @@ from das_spark.store.spine import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from das_spark.config import RunPlan
     from das_spark.spark.verify_run import Verified
@@ -44,7 +44,7 @@ def text_check(run: Verified) -> Check:
     begun = {path: text for each in texts for path, text in each.begun.items()}
     wrong = [path for path, text in whole.items() if not _begins(path, text, whole=True)]
     wrong += [path for path, text in begun.items() if not _begins(path, text, whole=False)]
-    failing += [str(path.relative_to(run.layout.path)) for path in wrong]
+    failing += [seen_from(run.layout.path, path) for path in wrong]
     if not _marked(run):
         failing.append(run.layout.marker.name)
     rows = {
@@ -52,9 +52,9 @@ def text_check(run: Verified) -> Check:
     }
     held = run.plan.product.published
     if held is not None and not _names_published(run, held.product):
-        failing.append(str(run.layout.published_source.relative_to(run.layout.path)))
+        failing.append(seen_from(run.layout.path, run.layout.published_source))
     if _json(run.layout.microdata_rows) != rows:
-        failing.append(str(run.layout.microdata_rows.relative_to(run.layout.path)))
+        failing.append(seen_from(run.layout.path, run.layout.microdata_rows))
     if not run.spine.is_census:
         failing += [f"spine/spine.json: {name}" for name in _odd_spine(run)]
     return Check.of((TEXTS, "", ""), len(whole) + len(begun) + 1, failing)
@@ -103,7 +103,7 @@ def _without_input(rules: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(rule for rule in rules if rule != GEOUNITS_OF_UNITS)
 
 
-def _begins(path: Path, text: str, *, whole: bool) -> bool:
+def _begins(path: Place, text: str, *, whole: bool) -> bool:
     """Whether a file begins with a text, and, where that is the whole of it, ends with it."""
     if not path.is_file():
         return False
@@ -145,7 +145,7 @@ def _names_published(run: Verified, product: str) -> bool:
     return said.get("product") == product and _json(run.layout.published_source) == said
 
 
-def _json(path: Path) -> Any:  # noqa: ANN401 - whatever it holds
+def _json(path: Place) -> Any:  # noqa: ANN401 - whatever it holds
     try:
         return strict_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

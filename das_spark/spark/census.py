@@ -6,12 +6,12 @@ The leaf of such a spine is a block behind its path; the geocode that the census
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from das_spark.geography import BLOCK, ROOT_GEOCODE
+from das_spark.places import Place
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.problems import reading
 from das_spark.store.spine import SpineRecord, checked_blocks, read_record
@@ -86,7 +86,7 @@ class StoredSpine:
     blocks: DataFrame  # columns block (16 digits), path and shares (arrays of text, root first), one row a block
 
 
-def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
+def read_spine(spark: SparkSession, folder: Place) -> StoredSpine:
     """Open a spine that `write_spine` wrote, after comparing every byte with its record."""
     record = read_record(folder)
     files = checked_blocks(folder, record.files)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.errors import without_values
+from das_spark.places import Location, Place, size_of
 from das_spark.process import SAFE_PATH, same_numbers
-from das_spark.store import uri_of
+from das_spark.store import part_files
+from das_spark.store.parquet import batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from das_spark.store import Address
 
+#: How many tasks read files for each core, at most, and how many bytes a task has at least.
+_TASKS_A_CORE: Final = 4
+_LEAST_BYTES: Final = 4 << 20
 #: The function of a task: batches of a partition in, batches out.
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -39,8 +46,11 @@ def in_sorted_tasks(rows: DataFrame, order: Sequence[str], work: Work, schema: S
     return in_tasks(rows.sortWithinPartitions(*order), work, schema)
 
 
-def scan(spark: SparkSession, schema: StructType, folders: Sequence[Address], base: Address | None = None) -> DataFrame:
+def scan(spark: SparkSession, schema: StructType, folders: Sequence[Place], base: Place | None = None) -> DataFrame:
     """Read the rows of Parquet files in some folders, at least one.
+
+    On disks Spark reads them, and no more columns than are asked for. Anywhere else tasks do, so that Spark needs no
+    connector to the store and no credentials but those of its workers.
 
     Args:
         spark: The session.
@@ -48,7 +58,43 @@ def scan(spark: SparkSession, schema: StructType, folders: Sequence[Address], ba
         folders: Such as `<base>/level=County`.
         base: The folder above them, if their names hold a column.
     """
+    if any(isinstance(folder, Location) for folder in folders):
+        return _scan_elsewhere(spark, schema, folders)
     reader = spark.read.schema(schema)
     if base is not None:
-        reader = reader.option("basePath", uri_of(base))
-    return reader.parquet(*[uri_of(folder) for folder in folders])
+        reader = reader.option("basePath", str(base))
+    return reader.parquet(*[str(folder) for folder in folders])
+
+
+def _scan_elsewhere(spark: SparkSession, schema: StructType, folders: Sequence[Place]) -> DataFrame:
+    files = [path for folder in folders for path in part_files(folder)]
+    sizes = np.array([size_of(path) for path in files], dtype=np.int64)
+    # As many tasks as Spark itself would make of files of these sizes, each with its share of the bytes.
+    tasks = max(min(len(files), cores(spark) * _TASKS_A_CORE, int(sizes.sum() // _LEAST_BYTES) + 1), 1)
+    shares: list[list[Place]] = [[] for _ in range(tasks)]
+    filled = np.zeros(tasks, dtype=np.int64)
+    for place in np.argsort(-sizes, kind="stable"):
+        least = int(filled.argmin())
+        shares[least].append(files[place])
+        filled[least] += sizes[place]
+    work = _ReadFiles(tuple(map(tuple, shares)), to_arrow_schema(schema))
+    return in_tasks(spark.range(0, tasks, 1, tasks), work, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadFiles:
+    """The rows of the files of a task; a column that they lack stands in the name of their folder."""
+
+    shares: tuple[tuple[Place, ...], ...]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (number for batch in batches for number in batch.column("id").to_pylist())
+        for file in (file for number in numbers for file in self.shares[number]):
+            name, _, value = file.parent.name.partition("=")
+            for batch in batches_of(file):
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                if name not in columns:
+                    columns[name] = pa.array([value] * batch.num_rows)
+                arrays = [columns[field.name].cast(field.type) for field in self.schema]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

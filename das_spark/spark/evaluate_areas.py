@@ -18,13 +18,12 @@ from das_spark.errors import InputError
 from das_spark.evaluation import TOTAL, Entry, Frequencies
 from das_spark.geography import ENTITY_CODES
 from das_spark.io.area_files import open_areas
+from das_spark.places import Place
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.input_rows import table_rows
 from das_spark.spark.lists import cut, flat_histograms
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
@@ -44,7 +43,7 @@ class Areas:
     frame: DataFrame  # columns geocode (leaf, unique) and area (string); leaf geounits that are not in it count nowhere
 
 
-def areas_of_file(spark: SparkSession, path: Path, spine: Spine) -> Areas:
+def areas_of_file(spark: SparkSession, path: Place, spine: Spine) -> Areas:
     """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
     table = open_areas(path)
     table.require_whole()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.errors import OutputError
 from das_spark.geography import ROOT_GEOCODE
+from das_spark.places import Place
 from das_spark.spark.engine import in_sorted_tasks, in_tasks
 from das_spark.store import part_files, require_committed
 from das_spark.store.parquet import batches_of
@@ -65,10 +65,10 @@ RESTORE: Final = "restore the folder, and run the same command again; nothing wa
 class StoredLevel:
     """One level of a table of a run, as it lies in files that every worker can read."""
 
-    files: tuple[Path, ...]  # absolute
+    files: tuple[Place, ...]  # absolute
 
     @classmethod
-    def of(cls, folder: Path) -> StoredLevel:
+    def of(cls, folder: Place) -> StoredLevel:
         """A level that is committed."""
         require_committed(folder)
         return cls(tuple(part_files(folder.absolute())))
@@ -193,7 +193,7 @@ class FamilyTable:
     whole: bool = False  # whether every child, or the parent, must have a row in it
     exempt: frozenset[str] = frozenset()  # children that need not have one all the same
 
-    def long(self, batch: pa.RecordBatch, ranks: Ranks, span: FamilySpan, files: int, source: Path) -> pa.RecordBatch:
+    def long(self, batch: pa.RecordBatch, ranks: Ranks, span: FamilySpan, files: int, source: Place) -> pa.RecordBatch:
         """The long form of some of its rows."""
         codes = batch.column("geocode").cast(pa.string())
         names = codes if self.of_parent else span.families(codes)
@@ -251,7 +251,7 @@ class _Reading:
     """Reads the tables of a level: each row of the frame is the number of a reader, which has some of the files."""
 
     tables: tuple[FamilyTable, ...]
-    sources: tuple[tuple[int, Path], ...]  # number of the table, file
+    sources: tuple[tuple[int, Place], ...]  # number of the table, file
     families: Families
     files: int
     readers: int

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
 from das_spark.config import differing_settings, plan_from_config
 from das_spark.errors import InputError, OutputError
+from das_spark.places import Place
 from das_spark.privacy import LedgerEntry
 from das_spark.products import Product
 from das_spark.spark.census import census_histograms
@@ -41,13 +41,13 @@ class Pair(NamedTuple):
 class FinishedRun:
     """The public side of a finished run."""
 
-    folder: Path  # as the user named it
+    folder: Place  # as the user named it
     public: PublicLayout  # its public folder
     manifest: PublicManifest  # its public manifest
     plan: RunPlan  # what it did
 
     @classmethod
-    def at(cls, folder: Path) -> FinishedRun:
+    def at(cls, folder: Place) -> FinishedRun:
         """Open a run."""
         public = open_public(folder)
         manifest = PublicManifest.load(public.manifest)
@@ -97,7 +97,7 @@ def truths(
     return [(name, whole.where(F.col("level") == name).drop("level")) for name in census.names]
 
 
-def _histogram_folders(restricted: RestrictedLayout, spine: Spine) -> dict[str, Path]:
+def _histogram_folders(restricted: RestrictedLayout, spine: Spine) -> dict[str, Place]:
     """The folders of confidential histograms by geolevel, all of them there."""
     folders = {name: restricted.level("histograms", name) for name in spine.names}
     if gone := [name for name, folder in folders.items() if not finished(folder)]:
@@ -108,14 +108,14 @@ def _histogram_folders(restricted: RestrictedLayout, spine: Spine) -> dict[str, 
     return folders
 
 
-def require_truths(runs: Sequence[FinishedRun], other: Path | None = None) -> None:
+def require_truths(runs: Sequence[FinishedRun], other: Place | None = None) -> None:
     """Look for the confidential histograms that runs are compared with, before Spark is started for nothing."""
     for run in runs:
         holder = _holder(run, other)
         _histogram_folders(find_run(holder.folder).restricted, holder.spine)
 
 
-def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -> list[tuple[str, DataFrame]]:
+def truth_of(spark: SparkSession, run: FinishedRun, other: Place | None = None) -> list[tuple[str, DataFrame]]:
     """Confidential histograms that a run is compared with. RESTRICTED."""
     holder = _holder(run, other)
     # A test key makes noise worthless; the counts are confidential still, unless nobody was counted.
@@ -123,7 +123,7 @@ def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -
     return truths(spark, find_run(holder.folder).restricted, holder.product, holder.spine)
 
 
-def spine_truths(spark: SparkSession, run: FinishedRun, other: Path | None = None) -> list[tuple[str, DataFrame]]:
+def spine_truths(spark: SparkSession, run: FinishedRun, other: Place | None = None) -> list[tuple[str, DataFrame]]:
     """Confidential histograms of every geolevel of the spine that a run measured, root first. RESTRICTED."""
     holder = _holder(run, other)
     if holder.spine != run.spine:
@@ -136,7 +136,7 @@ def spine_truths(spark: SparkSession, run: FinishedRun, other: Path | None = Non
     return [(name, read_table(spark, "histograms", folder)) for name, folder in folders.items()]
 
 
-def _holder(run: FinishedRun, other: Path | None) -> FinishedRun:
+def _holder(run: FinishedRun, other: Place | None) -> FinishedRun:
     """The run whose confidential histograms another one is compared with."""
     holder = run if other is None else FinishedRun.at(other)
     check_same_shape(run, holder, "--truth names a run of a product with the same schema, and the same geolevels")
@@ -153,7 +153,7 @@ def check_same_shape(one: FinishedRun, other: FinishedRun, hint: str) -> None:
         raise InputError(f"{other.folder} has the geolevels {levels[0]}; {one.folder} has {levels[1]}", hint=hint)
 
 
-def check_same_geounits(run: FinishedRun, other: Path, levels: Sequence[Pair]) -> None:
+def check_same_geounits(run: FinishedRun, other: Place, levels: Sequence[Pair]) -> None:
     """Refuse a truth of other geography."""
     leaf = levels[-1]
     for one, another, where in (
@@ -169,7 +169,7 @@ def check_same_geounits(run: FinishedRun, other: Path, levels: Sequence[Pair]) -
             )
 
 
-def alike_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+def alike_runs(folders: Sequence[Place]) -> list[FinishedRun]:
     """Open runs that can be pooled: those that were made in the same way."""
     runs = [FinishedRun.at(folder) for folder in folders]
     first = runs[0]
@@ -185,7 +185,7 @@ def alike_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     return runs
 
 
-def require_one_truth(leaves: Mapping[Path, DataFrame], why: str = "", *, hint: str) -> None:
+def require_one_truth(leaves: Mapping[Place, DataFrame], why: str = "", *, hint: str) -> None:
     """Refuse runs of different confidential histograms. RESTRICTED."""
     (first, own), *others = leaves.items()
     for folder, theirs in others:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from das_spark.io.microdata_digest import DIGEST, FAULT, FILE, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT
 from das_spark.io.record_weights import RecordWeights
-from das_spark.spark.engine import in_sorted_tasks, in_tasks
+from das_spark.places import Place, as_input
+from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.lists import list_total
+from das_spark.spark.scratch import write_kinds
 from das_spark.spark.told_apart import DIVIDED, VACANT, told_apart
-from das_spark.store import FileRecord, discard, disk_errors, part_files
+from das_spark.store import FileRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -153,8 +154,8 @@ class Digest:
 
     record: str  # what is counted, and the kind of its file
     weights: RecordWeights  # of the codes of persons
-    persons: tuple[Path, ...]  # files with format, geocode, one and other: sums of weights
-    units: tuple[Path, ...]  # files with format, geocode, kind, count, people and odd
+    persons: tuple[Place, ...]  # files with format, geocode, one and other: sums of weights
+    units: tuple[Place, ...]  # files with format, geocode, kind, count, people and odd
     parts: tuple[Mapping[str, Any], ...]  # one row a part: format, count, people, low, high, first, geocode
     faults: tuple[Mapping[str, Any], ...]  # format, rule, geocode
     files: tuple[FileRecord, ...]  # every file that was read, by its whole path
@@ -165,19 +166,16 @@ class Digest:
         return sum(int(row[column]) for row in self.parts if row["format"] == format)
 
 
-def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: MicrodataCodes, folder: Path) -> Digest:
+def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: MicrodataCodes, folder: Place) -> Digest:
     """Reduce parts by one Spark job and write the result."""
-    discard(folder)
-    rows = from_arrow_schema(DIGEST)
     weights = RecordWeights.drawn(codes, by_kind=any(each.unit is not None for each in parts))
     absolute = tuple(
         replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts
     )
-    with disk_errors(folder):
-        places = spark.range(0, len(parts), 1, max(len(parts), 1))
-        reduced = in_tasks(places, DigestTask(absolute, weights), rows)
-        reduced.write.partitionBy("record").parquet(str(folder))
-    files = {record: part_files(folder / f"record={record}") for record in (PERSONS, UNITS, PART, FAULT, FILE)}
+    places = spark.range(0, len(parts), 1, max(len(parts), 1))
+    files = write_kinds(
+        places, DigestTask(absolute, weights), DIGEST, "record", (PERSONS, UNITS, PART, FAULT, FILE), folder
+    )
     return Digest(
         codes.record,
         weights,
@@ -191,9 +189,9 @@ def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: Microdat
     )
 
 
-def _few(files: Sequence[Path], *columns: str) -> tuple[Mapping[str, Any], ...]:
+def _few(files: Sequence[Place], *columns: str) -> tuple[Mapping[str, Any], ...]:
     """Rows of which there are few, read on the driver."""
-    read = (parquet.ParquetFile(path).read(list(columns)).to_pylist() for path in files)
+    read = (parquet.ParquetFile(as_input(path)).read(list(columns)).to_pylist() for path in files)
     return tuple(chain.from_iterable(read))
 
 

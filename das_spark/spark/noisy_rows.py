@@ -20,14 +20,13 @@ from pyspark.sql.types import ArrayType, BooleanType, DoubleType, IntegerType, S
 from das_spark.constraints import Sense
 from das_spark.histogram import DETAILED, SEPARATOR
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, ROWS, RowFile, rows_of_file, written_schema
+from das_spark.places import Place
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.engine import in_tasks
 from das_spark.spark.tables import first_rows, union
 from das_spark.store.parquet import ParquetTables, TableFolder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from das_spark.constraints import AddedConstraint, StructuralZero
@@ -193,7 +192,7 @@ def published_rows(
     return with_root(one.unionByName(other), spine, PUBLISHED_ROOT)
 
 
-def write_published(rows: DataFrame, folder: Path, leaves: DataFrame, spine: Spine) -> tuple[FileRecord, ...]:
+def write_published(rows: DataFrame, folder: Place, leaves: DataFrame, spine: Spine) -> tuple[FileRecord, ...]:
     """Write the result of `published_rows` to folders by kind and level, by one job."""
     columns = StructType([each for each in rows.schema.fields if each.name not in ("level", "kind")])
     writer = ParquetTables({"rows": TableFolder(folder, to_arrow_schema(columns))})

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from das_spark.errors import DasError, InputError, raised_in_task
 from das_spark.io.input_fields import GEOCODE, MOST_EXAMPLES
 from das_spark.io.input_files import is_catalog_table
-from das_spark.store import no_room, want_of_room
+from das_spark.places import no_room, want_of_room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyarrow import csv
 from scipy import sparse
 
 from das_spark.io.table_files import GEOCODE, PARQUET, read_table_file, typed
+from das_spark.places import Place, as_input, size_of
 from das_spark.spark.verify import FileRows
 from das_spark.store.parquet import batches_of
 
@@ -46,7 +46,7 @@ class TableFile:
     table: str  # name of the table
     format: str  # `parquet` or `csv`
     level: str  # geolevel of its rows
-    path: Path
+    path: Place
 
 
 def whole_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
@@ -115,7 +115,7 @@ def published_rows(
         together.setdefault((file.table, file.level, file.path.stem), []).append(file)
     return [
         _PublishedFiles(
-            sum(file.path.stat().st_size for file in some), tuple(some), *columns[table], key=key, numbers=numbers
+            sum(size_of(file.path) for file in some), tuple(some), *columns[table], key=key, numbers=numbers
         )
         for (table, _, _), some in together.items()
     ]
@@ -231,14 +231,14 @@ def _side_by_side(streams: Sequence[Iterator[_Values]]) -> Iterator[list[_Values
         ]
 
 
-def _is_plain(path: Path) -> bool:
+def _is_plain(path: Place) -> bool:
     """Whether nothing stands behind the first line that Arrow reads around a number or a text, and is no part of it."""
     with path.open("rb") as file:
         file.readline()
         return not any(sign in block for block in iter(lambda: file.read(_BLOCK), b"") for sign in _SIGNS)
 
 
-def _whole_numbers(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _whole_numbers(path: Place, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Rows of whole numbers alone.
 
     Raises:
@@ -247,7 +247,7 @@ def _whole_numbers(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]
     kinds = dict.fromkeys(names, pa.int64()) | {GEOCODE: pa.string()}
     reading = csv.ReadOptions(skip_rows=1, column_names=[GEOCODE, *names], block_size=_BLOCK)
     converting = csv.ConvertOptions(column_types=kinds, null_values=[""])
-    with csv.open_csv(path, reading, convert_options=converting) as opened:
+    with csv.open_csv(as_input(path), reading, convert_options=converting) as opened:
         yield from opened
 
 

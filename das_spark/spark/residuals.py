@@ -10,7 +10,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 
 from das_spark.attack import PARENTS, QUERIES, SIBLINGS, Agreement, Residuals, RunNoise
 from das_spark.histogram import Query
+from das_spark.places import Place
 from das_spark.spark.engine import in_sorted_tasks
 from das_spark.spark.finished_runs import FinishedRun, spine_truths
 from das_spark.spark.lists import together
@@ -44,7 +44,7 @@ _FAMILY: Final = "family"
 _ABOVE: Final = "above"
 
 
-def residuals_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -> RunNoise:
+def residuals_of(spark: SparkSession, run: FinishedRun, other: Place | None = None) -> RunNoise:
     """The noise of everything that a run measured. RESTRICTED.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyspark.sql import functions as F
 
 from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError
+from das_spark.places import Place, disk_errors
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.census import census_geocode
 from das_spark.spark.engine import scan
@@ -21,7 +21,6 @@ from das_spark.spark.family_rows import RESTORE
 from das_spark.spark.tables import LEVEL_TABLES, levels_together, read_table, with_level
 from das_spark.store import (
     discard,
-    disk_errors,
     finished,
     level_folder,
     names_in,
@@ -55,7 +54,7 @@ class LevelTables:
     census: Spine
     _sizes: dict[str, int] = field(default_factory=dict)
 
-    def folder(self, table: str, geolevel: str) -> Path:
+    def folder(self, table: str, geolevel: str) -> Place:
         """The folder of one level of a table."""
         return self.layout.side(restricted=TABLES[table].restricted).level(table, geolevel)
 
@@ -71,7 +70,7 @@ class LevelTables:
         """All levels of a finished table, with a column level in front."""
         return levels_together((name, self.read(table, name)) for name in self.spine.names)
 
-    def fresh_staging(self, table: str, geolevel: str = "") -> Path:
+    def fresh_staging(self, table: str, geolevel: str = "") -> Place:
         """An empty place where this driver writes a table, or one level of it, before it is promoted."""
         staging = staging_of(self.layout, self.layout.side(restricted=TABLES[table].restricted)) / table
         if geolevel:
@@ -131,7 +130,7 @@ class LevelTables:
             self.promote_levels(table, staging, names, written)
         discard(staging)
 
-    def promote_levels(self, table: str, staging: Path, names: Sequence[str], written: Sequence[FileRecord]) -> None:
+    def promote_levels(self, table: str, staging: Place, names: Sequence[str], written: Sequence[FileRecord]) -> None:
         """Let each level's folder of a table that was written appear, as it is in a staging folder."""
         require_staged(staging)
         # Listed once: a level has no rows because none were written, not because they are gone by now.
@@ -147,7 +146,7 @@ class LevelTables:
                 promote_empty(target)
 
     def _write_arranged(
-        self, table: str, frame: DataFrame, staging: Path, levels: Sequence[str], leaves: DataFrame | None
+        self, table: str, frame: DataFrame, staging: Place, levels: Sequence[str], leaves: DataFrame | None
     ) -> tuple[FileRecord, ...]:
         """Write all levels of a public table, in files and in an order that which geounits exist decides alone."""
         schema = TABLES[table].schema
@@ -165,11 +164,3 @@ class LevelTables:
             [name for name in ("geocode", "name", "member") if name in schema.names],
             number=number,
         )
-
-
-def write_and_read(frame: DataFrame, folder: Path) -> DataFrame:
-    """Write a frame in the place of what is there, and read it back: it is used more than once."""
-    discard(folder)
-    with disk_errors(folder):
-        frame.write.parquet(str(folder))
-    return scan(frame.sparkSession, frame.schema, [folder])

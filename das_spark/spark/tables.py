@@ -15,11 +15,11 @@ from das_spark.store import tables as declared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from das_spark.store import Address, PublicLayout
+    from das_spark.places import Place
+    from das_spark.store import PublicLayout
 
 LEAVES = from_arrow_schema(declared.LEAVES.schema)
 GEOUNITS = from_arrow_schema(declared.GEOUNITS.schema)
@@ -49,12 +49,12 @@ def with_level(schema: StructType) -> StructType:
     return StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
 
 
-def read_table(spark: SparkSession, table: str, folder: Address) -> DataFrame:
+def read_table(spark: SparkSession, table: str, folder: Place) -> DataFrame:
     """The rows of a table, or of one level of it, in a folder."""
     return read_declared(spark, declared.TABLES[table], folder)
 
 
-def read_declared(spark: SparkSession, table: declared.TableDeclaration, folder: Address) -> DataFrame:
+def read_declared(spark: SparkSession, table: declared.TableDeclaration, folder: Place) -> DataFrame:
     """The rows of a table that is declared elsewhere, in a folder."""
     require_committed(folder)
     return scan(spark, from_arrow_schema(table.schema), [folder])
@@ -86,7 +86,7 @@ def count_and_first(frame: DataFrame, number: int, *order: str) -> tuple[int, li
     return found, first_rows(frame, number, *order) if found else []
 
 
-def read_folders(spark: SparkSession, table: str, base: Path, folders: Sequence[Path]) -> DataFrame:
+def read_folders(spark: SparkSession, table: str, base: Place, folders: Sequence[Place]) -> DataFrame:
     """Several levels of a table by one scan, with a column level from the names of the folders; there may be none."""
     schema = with_level(LEVEL_TABLES[table])
     if not folders:

@@ -30,8 +30,6 @@ from das_spark.store.parquet import REPORT
 from das_spark.tabulation import UNDEFINED, MedianTable, Tabulation
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
@@ -120,7 +118,7 @@ def _arrays(values: NDArray[np.int64], tenths: NDArray[np.bool_]) -> list[pa.Arr
 
 
 def published_tables(
-    layout: TablesLayout[Path], tables: Sequence[Table | MedianTable], formats: Sequence[str], census: Spine
+    layout: TablesLayout, tables: Sequence[Table | MedianTable], formats: Sequence[str], census: Spine
 ) -> tuple[PublishedTable, ...]:
     """The files of the tables of a run, for verification."""
     return tuple(
@@ -140,7 +138,7 @@ def published_tables(
 
 def tables_beside(
     spark: SparkSession,
-    layout: TablesLayout[Path],
+    layout: TablesLayout,
     output: str,
     written: Iterable[tuple[Table, str, Sequence[str]]],
     schema: Callable[[TableShell], pa.Schema],
@@ -168,7 +166,7 @@ def tables_beside(
     )
 
 
-def _files(layout: TablesLayout[Path], name: str, format: str, levels: Sequence[str]) -> tuple[TableFile, ...]:
+def _files(layout: TablesLayout, name: str, format: str, levels: Sequence[str]) -> tuple[TableFile, ...]:
     return tuple(
         TableFile(name, format, level, path)
         for level in levels
@@ -177,7 +175,7 @@ def _files(layout: TablesLayout[Path], name: str, format: str, levels: Sequence[
 
 
 def read_files(
-    spark: SparkSession, layout: TablesLayout[Path], name: str, format: str, levels: Sequence[str], schema: pa.Schema
+    spark: SparkSession, layout: TablesLayout, name: str, format: str, levels: Sequence[str], schema: pa.Schema
 ) -> DataFrame:
     """Levels of a table as `read_table_file` reads its files: the level, and the columns of a schema."""
     files = _files(layout, name, format, levels)

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.errors import VerificationError
+from das_spark.places import Place, size_of
 from das_spark.spark.checks import Rule
 from das_spark.spark.engine import cores, in_tasks
 from das_spark.spark.lists import slices
@@ -32,7 +33,6 @@ from das_spark.verification import PARCELS, Judges, Tallies, family_keys, opened
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -51,9 +51,9 @@ class StoredTable:
 
     spark: SparkSession
     table: str  # its name in `das_spark.store.tables`
-    folders: Mapping[str, Path]  # those of the levels, which are committed, by name
+    folders: Mapping[str, Place]  # those of the levels, which are committed, by name
 
-    def files(self) -> Iterator[tuple[str, Path]]:
+    def files(self) -> Iterator[tuple[str, Place]]:
         """Return its files, each with its level."""
         for level, folder in self.folders.items():
             require_committed(folder)
@@ -214,9 +214,9 @@ def _columns(keys: Sequence[FamilyRows]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(key.columns for key in keys)))
 
 
-def stored_rows(table: str, level: str, file: Path, keys: Sequence[FamilyRows]) -> FileRows:
+def stored_rows(table: str, level: str, file: Place, keys: Sequence[FamilyRows]) -> FileRows:
     """Return what a task reads of a Parquet file of a level of a table."""
-    return _StoredFile(table, level, file.absolute(), file.stat().st_size, tuple(keys))
+    return _StoredFile(table, level, file.absolute(), size_of(file), tuple(keys))
 
 
 def _stored(table: StoredTable, keys: Sequence[FamilyRows]) -> Iterator[FileRows]:
@@ -241,7 +241,7 @@ class _StoredFile(FileRows):
 
     table: str
     level: str
-    path: Path
+    path: Place
     size: int
     keys: tuple[FamilyRows, ...]
 

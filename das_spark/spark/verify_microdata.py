@@ -15,6 +15,7 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
+from das_spark.places import Place
 from das_spark.products import (
     COLUMNS_AS_DECLARED,
     PART_RULES,
@@ -30,8 +31,6 @@ from das_spark.spark.verify import FileRows, RunTables, Source, SpineTables, jud
 from das_spark.verification import POPULATIONS, UNITS_EQUAL, ChildRows, RecordsEqual, UnitsEqual, format_note
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame
 
     from das_spark.geography import Spine
@@ -43,8 +42,8 @@ if TYPE_CHECKING:
 class MicrodataTables:
     """The microdata of a run, reduced."""
 
-    persons: Sequence[Path]  # files with format, geocode, one and other: the sums of `weights`
-    units: Sequence[Path] | None  # files with format, geocode, kind, count, people and odd; None where none are known
+    persons: Sequence[Place]  # files with format, geocode, one and other: the sums of `weights`
+    units: Sequence[Place] | None  # files with format, geocode, kind, count, people and odd; None where none are known
     # one row a part: format, people (records of what is counted), first (number of the first of these), count (of
     # units), low and high (numbers of its first and last unit), geocode (of the first)
     parts: Sequence[Mapping[str, Any]]

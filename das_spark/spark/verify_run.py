@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.config import held_counts, lazy_levels, needs_of
+from das_spark.places import Place, as_input, seen_from
 from das_spark.spark import tables
 from das_spark.spark.census import on_census, read_spine
 from das_spark.spark.checks import Check
@@ -84,7 +84,7 @@ class Verified:
     manifest: PublicManifest
     plan: RunPlan
     spine: Spine  # its levels, with the lengths of its geocodes
-    scratch: Path  # a folder of this process that every worker can write to
+    scratch: Place  # a folder of this process that every worker can write to
 
     @property
     def is_external(self) -> bool:
@@ -275,7 +275,7 @@ def bound_columns(run: Verified, read: SpineTables[Any]) -> tuple[list[FamilyRul
     return [rule, *([BoundsNotLooser(spine.names, imported)] if imported and len(spine.names) > 1 else [])], sources
 
 
-def schema_check(run: Verified, published: Mapping[Path, pa.Schema]) -> Check:
+def schema_check(run: Verified, published: Mapping[Place, pa.Schema]) -> Check:
     """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others.
 
     Args:
@@ -300,10 +300,10 @@ def schema_check(run: Verified, published: Mapping[Path, pa.Schema]) -> Check:
         declared = _columns_of(schema)
         compared += len(declared)
         for path in part_files(folder):
-            columns = _columns_of(parquet.read_schema(path))
+            columns = _columns_of(parquet.read_schema(as_input(path)))
             if columns != declared:
                 odd = sorted({name for name, _ in set(declared) ^ set(columns)})
-                failing.append(f"{path.relative_to(layout.path)}: {', '.join(odd) or 'their order'}")
+                failing.append(f"{seen_from(layout.path, path)}: {', '.join(odd) or 'their order'}")
     return Check.of((SCHEMAS, "", ""), compared, failing)
 
 

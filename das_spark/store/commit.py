@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 
 from das_spark.errors import OutputError
+from das_spark.places import Place, disk_errors, inside, nearest, system_of
 from das_spark.store.digests import FileRecord, appeared, commit, record_of, require_committed
-from das_spark.store.filesystem import Address, Place, disk_errors, inside, nearest, system_of
 
 SUCCESS = "_SUCCESS"
 
@@ -30,11 +30,11 @@ def part_files(folder: Place) -> tuple[Place, ...]:
     Returns:
         Files whose names begin with `part-`; none where there is no such folder.
     """
-    names = sorted(name for name in system_of(folder).names(str(folder)) if name.startswith("part-"))
-    return tuple(folder / name for name in names if (folder / name).is_file())
+    names = system_of(folder).files(str(folder))
+    return tuple(folder / name for name in sorted(names) if name.startswith("part-"))
 
 
-def finished(folder: Address) -> bool:
+def finished(folder: Place) -> bool:
     """Whether the folder is a whole result: it holds `_SUCCESS`.
 
     Args:
@@ -44,7 +44,7 @@ def finished(folder: Address) -> bool:
 
 
 def write_durably(
-    path: Address, content: str | bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None
+    path: Place, content: str | bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None
 ) -> None:
     """Write a small file in one step: a reader sees the old one or the new one, also after a power cut.
 
@@ -83,7 +83,7 @@ def write_texts(folder: Place, texts: Mapping[str, str | bytes], *, restricted: 
     return tuple(texts)
 
 
-def create_exclusively(path: Address, content: str | bytes, *, mode: int = 0o666) -> bool:
+def create_exclusively(path: Place, content: str | bytes, *, mode: int = 0o666) -> bool:
     """Write a small file in one step where there is none; of two processes that try, one does, and nothing is replaced.
 
     Args:
@@ -101,31 +101,24 @@ def create_exclusively(path: Address, content: str | bytes, *, mode: int = 0o666
         return system_of(path).create(str(path), _bytes(content), mode=mode)
 
 
-def names_in(folder: Address) -> set[str]:
+def names_in(folder: Place) -> set[str]:
     """Names in a folder, but for those of half-written files that a killed process left behind."""
     found = system_of(folder).names(str(folder))
     return {name for name in found if not (name.startswith(".") and name.endswith(".tmp"))}
 
 
-def files_below(folder: str | Address, *, without: Collection[str] = ()) -> list[str]:
+def files_below(folder: str | Place, *, without: Collection[str] = ()) -> list[str]:
     """Every file in a folder and below it, by its path as seen from the folder, sorted part by part."""
-    system = system_of(folder)
-    found, places = [], [name for name in system.names(str(folder)) if name not in without]
-    while places:
-        name = places.pop()
-        if system.is_file(f"{folder}/{name}"):
-            found.append(name)
-        else:
-            places += [f"{name}/{inner}" for inner in system.names(f"{folder}/{name}")]
-    return sorted(found, key=lambda each: each.split("/"))
+    found = system_of(folder).files_below(str(folder))
+    return sorted((name for name in found if name.split("/")[0] not in without), key=lambda each: each.split("/"))
 
 
-def make_folder(folder: Address, *, mode: int = 0o777) -> None:
+def make_folder(folder: Place, *, mode: int = 0o777) -> None:
     """Make a folder and those above it, as far as they are missing."""
     system_of(folder).make_folder(str(folder), mode=mode)
 
 
-def sync_folder(folder: Address) -> None:
+def sync_folder(folder: Place) -> None:
     """Make the names in a folder durable."""
     system_of(folder).sync(str(folder))
 
@@ -170,7 +163,7 @@ def promote(
     return records
 
 
-def promote_empty(target: Address) -> None:
+def promote_empty(target: Place) -> None:
     """Commit a table without rows, which has no file.
 
     Raises:
@@ -235,7 +228,7 @@ def unfinished_beside(out: Path) -> Path:
     return out.absolute().with_name(f".{out.absolute().name}.unfinished")
 
 
-def require_staged(staging: Address) -> None:
+def require_staged(staging: Place) -> None:
     """Refuse to take a staging folder that has vanished for one that holds nothing.
 
     Args:
@@ -251,7 +244,7 @@ def require_staged(staging: Address) -> None:
         )
 
 
-def _promote_file(source: Address, target: Address, record: FileRecord, *, check: bool) -> None:
+def _promote_file(source: Place, target: Place, record: FileRecord, *, check: bool) -> None:
     if not source.is_file():
         if not target.is_file() or record_of(target) != record:
             raise OutputError(f"{target}: the bytes that were staged for it are gone")
@@ -298,7 +291,7 @@ def copy_parts(source: Place, target: Place) -> None:
     sync_folder(target)
 
 
-def succeed(folder: Address) -> None:
+def succeed(folder: Place) -> None:
     """Set the marker of a whole result, durably and as the last thing.
 
     Raises:
@@ -308,7 +301,7 @@ def succeed(folder: Address) -> None:
     sync_folder(folder)  # also of a marker that is there: whoever set it may have died before this
 
 
-def discard(folder: Address, *, tombstone: bool = False) -> None:
+def discard(folder: Place, *, tombstone: bool = False) -> None:
     """Destroy a folder and all it holds.
 
     Args:
@@ -323,7 +316,7 @@ def discard(folder: Address, *, tombstone: bool = False) -> None:
         system_of(folder).destroy(str(folder), tombstone=tombstone)
 
 
-def set_times(folder: Address, instant: datetime) -> None:
+def set_times(folder: Place, instant: datetime) -> None:
     """Give a folder and all it holds one time of change: when each file was written tells how long its making took.
 
     Args:
@@ -331,9 +324,7 @@ def set_times(folder: Address, instant: datetime) -> None:
         instant: What everybody may know, such as when the run began.
     """
     if not isinstance(folder, Path):
-        for name in files_below(folder):
-            folder.system.set_time(f"{folder}/{name}", instant)
-        return
+        return  # a store keeps when each object was put
     nanoseconds = int(instant.timestamp()) * 1_000_000_000
     for place, folders, files in os.walk(folder, topdown=False):  # a folder after what is in it
         for path in (*(Path(place, name) for name in (*files, *folders)), Path(place)):
@@ -341,7 +332,7 @@ def set_times(folder: Address, instant: datetime) -> None:
                 os.utime(path, ns=(nanoseconds, nanoseconds), follow_symlinks=False)
 
 
-def close_to_others(folder: Address) -> None:
+def close_to_others(folder: Place) -> None:
     """Take every permission in a folder from group and others, whatever umask it was written under.
 
     A task of a dead driver may still be cleaning up: what vanishes meanwhile needs no other mode.
@@ -356,16 +347,16 @@ def close_to_others(folder: Address) -> None:
                     path.chmod(stat.S_IMODE(mode) & ~0o077)
 
 
-def open_as_marker(folder: Address) -> None:
+def open_as_marker(folder: Place) -> None:
     """Give the data files of a finished folder the mode of its marker: that of a new file of this process."""
     if not isinstance(folder, Path):
         return
     mode = stat.S_IMODE((folder / SUCCESS).stat().st_mode)
     for path in part_files(folder):
-        path.chmod(mode)
+        os.chmod(str(path), mode)
 
 
-def require_writable(folder: Address) -> None:
+def require_writable(folder: Place) -> None:
     """Refuse a place where nothing can be made, before anything is.
 
     Args:
@@ -384,7 +375,7 @@ def require_writable(folder: Address) -> None:
         raise OutputError(f"{folder}: cannot be written: this user may not write to {place}", hint=hint)
 
 
-def require_space(folder: Address, needed: int) -> None:
+def require_space(folder: Place, needed: int) -> None:
     """Refuse to begin what the disk cannot hold.
 
     Args:

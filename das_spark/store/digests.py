@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.store.filesystem import Address, disk_errors, system_of
+from das_spark.places import Place, disk_errors, system_of
+from das_spark.store.numbered import Lines, read_lines
 
 _BLOCK: Final = 1 << 20
 _VERSION: Final = 1
@@ -30,6 +31,8 @@ _PART: Final = "part-"
 _MARKER: Final = "_SUCCESS"
 #: In place of a folder: says that the run was begun by a version that wrote no digests.
 _EARLIER: Final = ""
+#: What changes with a file.
+_State = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class FileRecord:
     sha256: str
 
 
-def record_of(path: Address, name: str | None = None) -> FileRecord:
+def record_of(path: Place, name: str | None = None) -> FileRecord:
     """Read a file and return its record.
 
     Args:
@@ -75,9 +78,9 @@ class Commits:
         gate: Is given the name of a public table before it appears; raises where no entry of the ledger covers it.
     """
 
-    file: Address
-    public: Address
-    restricted: Address
+    file: Place
+    public: Place
+    restricted: Place
     staging: str
     guard: Callable[[], None]
     gate: Callable[[str], None]
@@ -85,10 +88,11 @@ class Commits:
     tables: dict[str, tuple[FileRecord, ...]] = field(default_factory=dict)
     #: Whether a version made the run that wrote no digests: its tables are taken as they are found.
     is_earlier: bool = False
+    _lines: Lines | None = None
     #: File -> its state when it was last compared.
-    _compared: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _compared: dict[str, _State] = field(default_factory=dict)
     #: The same when this driver promoted it, with the digest that was made while it was written.
-    _promoted: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _promoted: dict[str, _State] = field(default_factory=dict)
 
     def load(self) -> None:
         """Read what earlier drivers have committed.
@@ -96,13 +100,13 @@ class Commits:
         Raises:
             PrivacyGuardError: The file cannot be understood.
         """
-        if not self.file.is_file():
+        if not self.file.exists():
             self.is_earlier = any(_holds_results(root) for root in (self.public, self.restricted))
             if self.is_earlier:
                 with disk_errors(self.file):
                     self._append(_line(_EARLIER, ()))
             return
-        content = self.file.read_bytes()
+        content = read_lines(self.file)
         whole = content[: content.rfind(b"\n") + 1]  # a line that was cut short stands for no table that appeared
         try:
             lines = [json.loads(line) for line in whole.splitlines()]
@@ -115,11 +119,11 @@ class Commits:
                 f"{self.file}: cannot be read, so that no table of the run can be compared with what was committed",
                 hint="restore the file from a copy of the run's restricted root",
             ) from error
-        if whole != content:
+        if whole != content and isinstance(self.file, Path):
             with disk_errors(self.file):
                 system_of(self.file).write(str(self.file), whole, mode=0o600)
 
-    def commit(self, folder: Address, records: Iterable[FileRecord]) -> None:
+    def commit(self, folder: Place, records: Iterable[FileRecord]) -> None:
         """Write down the digests of a table, durably, before it appears.
 
         Raises:
@@ -135,7 +139,7 @@ class Commits:
             self.gate(path.partition("/")[0])
         self._record(key, records)
 
-    def require_committed(self, folder: Address) -> None:
+    def require_committed(self, folder: Place) -> None:
         """Refuse a folder in which a file is not as it was committed.
 
         Raises:
@@ -152,13 +156,11 @@ class Commits:
         for name in keys:
             self._compare(name)
 
-    def appeared(self, folder: Address) -> None:
+    def appeared(self, folder: Place) -> None:
         """Remember the state in which the files of a committed table appeared."""
         key = self._key(folder)
-        for record in self.tables.get(key or "", ()):
-            path = folder / record.name
-            if state := _state(path):
-                self._promoted[str(path)] = state
+        if key in self.tables:
+            self._promoted |= {str(folder / name): state for name, state in _parts(folder).items()}
 
     def compare_all(self) -> None:
         """Compare every table that is there: what this driver promoted by its state, all others by their bytes."""
@@ -166,28 +168,30 @@ class Commits:
             if _parts(self._folder(key)):
                 self._compare(key, promoted=True)
 
-    def committed(self, path: Address) -> FileRecord | None:
+    def committed(self, path: Place) -> FileRecord | None:
         """Return the record of a file of a committed table, compared with its bytes; None for any other file."""
         key = self._key(path.parent)
         known = {each.name: each for each in self.tables.get(key or "", ())}
         if path.name not in known or key is None:
             return None
-        self._compare_file(path, known[path.name], key, promoted=True)
+        state = _state(path) if isinstance(path, Path) else _parts(path.parent).get(path.name, ())
+        self._compare_file(path, known[path.name], key, state, promoted=True)
         return known[path.name]
 
     def _compare(self, key: str, *, promoted: bool = False) -> None:
         folder, known = self._folder(key), {each.name: each for each in self.tables[key]}
-        names = _parts(folder)
-        if set(names) != known.keys():
-            odd = sorted(set(names) ^ known.keys())[0]
-            raise _refusal(key, f"{odd} was {'added' if odd in names else 'removed'}")
-        with ThreadPoolExecutor(os.cpu_count()) as threads:  # reading and hashing leave the interpreter to others
-            list(
-                threads.map(lambda name: self._compare_file(folder / name, known[name], key, promoted=promoted), names)
-            )
+        states = _parts(folder)
+        if states.keys() != known.keys():
+            odd = sorted(states.keys() ^ known.keys())[0]
+            raise _refusal(key, f"{odd} was {'added' if odd in states else 'removed'}")
 
-    def _compare_file(self, path: Address, record: FileRecord, key: str, *, promoted: bool) -> None:
-        state = _state(path)
+        def compare(name: str) -> None:
+            self._compare_file(folder / name, known[name], key, states[name], promoted=promoted)
+
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # reading and hashing leave the interpreter to others
+            list(threads.map(compare, states))
+
+    def _compare_file(self, path: Place, record: FileRecord, key: str, state: _State, *, promoted: bool) -> None:
         if state and (self._compared.get(str(path)) == state or (promoted and self._promoted.get(str(path)) == state)):
             return
         if record_of(path, record.name) != record:
@@ -201,20 +205,15 @@ class Commits:
             self._append(_line(key, self.tables[key]))
 
     def _append(self, line: bytes) -> None:
-        if isinstance(self.file, Path):
-            descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(descriptor, "wb", buffering=0) as opened:
-                opened.write(line)
-                os.fsync(opened.fileno())
-            return
-        before = self.file.read_bytes() if self.file.is_file() else b""
-        system_of(self.file).write(str(self.file), before + line, mode=0o600)
+        if self._lines is None:
+            self._lines = Lines(self.file)
+        self._lines.append(line, durably=True)
 
-    def _folder(self, key: str) -> Address:
+    def _folder(self, key: str) -> Place:
         side, _, path = key.partition("/")
         return (self.public if side == _PUBLIC else self.restricted) / path
 
-    def _key(self, folder: Address) -> str | None:
+    def _key(self, folder: Place) -> str | None:
         """Return the name of a folder of one of the roots; None for others, and for what is staged."""
         for side, root in ((_PUBLIC, self.public), ("restricted", self.restricted)):
             prefix = f"{_text(root)}/"
@@ -225,7 +224,7 @@ class Commits:
 
 
 #: Of the runs that this process holds, by their restricted roots.
-_HELD: Final[dict[Address, Commits]] = {}
+_HELD: Final[dict[Place, Commits]] = {}
 
 
 def hold_commits(commits: Commits) -> None:
@@ -234,29 +233,29 @@ def hold_commits(commits: Commits) -> None:
     _HELD[commits.restricted] = commits
 
 
-def release_commits(restricted: Address) -> None:
+def release_commits(restricted: Place) -> None:
     """Forget the commits of a run that this process no longer holds."""
     _HELD.pop(restricted, None)
 
 
-def commits_of(restricted: Address) -> Commits | None:
+def commits_of(restricted: Place) -> Commits | None:
     """Return the commits of a run that this process holds; None of any other."""
     return _HELD.get(restricted)
 
 
-def commit(folder: Address, records: Iterable[FileRecord]) -> None:
+def commit(folder: Place, records: Iterable[FileRecord]) -> None:
     """Pass a table that is about to appear through the commits of the run it belongs to, if this process holds it."""
     for commits in _of(folder):
         commits.commit(folder, records)
 
 
-def appeared(folder: Address) -> None:
+def appeared(folder: Place) -> None:
     """Tell the commits of a run that a table appeared as it was committed, if this process holds the run."""
     for commits in _of(folder):
         commits.appeared(folder)
 
 
-def require_committed(folder: Address) -> None:
+def require_committed(folder: Place) -> None:
     """Compare a table that is about to be read with what was committed, if this process holds its run.
 
     Raises:
@@ -266,7 +265,7 @@ def require_committed(folder: Address) -> None:
         commits.require_committed(folder)
 
 
-def committed_record(path: Address, name: str) -> FileRecord:
+def committed_record(path: Place, name: str) -> FileRecord:
     """Return the record of a file: as it was committed, where its run is held; otherwise by reading it.
 
     Raises:
@@ -279,13 +278,13 @@ def committed_record(path: Address, name: str) -> FileRecord:
     return record_of(path, name)
 
 
-def _of(path: Address) -> Iterator[Commits]:
+def _of(path: Place) -> Iterator[Commits]:
     for commits in tuple(_HELD.values()):
         if _text(path).startswith((f"{_text(commits.public)}/", f"{_text(commits.restricted)}/")):
             yield commits
 
 
-def _text(path: Address) -> str:
+def _text(path: Place) -> str:
     return str(path.absolute())
 
 
@@ -294,7 +293,7 @@ def _line(key: str, records: Iterable[FileRecord]) -> bytes:
     return (json.dumps({"schema_version": _VERSION, "folder": key, "files": files}) + "\n").encode()
 
 
-def _holds_results(root: Address) -> bool:
+def _holds_results(root: Place) -> bool:
     """Return whether a finished folder lies below a root."""
     system, folders = system_of(root), [str(root)]
     while folders:
@@ -306,15 +305,17 @@ def _holds_results(root: Address) -> bool:
     return False
 
 
-def _parts(folder: Address) -> list[str]:
-    names = (name for name in system_of(folder).names(str(folder)) if name.startswith(_PART))
-    return sorted(name for name in names if (folder / name).is_file())
+def _parts(folder: Place) -> dict[str, _State]:
+    """The data files of a folder in order, each with that by which a change is noticed without reading it."""
+    files = system_of(folder).files(str(folder))
+    names = [name for name in sorted(files) if name.startswith(_PART)]
+    if isinstance(folder, Path):
+        return {name: _state(folder / name) for name in names}
+    return {name: (files[name],) for name in names}
 
 
-def _state(path: Address) -> tuple[int, ...]:
-    """Return by what a change of a file is noticed without reading it; nothing where the file system does not tell."""
-    if not isinstance(path, Path):
-        return ()
+def _state(path: Path) -> _State:
+    """A disk tells more than a version: also of a file whose time was set back."""
     found = path.stat()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 

@@ -1,7 +1,9 @@
 """The journal of measuring: no number is ever drawn twice without the first draw being destroyed.
 
-An attempt at a level is one file, `<geolevel>.<attempt>.json`, created exclusively and made durable *before* anything
-is drawn. Its states:
+An attempt at a level is begun by one file, `<geolevel>.<attempt>.json`, created exclusively and made durable *before*
+anything is drawn. Every further state is a file of its own with the next number, `<geolevel>.<attempt>-2.json` and so
+on, created exclusively, too: of two drivers that would go on with one attempt, only one does. Earlier versions wrote a
+further state in the place of the one before. The states:
 
     opened ----> staged ----> promoted          drawn, listed with checksums, moved to the public root
        |
@@ -14,13 +16,15 @@ somebody removed, added or changed files, and going on could publish two draws o
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.places import Place, disk_errors, inside, system_of
 from das_spark.store.commit import (
     create_exclusively,
     discard,
@@ -30,10 +34,8 @@ from das_spark.store.commit import (
     part_files,
     promote,
     sync_folder,
-    write_durably,
 )
 from das_spark.store.digests import FileRecord, appeared, committed_record, record_of
-from das_spark.store.filesystem import Place, disk_errors, inside, system_of
 
 if TYPE_CHECKING:
     from das_spark.store.layout import RunLayout
@@ -42,6 +44,8 @@ JOURNAL_VERSION = 1
 _HEXADECIMAL = set(b"0123456789abcdef")
 #: Stands for an identity of an attempt, in its length.
 _WORD = "f" * 32
+#: Name of a file: level, attempt, and behind the first state of an attempt the number of the state.
+_FILE = re.compile(r"(.+)\.(\d+)(?:-(\d+))?\.json")
 _UNKNOWN = "measurements are published that the journal does not know"
 
 
@@ -96,7 +100,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Journal(Generic[Place]):
+class Journal:
     """The attempts of one run.
 
     Attributes:
@@ -110,7 +114,7 @@ class Journal(Generic[Place]):
     target: Callable[[str], Place]
 
     @classmethod
-    def of(cls, layout: RunLayout[Place]) -> Journal[Place]:
+    def of(cls, layout: RunLayout) -> Journal:
         """The measurement journal of a run."""
         restricted, public = layout.restricted, layout.public
         return cls(
@@ -119,6 +123,11 @@ class Journal(Generic[Place]):
             target=lambda geolevel: public.level("measurements", geolevel),
         )
 
+    def geolevels(self) -> tuple[str, ...]:
+        """Names of the levels of which it knows attempts."""
+        named = (_named(name)[0] for name in system_of(self.folder).names(str(self.folder)))
+        return tuple(sorted({level for level in named if level}))
+
     def attempts(self, geolevel: str) -> tuple[Attempt, ...]:
         """All attempts at a level, oldest first.
 
@@ -126,8 +135,14 @@ class Journal(Generic[Place]):
             PrivacyGuardError: A file cannot be read, one is missing in between, or an older one was never destroyed.
         """
         names = system_of(self.folder).names(str(self.folder))
-        own = (name for name in names if name.startswith(f"{geolevel}.") and name.endswith(".json"))
-        found = sorted((self._read(self.folder / name) for name in own), key=lambda attempt: attempt.number)
+        states: dict[int, dict[int, str]] = {}  # number of an attempt -> number of a state -> name of its file
+        for name in names:
+            level, number, state = _named(name)
+            if level == geolevel:
+                states.setdefault(number, {})[state] = name
+        if any(sorted(of) != list(range(1, len(of) + 1)) for of in states.values()):
+            raise _refusal(geolevel, "states of an attempt are missing from the journal")
+        found = [self._read(self.folder / of[len(of)]) for _, of in sorted(states.items())]
         if [attempt.number for attempt in found] != list(range(1, len(found) + 1)):
             raise _refusal(geolevel, "attempts are missing from the journal")
         if any(attempt.state is not State.DESTROYED for attempt in found[:-1]):
@@ -273,27 +288,26 @@ class Journal(Generic[Place]):
             raise _refusal(geolevel, f"attempt {number} is not {state}")
         return attempts[-1]
 
-    def _path(self, geolevel: str, number: int) -> Place:
-        return inside(self.folder, f"{geolevel}.{number}.json")
+    def _path(self, geolevel: str, number: int, state: int = 1) -> Place:
+        return inside(self.folder, f"{geolevel}.{number}{'' if state == 1 else f'-{state}'}.json")
 
     def _write(self, attempt: Attempt, *before: State) -> Attempt:
         """Record a state, unless the attempt is in another one than it may follow: a driver that slept is too late."""
-        path = self._path(attempt.geolevel, attempt.number)
-
-        def check() -> None:
-            found = self._read(path).state
-            if found not in before:
-                raise OutputError(
-                    f"measurements of level {attempt.geolevel}: another driver has gone on with attempt "
-                    f"{attempt.number}, which is {found}; this one stops, and publishes nothing",
-                    hint="see whether the run is finished; if no other driver is at work on it, start it again",
-                )
-
-        write_durably(path, _encode(attempt), check=check)
-        return attempt
+        names = system_of(self.folder).names(str(self.folder))
+        one = (attempt.geolevel, attempt.number)
+        state = max(state for *known, state in map(_named, names) if tuple(known) == one)
+        found = self._read(self._path(attempt.geolevel, attempt.number, state)).state
+        path = self._path(attempt.geolevel, attempt.number, state + 1)
+        if found in before and create_exclusively(path, _encode(attempt), mode=0o600):
+            return attempt
+        raise OutputError(
+            f"measurements of level {attempt.geolevel}: another driver has gone on with attempt {attempt.number}; "
+            "this one stops, and publishes nothing",
+            hint="see whether the run is finished; if no other driver is at work on it, start it again",
+        )
 
     def _read(self, path: Place) -> Attempt:
-        geolevel = path.name.rsplit(".", 2)[0]
+        geolevel, number, order = _named(path.name)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["schema_version"] != JOURNAL_VERSION:
@@ -302,26 +316,30 @@ class Journal(Generic[Place]):
             instance = str(content.get("instance", ""))
             attempt = Attempt(content["geolevel"], int(content["number"]), State(content["state"]), files, instance)
         except (ValueError, KeyError, TypeError) as error:
-            torn = self._torn(path, geolevel)
+            torn = self._torn(path, geolevel, number) if order == 1 else None
             if torn is None:
                 raise _refusal(geolevel, f"{path.name} cannot be read") from error
             return torn
-        if self._path(attempt.geolevel, attempt.number) != path:
+        if self._path(attempt.geolevel, attempt.number, order) != path:
             raise _refusal(geolevel, f"{path.name} speaks of another attempt")
         return attempt
 
-    def _torn(self, path: Place, geolevel: str) -> Attempt | None:
+    @staticmethod
+    def _torn(path: Place, geolevel: str, number: int) -> Attempt | None:
         """A file whose first writing was cut short: nothing was drawn, since drawing waits for it to be durable."""
-        number = path.name.rsplit(".", 2)[1]
-        if not number.isdigit():
-            return None
-        attempt = Attempt(geolevel, int(number), State.OPENED)
+        attempt = Attempt(geolevel, number, State.OPENED)
         begun = path.read_bytes().rstrip(b"\0")
         # Whatever word it was to get, the text before and behind it is known.
         before, behind = _encode(replace(attempt, instance=_WORD)).split(_WORD.encode())
         word, rest = begun[len(before) :][: len(_WORD)], begun[len(before) + len(_WORD) :]
         known = before.startswith(begun[: len(before)]) and behind.startswith(rest) and set(word) <= _HEXADECIMAL
         return attempt if known else None
+
+
+def _named(name: str) -> tuple[str, int, int]:
+    """Level, number of the attempt and number of its state, by the name of a file; of any other file nothing."""
+    found = _FILE.fullmatch(name)
+    return (found[1], int(found[2]), int(found[3] or 1)) if found else ("", 0, 0)
 
 
 def _encode(attempt: Attempt) -> bytes:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.names import RESERVED, check_name
+from das_spark.places import Place, inside, place_of
 from das_spark.store.commit import names_in
-from das_spark.store.filesystem import Location, Place, address_of, inside, uri_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from das_spark.config import OutputSettings
 
 MARKER = "run.json"
@@ -30,6 +29,8 @@ JOINT_MARKER = "joint.json"
 LATEST, LEDGERS = RESERVED
 #: Folder of either root for what is not published yet.
 STAGING = ".staging"
+#: Folder of the restricted root for what will be public, where that lies in a store and no other folder is named.
+UNPUBLISHED = "unpublished"
 #: The digests of all tables of a run, in its restricted root.
 COMMITTED = "committed.jsonl"
 #: Most characters of the name of a run: of a sweep it has the name of the run file and all that varies in it.
@@ -50,7 +51,7 @@ def level_folder(geolevel: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TablesLayout(Generic[Place]):
+class TablesLayout:
     """Paths of published tables: of a run, or of a folder that somebody named for them.
 
     Its methods take the name of a table, its format (`parquet` or `csv`) and the name of a geolevel.
@@ -91,7 +92,7 @@ class TablesLayout(Generic[Place]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Root(Generic[Place]):
+class _Root:
     """One root of a run, and the tables that lie in it.
 
     Attributes:
@@ -114,7 +115,7 @@ class _Root(Generic[Place]):
 
 
 @dataclass(frozen=True, slots=True)
-class PublicLayout(_Root[Place]):
+class PublicLayout(_Root):
     """Paths of the public root of one run."""
 
     @property
@@ -160,7 +161,7 @@ class PublicLayout(_Root[Place]):
         return self.inside("spine")
 
     @property
-    def tables(self) -> TablesLayout[Place]:
+    def tables(self) -> TablesLayout:
         """The published tables."""
         return TablesLayout(self.inside("tables"))
 
@@ -213,22 +214,23 @@ class PublicLayout(_Root[Place]):
 
 
 @dataclass(frozen=True, slots=True)
-class RunLayout(Generic[Place]):
+class RunLayout:
     """Both roots of one run.
 
     Attributes:
         root: The folder of all runs.
         run_id: The name of the run.
-        public: The public paths.
+        public: The public paths: where the run writes what may be published.
         restricted: The restricted paths.
-        home: Where the run lies in the end, if that is no disk of this machine (`das_spark.store.delivery`).
+        published: Where that is copied when the run is finished, if it is another place: the times of objects tell how
+            long stages took, so that the public root of a store is filled at once (`das_spark.store.publication`).
     """
 
     root: Place
     run_id: str
-    public: PublicLayout[Place]
-    restricted: RestrictedLayout[Place]
-    home: Home | None = None
+    public: PublicLayout
+    restricted: RestrictedLayout
+    published: PublicLayout | None = None
 
     @classmethod
     def at(
@@ -237,7 +239,7 @@ class RunLayout(Generic[Place]):
         run_id: str,
         public: str | Place | None = None,
         restricted: str | Place | None = None,
-    ) -> RunLayout[Place]:
+    ) -> RunLayout:
         """The layout of a run, by default `<root>/<run_id>/public` and `.../restricted`.
 
         Args:
@@ -251,47 +253,54 @@ class RunLayout(Generic[Place]):
             OutputError: Both roots are one folder.
         """
         check_name(run_id, "run id", also=".", most=_LONGEST_RUN_ID)
-        base = address_of(root)
-        open_to_all = address_of(public) / run_id if public else base / run_id / PUBLIC
-        closed = address_of(restricted) / run_id if restricted else base / run_id / RESTRICTED
+        base = place_of(root)
+        open_to_all = place_of(public) / run_id if public else base / run_id / PUBLIC
+        closed = place_of(restricted) / run_id if restricted else base / run_id / RESTRICTED
         if open_to_all.resolve() == closed.resolve():
             raise OutputError(f"{open_to_all}: the public and the restricted root are one folder")
         return cls(base, run_id, PublicLayout(open_to_all), RestrictedLayout(closed))
 
-    @staticmethod
-    def of(output: OutputSettings, run_id: str, located: Callable[[str], Location]) -> RunLayout:
-        """The layout of a run of a plan; where its home is another file system, that of the folder it is made in.
+    @classmethod
+    def of(cls, output: OutputSettings, run_id: str) -> RunLayout:
+        """The layout of a run of a plan; nothing is asked of any file system.
 
         Args:
             output: Of the plan.
             run_id: The name of the run.
-            located: Gives the place that an address stands for.
 
         Raises:
             OutputError: As `at`.
         """
-        apart = None if output.public_address else output.public
-        made = RunLayout.at(output.work_root, run_id, apart, output.restricted)
-        if not output.is_elsewhere:
-            return made
-        if output.public_address:
-            return replace(made, home=Home(PublicLayout(located(output.public_address) / run_id), None))
-        home = RunLayout.at(located(output.root), run_id)
-        restricted = home.restricted if output.restricted is None else None
-        return replace(made, home=Home(home.public, restricted))
+        layout = cls.at(output.root, run_id, output.public, output.restricted)
+        if isinstance(layout.public.path, Path):
+            return layout
+        unpublished = layout.restricted.path / UNPUBLISHED
+        if output.work is not None:
+            unpublished = place_of(output.work) / run_id / PUBLIC
+        return replace(layout, public=PublicLayout(unpublished), published=layout.public)
+
+    def as_published(self) -> RunLayout:
+        """The layout of a run whose public side was copied to where it lies in the end; itself where there is none."""
+        if self.published is None or not self.published.manifest.is_file():
+            return self
+        return self.in_the_end()
+
+    def in_the_end(self) -> RunLayout:
+        """The layout of the run when it is finished."""
+        return self if self.published is None else replace(self, public=self.published, published=None)
 
     @property
     def folder(self) -> Place:
         """The folder of the run under the root of all runs."""
         return self.root / self.run_id
 
-    def side(self, *, restricted: bool) -> PublicLayout[Place] | RestrictedLayout[Place]:
+    def side(self, *, restricted: bool) -> PublicLayout | RestrictedLayout:
         """The root that a table lies in, by its declaration."""
         return self.restricted if restricted else self.public
 
 
 @dataclass(frozen=True, slots=True)
-class RestrictedLayout(_Root[Place]):
+class RestrictedLayout(_Root):
     """Paths of the restricted root of one run: everything that tells of the confidential input."""
 
     def staging(self, table: str, geolevel: str, attempt: int) -> Place:
@@ -403,24 +412,7 @@ class RestrictedLayout(_Root[Place]):
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """Where a run lies in the end that is made in a folder of a disk.
-
-    Attributes:
-        public: The public paths.
-        restricted: The restricted paths; None where these stay on the disk.
-    """
-
-    public: PublicLayout[Location]
-    restricted: RestrictedLayout[Location] | None
-
-    def __str__(self) -> str:
-        """The address of its public root."""
-        return uri_of(self.public.path)
-
-
-@dataclass(frozen=True, slots=True)
-class JointLayout(Generic[Place]):
+class JointLayout:
     """Paths of what a joint run says of all its parts together; the parts are runs beside it.
 
     Attributes:
@@ -432,7 +424,7 @@ class JointLayout(Generic[Place]):
     path: Place
 
     @classmethod
-    def at(cls, root: str | Place, run_id: str) -> JointLayout[Place]:
+    def at(cls, root: str | Place, run_id: str) -> JointLayout:
         """The layout of a joint run.
 
         Args:
@@ -449,7 +441,7 @@ class JointLayout(Generic[Place]):
         return cls(run_id, path)
 
     @classmethod
-    def find(cls, path: str | Place) -> JointLayout[Place] | None:
+    def find(cls, path: str | Place) -> JointLayout | None:
         """The joint run that a folder holds, None where it holds none.
 
         Args:
@@ -458,7 +450,7 @@ class JointLayout(Generic[Place]):
         Raises:
             OutputError: The marker cannot be understood.
         """
-        layout = cls("", address_of(path).resolve())
+        layout = cls("", place_of(path).resolve())
         return replace(layout, run_id=str(layout._marked("run_id"))) if layout.marker.is_file() else None
 
     @property

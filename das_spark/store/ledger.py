@@ -1,9 +1,9 @@
 """The privacy ledger of a dataset, and the entry that a run keeps of itself.
 
 One file a dataset, in one folder: the operator's (`ledger.path`), or `ledgers` beside the runs. Nothing is ever written
-beside the input. Lines are added under an exclusive lock, durably, all or none; nothing is ever taken out. A ledger
-counts the runs of many machines, so that it lies on a disk with locks wherever the runs lie. A run's own entry is never
-behind it.
+beside the input. Lines are added durably, all or none, and nothing is ever taken out: under an exclusive lock on disks,
+elsewhere as an object that is created exclusively. A ledger counts the runs of many machines; it lies where all of them
+reach it. A run's own entry is never behind it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from das_spark.errors import PrivacyGuardError
+from das_spark.places import Location, Place, disk_errors, is_address, place_of
 from das_spark.privacy import AttemptLine, DrawState, Ledger, LedgerEntry, chained_lines
-from das_spark.store.commit import make_folder, sync_folder, write_durably
+from das_spark.store.commit import make_folder, names_in, sync_folder, write_durably
 from das_spark.store.digests import BEFORE_NOISE
-from das_spark.store.filesystem import Place, disk_errors
 from das_spark.store.layout import LEDGERS
+from das_spark.store.numbered import add_numbered, read_lines, read_numbered
 from das_spark.store.runs import RunMarker
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ Mended = Callable[[Path], None]
 Change = Callable[[Ledger], Sequence[LedgerEntry | AttemptLine]]
 
 
-def commit_entry(file: Path, entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
+def commit_entry(file: Place, entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
     """Enter a run in a ledger, or its new state: `update_ledger` with nothing to ask."""
     return update_ledger(file, lambda _: [entry], mended)
 
 
-def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -> Ledger:
+def update_ledger(file: Place, change: Change, mended: Mended = lambda _: None) -> Ledger:
     """Add lines to a ledger, durably, all or none, from what stands in it under an exclusive lock.
 
     A last line that a power cut tore is cut off: no run draws before its line is durable, so that nothing was drawn
@@ -62,6 +63,9 @@ def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -
         OutputError: If it cannot be written; then it is as it was.
         PrivacyGuardError: If it cannot be understood, or `change` refuses.
     """
+    if isinstance(file, Location):
+        with disk_errors(file):
+            return _update_numbered(file, change)
     with disk_errors(file), os.fdopen(_open(file), "r+b", buffering=0) as opened:
         fcntl.flock(opened, fcntl.LOCK_EX)
         content = opened.readall()
@@ -82,7 +86,20 @@ def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -
         return ledger
 
 
-def read_ledger(file: Path) -> Ledger:
+def _update_numbered(file: Location, change: Change) -> Ledger:
+    """Add lines as the next object, which only one of those creates that read the same ledger; the others read anew."""
+    while True:
+        number, content = read_numbered(file)
+        ledger = _parsed(content, file)
+        added = chained_lines(ledger.news_in(change(ledger)), content)
+        if not added:
+            return ledger
+        ledger = _parsed(content + added, file)
+        if add_numbered(file, number, added):
+            return ledger
+
+
+def read_ledger(file: Place) -> Ledger:
     """The runs in one copy of a ledger, but for a last line that was half written.
 
     Args:
@@ -91,7 +108,7 @@ def read_ledger(file: Path) -> Ledger:
     Raises:
         PrivacyGuardError: If it cannot be understood.
     """
-    return _parsed(_without_torn_end(file.read_bytes()), file)
+    return _parsed(_without_torn_end(read_lines(file)), file)
 
 
 def _without_torn_end(content: bytes) -> bytes:
@@ -105,10 +122,10 @@ def _without_torn_end(content: bytes) -> bytes:
 
 
 #: File -> the ledger as this process parsed it last: of a file that begins with the same bytes, the rest is parsed.
-_PARSED: Final[dict[Path, Ledger]] = {}
+_PARSED: Final[dict[Place, Ledger]] = {}
 
 
-def _parsed(content: bytes, file: Path) -> Ledger:
+def _parsed(content: bytes, file: Place) -> Ledger:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -130,7 +147,7 @@ def _open(file: Path) -> int:
         raise unwritable(file) from error
 
 
-def unwritable(file: Path) -> PrivacyGuardError:
+def unwritable(file: Place) -> PrivacyGuardError:
     """The refusal of a run that cannot be charged."""
     return PrivacyGuardError(
         f"{file}: the privacy ledger of this input cannot be written, so that the run cannot be charged",
@@ -178,7 +195,7 @@ class OwnEntry:
         return self.entered and self.entry.is_charged
 
     @classmethod
-    def find(cls, restricted: RestrictedLayout[Place]) -> Self | None:
+    def find(cls, restricted: RestrictedLayout) -> Self | None:
         """The own entry of a run as it was last written; None where the run is not entered yet.
 
         Raises:
@@ -194,7 +211,7 @@ class OwnEntry:
             raise PrivacyGuardError(f"{file}: '{state}' is no state of a run in its ledger")
         return cls(entry, state == _CHARGED, record.get(_SHA256, ""))
 
-    def save(self, restricted: RestrictedLayout[Place]) -> None:
+    def save(self, restricted: RestrictedLayout) -> None:
         """Write the own entry, durably.
 
         Raises:
@@ -205,7 +222,7 @@ class OwnEntry:
         write_durably(restricted.ledger_entry, json.dumps(record, ensure_ascii=False), mode=0o600)
 
 
-def require_covered(layout: RunLayout[Place], table: str) -> None:
+def require_covered(layout: RunLayout, table: str) -> None:
     """Refuse a public table of a run while no entry of the ledger covers it.
 
     A run that draws nothing, but estimates from measurements that exist, names no ledger: the run that measured was
@@ -234,7 +251,7 @@ def require_covered(layout: RunLayout[Place], table: str) -> None:
     )
 
 
-def ledger_folder(plan: RunPlan, layout: RunLayout) -> Path:
+def ledger_folder(plan: RunPlan, layout: RunLayout) -> Place:
     """The folder of the ledgers of a run: the one that it was begun with, else the operator's, else that of the runs.
 
     The last of them is made, and closed to others: names of ledgers may tell of inputs. No other folder is.
@@ -251,12 +268,14 @@ def ledger_folder(plan: RunPlan, layout: RunLayout) -> Path:
     if begun:
         why = f"run {layout.run_id} was begun with the ledgers in {begun}, and"
         return _reachable(
-            Path(begun), why, "bring that folder back (is its disk mounted?), or begin a run of another name"
+            place_of(begun), why, "bring that folder back (is its disk mounted?), or begin a run of another name"
         )
     if plan.ledger.path is not None:
-        folder = Path(plan.ledger.path).absolute()
+        folder = place_of(plan.ledger.path).absolute()
         return _reachable(folder, "ledger.path:", "make the folder, or mount its disk; it is never made by a run")
     folder = layout.root.absolute() / LEDGERS
+    if not isinstance(folder, Path):
+        return folder  # there is nothing to make
     with disk_errors(folder):
         make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -278,7 +297,7 @@ def ledger_with(layout: RunLayout) -> Ledger:
     own, marker = OwnEntry.find(layout.restricted), RunMarker.find(layout.restricted.path)
     if own is None or marker is None or not marker.ledger:
         return Ledger()
-    for file in sorted(Path(marker.ledger).glob(f"*{LEDGER_SUFFIX}")):
+    for file in _ledgers_in(place_of(marker.ledger)):
         with suppress(PrivacyGuardError, OSError):
             found = read_ledger(file)
             if found.find(own.entry.run_id) is not None:
@@ -286,7 +305,14 @@ def ledger_with(layout: RunLayout) -> Ledger:
     return Ledger()
 
 
-def _reachable(folder: Path, why: str, hint: str) -> Path:
+def _ledgers_in(folder: Place) -> list[Place]:
+    """All ledgers of a folder, by name."""
+    return [folder / name for name in sorted(names_in(folder)) if name.endswith(LEDGER_SUFFIX)]
+
+
+def _reachable(folder: Place, why: str, hint: str) -> Place:
+    if not isinstance(folder, Path):
+        return folder  # it was tried, or will be found out: a folder there is a mere prefix
     if not folder.is_dir():
         raise PrivacyGuardError(f"{why} there is no folder {folder}", hint=hint)
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -303,11 +329,11 @@ class DatasetLedger:
         name: Of the dataset, or half of a checksum of its contents where it has none.
     """
 
-    folder: Path
+    folder: Place
     name: str
 
     @classmethod
-    def of(cls, folder: Path, settings: InputSettings, contents: Sequence[str]) -> DatasetLedger:
+    def of(cls, folder: Place, settings: InputSettings, contents: Sequence[str]) -> DatasetLedger:
         """The ledger of an input.
 
         Args:
@@ -321,8 +347,8 @@ class DatasetLedger:
         return cls(folder, whole[:32])
 
     @property
-    def file(self) -> Path:
-        """The file."""
+    def file(self) -> Place:
+        """The file, or what stands for it where files cannot grow (`das_spark.store.numbered`)."""
         return self.folder / f"{self.name}{LEDGER_SUFFIX}"
 
     def read(self) -> Ledger:
@@ -333,11 +359,11 @@ class DatasetLedger:
         """
         if not self.file.exists():
             return Ledger()
-        if not os.access(self.file, os.R_OK | os.W_OK):
+        if isinstance(self.file, Path) and not os.access(self.file, os.R_OK | os.W_OK):
             raise unwritable(self.file)
         return read_ledger(self.file)
 
-    def count_earlier(self, files: Sequence[Path]) -> tuple[str, ...]:
+    def count_earlier(self, files: Sequence[Place]) -> tuple[str, ...]:
         """Count runs of earlier versions' ledgers in this one, which lacks them. Their files stay as they are.
 
         Args:
@@ -359,7 +385,7 @@ class DatasetLedger:
                 counted += [entry.run_id for entry in earlier.entries if entry.run_id not in known]
         return tuple(counted)
 
-    def same_people(self, contents: Sequence[str], identity: str) -> tuple[Path, ...]:
+    def same_people(self, contents: Sequence[str], identity: str) -> tuple[Place, ...]:
         """Find ledgers of the same people that have no name, in which earlier versions counted runs.
 
         Runs under test keys are not summed, so that theirs do not count.
@@ -373,7 +399,7 @@ class DatasetLedger:
                 summed in two places. Or another ledger of the folder cannot be understood.
         """
         nameless = []
-        for file in sorted(self.folder.glob(f"*{LEDGER_SUFFIX}")):
+        for file in _ledgers_in(self.folder):
             if file == self.file:
                 continue
             ledger, is_of_input = read_ledger(file), file.name.removesuffix(LEDGER_SUFFIX) == identity[:32]
@@ -390,7 +416,7 @@ class DatasetLedger:
         return tuple(nameless)
 
 
-def left_behind(settings: InputSettings) -> tuple[Path, ...]:
+def left_behind(settings: InputSettings) -> tuple[Place, ...]:
     """Find the ledgers that an earlier version has kept beside an input.
 
     Args:
@@ -398,7 +424,11 @@ def left_behind(settings: InputSettings) -> tuple[Path, ...]:
     """
     if settings.is_simulated:
         return ()
-    named = [Path(name).resolve() for name in (settings.path, settings.persons, settings.units) if name]
+    named = [
+        Path(name).resolve()
+        for name in (settings.path, settings.persons, settings.units)
+        if name and not is_address(name)  # earlier versions read nothing but disks
+    ]
     beside = [path.with_name(path.name + LEDGER_SUFFIX) for path in named]
     return tuple(file for file in beside if file.is_file())
 

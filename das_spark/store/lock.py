@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any
 
 from das_spark.errors import OutputError
+from das_spark.places import Place, system_of
 from das_spark.store.commit import close_to_others, discard, names_in
-from das_spark.store.delivery import require_at_home
 from das_spark.store.digests import Commits, hold_commits, release_commits
-from das_spark.store.filesystem import Address, Place, system_of
 from das_spark.store.layout import MARKER, STAGING
 from das_spark.store.ledger import OwnEntry, require_covered
 from das_spark.store.runs import RunMarker
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from das_spark.store.layout import PublicLayout, RestrictedLayout, RunLayout
 
 #: Lock files that this process holds, and the word that it wrote into each: a lock belongs to a process.
-_HELD: dict[Address, str] = {}
+_HELD: dict[Place, str] = {}
 #: Seconds after which a lock is tried again: `is_held` holds it for an instant, which is no driver.
 _GLANCES = (0.05, 0.2)
 #: Stands for the word where this process holds no lock of the run.
@@ -34,7 +33,7 @@ _VERIFYING = "verification-"
 
 
 @dataclass(frozen=True, slots=True)
-class Staging(Generic[Place]):
+class Staging:
     """Where something is written before it is published, for those who know nothing of runs and their locks.
 
     Attributes:
@@ -47,7 +46,7 @@ class Staging(Generic[Place]):
 
 
 @contextmanager
-def hold_run(layout: RunLayout[Place]) -> Iterator[None]:
+def hold_run(layout: RunLayout) -> Iterator[None]:
     """Hold the lock of a run while the driver lives; the system releases it when the process ends, however it ends.
 
     Whatever Spark wrote into the restricted root gets the modes of private files then: at the end, and at the beginning
@@ -79,7 +78,7 @@ def hold_run(layout: RunLayout[Place]) -> Iterator[None]:
                 close_to_others(layout.restricted.path)
 
 
-def _commits(layout: RunLayout[Place]) -> Commits:
+def _commits(layout: RunLayout) -> Commits:
     return Commits(
         file=layout.restricted.committed,
         public=layout.public.path,
@@ -90,7 +89,7 @@ def _commits(layout: RunLayout[Place]) -> Commits:
     )
 
 
-def make_way(layout: RunLayout[Place], config_hash: str, config: Mapping[str, Any]) -> bool:
+def make_way(layout: RunLayout, config_hash: str, config: Mapping[str, Any]) -> bool:
     """Find out whether a run may have its id, and remove a run of another configuration that has come to nothing.
 
     A run has come to nothing where it has no entry in the ledger and nothing public: it was refused, or failed, before
@@ -114,24 +113,25 @@ def make_way(layout: RunLayout[Place], config_hash: str, config: Mapping[str, An
         return False
     with _held(layout, word):
         # Whoever was quicker has made a new lock file with his own roots.
-        void = layout.restricted.lock.read_text(encoding="utf-8") == word and _has_come_to_nothing(layout, own)
+        lock = layout.restricted.lock
+        void = system_of(lock).holder(str(lock)) == word and _has_come_to_nothing(layout, own)
         if void:
             discard(layout.public.path)
             discard(layout.restricted.path)
     return void
 
 
-def _has_come_to_nothing(layout: RunLayout[Place], own: RunMarker) -> bool:
+def _has_come_to_nothing(layout: RunLayout, own: RunMarker) -> bool:
     """Return whether an id is that of another configuration's run without an entry and without public tables."""
     found = RunMarker.find(layout.restricted.path)
-    if layout.home is not None or found is None or found.run_id != own.run_id or own.is_of_run(found):
+    if found is None or found.run_id != own.run_id or own.is_of_run(found):
         return False
     public = names_in(layout.public.path) - {MARKER, STAGING}
     return not public and OwnEntry.find(layout.restricted) is None
 
 
 @contextmanager
-def _held(layout: RunLayout[Place], word: str) -> Iterator[None]:
+def _held(layout: RunLayout, word: str) -> Iterator[None]:
     """Hold the lock of a run, or refuse."""
     lock = layout.restricted.lock
     with ExitStack() as stack:
@@ -148,20 +148,20 @@ def _held(layout: RunLayout[Place], word: str) -> Iterator[None]:
         yield
 
 
-def _other_driver(layout: RunLayout[Place]) -> str:
+def _other_driver(layout: RunLayout) -> str:
     """What to do where the run is held."""
     wait = "wait until it ends, or start a run of another name"
     if system_of(layout.restricted.lock).capabilities.locks:
         return wait
-    return f"{wait}; where it has died, remove {layout.restricted.lock}"
+    return f"{wait}; one that has died is found out when it has given no sign of life for a while"
 
 
-def is_held(layout: RunLayout[Place]) -> bool:
+def is_held(layout: RunLayout) -> bool:
     """Whether a driver is at work on a run, on this machine or on one that shares the disk and its locks."""
     return system_of(layout.restricted.lock).is_held(str(layout.restricted.lock))
 
 
-def require_held(layout: RunLayout[Place]) -> None:
+def require_held(layout: RunLayout) -> None:
     """Refuse to go on with a run that this process held and another one has taken over.
 
     A stopped or cut-off driver can lose its lock: a network file system lets go of the locks of machines that do not
@@ -174,19 +174,15 @@ def require_held(layout: RunLayout[Place]) -> None:
     word = _HELD.get(layout.restricted.lock)
     if word is None:
         return
-    require_at_home(layout)
-    try:
-        found = layout.restricted.lock.read_text(encoding="utf-8")
-    except OSError:
-        found = ""
-    if found != word:
+    lock = layout.restricted.lock
+    if system_of(lock).holder(str(lock)) != word:
         raise OutputError(
             f"{layout.folder}: another driver has taken over this run; this one stops, and publishes nothing",
             hint="see whether the run is finished; if no other driver is at work on it, start it again by its run id",
         )
 
 
-def staging_of(layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedLayout[Place]) -> Place:
+def staging_of(layout: RunLayout, side: PublicLayout | RestrictedLayout) -> Place:
     """The folder in which the driver that holds a run writes what it will publish on one of its sides.
 
     The holder's word is part of the path: a driver that has lost the run and does not know it yet shares no folder with
@@ -195,19 +191,17 @@ def staging_of(layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedL
     return side.path / STAGING / _HELD.get(layout.restricted.lock, _NOBODY)
 
 
-def guarded_staging(
-    layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedLayout[Place], name: str
-) -> Staging[Place]:
+def guarded_staging(layout: RunLayout, side: PublicLayout | RestrictedLayout, name: str) -> Staging:
     """A folder in `staging_of`, with the question whether this driver still holds the run."""
     return Staging(staging_of(layout, side) / name, partial(require_held, layout))
 
 
-def verification_staging(side: PublicLayout[Place]) -> Staging[Place]:
+def verification_staging(side: PublicLayout) -> Staging:
     """A folder for verifying a run without holding it, of this process alone: a run may be verified twice at once."""
     return Staging(side.path / STAGING / f"{_VERIFYING}{os.getpid()}")
 
 
-def clear_staging(layout: RunLayout[Place]) -> None:
+def clear_staging(layout: RunLayout) -> None:
     """Remove the staging folders of this driver, and the folder around them where nobody else has one.
 
     Raises:
@@ -218,7 +212,7 @@ def clear_staging(layout: RunLayout[Place]) -> None:
         system_of(side.path).remove_empty(str(side.path / STAGING))  # another driver may write in it by now
 
 
-def _discard_staged_by_others(layout: RunLayout[Place]) -> None:
+def _discard_staged_by_others(layout: RunLayout) -> None:
     for side in (layout.public, layout.restricted):
         staging = side.path / STAGING
         for name in system_of(staging).names(str(staging)):

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.limits import MANIFEST, parse_json, read_limited
-from das_spark.store.commit import files_below, write_durably
+from das_spark.places import Place, system_of
+from das_spark.store.commit import write_durably
 from das_spark.store.digests import FileRecord
-from das_spark.store.filesystem import Address, system_of
 from das_spark.store.layout import STAGING
 from das_spark.store.strict_json import strict_json
 
@@ -75,7 +75,7 @@ class _Manifest:
         """Checksum of the manifest as it is saved, which answers for everything that the manifest lists."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
-    def save(self, path: Address) -> None:
+    def save(self, path: Place) -> None:
         """Write in one step: a reader sees the last whole manifest.
 
         Raises:
@@ -84,7 +84,7 @@ class _Manifest:
         write_durably(path, self.to_json())
 
     @classmethod
-    def load(cls, path: Address) -> Self:
+    def load(cls, path: Place) -> Self:
         """Read a manifest.
 
         Raises:
@@ -116,7 +116,7 @@ class _Manifest:
             raise OutputError(f"{path}: not readable as a manifest: {error}") from error
 
     @classmethod
-    def _from(cls, content: dict[str, Any], path: Address, version: int) -> Self:
+    def _from(cls, content: dict[str, Any], path: Place, version: int) -> Self:
         known = {entry.name for entry in fields(cls)} - set(cls.earlier.get(version, ()))
         if set(content) != known:
             odd = sorted(set(content) ^ known)[0]
@@ -319,6 +319,10 @@ class CompletionRecord:
             accuracy=before.accuracy if there else {},
         )
 
+    def moved(self, layout: RunLayout, manifest: str) -> None:
+        """Keep that the same is done of these files where they lie now."""
+        replace(self, files=_digest(layout.public, manifest)).save(layout)
+
     def save(self, layout: RunLayout) -> None:
         """Keep what is done.
 
@@ -336,7 +340,8 @@ def _digest(public: PublicLayout, manifest: str) -> str:
     whole = hashlib.sha256(manifest.encode())
     # Written anew with every completion; the manifest holds what is verified of them.
     ours = {public.manifest, public.verification, public.privacy_statement, public.privacy_ledger}
-    for name in files_below(public.path, without={STAGING, *(path.name for path in ours)}):
-        place = public.path / name
-        whole.update(f"{name} {system_of(place).version(str(place))}\n".encode())
+    left_out, found = {STAGING, *(path.name for path in ours)}, system_of(public.path).files_below(str(public.path))
+    for name in sorted(found, key=lambda each: each.split("/")):
+        if name.split("/")[0] not in left_out:
+            whole.update(f"{name} {found[name]}\n".encode())
     return whole.hexdigest()

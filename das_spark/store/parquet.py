@@ -8,13 +8,11 @@ a file gets its name from the driver, when the task that wrote it is known to ha
 
 from __future__ import annotations
 
-import hashlib
-import io
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from das_spark.geography import PADDING
-from das_spark.store.commit import make_folder, part_files
+from das_spark.places import Place, system_of
+from das_spark.store.commit import part_files
 from das_spark.store.digests import FileRecord, require_committed
-from das_spark.store.filesystem import Address, Place, system_of
+from das_spark.store.hashed import HashedOutput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +52,7 @@ class TableFolder:
         schema: The columns of the table.
     """
 
-    path: Address
+    path: Place
     schema: pa.Schema
 
     def __post_init__(self) -> None:
@@ -113,7 +112,7 @@ class ParquetTables:
     def _place_empty(self, table: str) -> FileRecord:
         folder = self.folders[table]
         name = f"{file_name(0)}{SUFFIX}"
-        opened = _Output.open(folder.path / name)
+        opened = HashedOutput.open(folder.path / name)
         with opened, _writer(opened, folder.schema):
             pass
         return opened.record(name)
@@ -175,7 +174,7 @@ def below(folder: str, files: Iterable[FileRecord]) -> tuple[FileRecord, ...]:
     )
 
 
-def read_metadata(file: Address) -> pq.FileMetaData:
+def read_metadata(file: Place) -> pq.FileMetaData:
     """The footer of one file: its rows, row groups and columns.
 
     Raises:
@@ -198,7 +197,7 @@ def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterato
         yield from batches_of(path, columns)
 
 
-def batches_of(file: Address, columns: Sequence[str] | None = None, most: int = 1 << 16) -> Iterator[pa.RecordBatch]:
+def batches_of(file: Place, columns: Sequence[str] | None = None, most: int = 1 << 16) -> Iterator[pa.RecordBatch]:
     """The rows of one file, so many at the most at a time, and never more than a row group."""
     with system_of(file).open_input(str(file)) as opened:
         rows, names = pq.ParquetFile(opened), None if columns is None else list(columns)
@@ -219,7 +218,7 @@ class _File:
     table: str
     file: str
     written: str
-    output: _Output
+    output: HashedOutput
     writer: pq.ParquetWriter
     schema: pa.Schema
     rows: int = 0
@@ -232,7 +231,7 @@ class _File:
         name = PurePosixPath(file)
         # The driver gives a file its name; until then it has one that no other attempt at the task has.
         written = str(name.with_name(f".{name.name}-{secrets.token_hex(8)}"))
-        output = _Output.open(folder.path / written)
+        output = HashedOutput.open(folder.path / written)
         return cls(table, file, written, output, _writer(output, folder.schema), folder.schema)
 
     def append(self, batch: pa.RecordBatch) -> None:
@@ -282,42 +281,7 @@ class _File:
             self.waiting, self.waiting_rows, self.waiting_values = [], 0, 0
 
 
-class _Output(io.RawIOBase):
-    """A file that is being written, and the checksum of what was written so far: it need not be read for that."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__()
-        self._file, self._digest, self._size = file, hashlib.sha256(), 0
-
-    @classmethod
-    def open(cls, place: Address) -> _Output:
-        """Begin a new file, and make the folders above it."""
-        make_folder(place.parent)
-        return cls(system_of(place).open_output(str(place)))
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, block: Any) -> int:  # noqa: ANN401 - whatever has a buffer
-        view = memoryview(block).cast("B")
-        self._file.write(view)
-        self._digest.update(view)
-        self._size += len(view)
-        return len(view)
-
-    def tell(self) -> int:
-        return self._size
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def record(self, name: str) -> FileRecord:
-        """What was written, under a name."""
-        return FileRecord(name, self._size, self._digest.hexdigest())
-
-
-def _writer(output: _Output, schema: pa.Schema) -> pq.ParquetWriter:
+def _writer(output: HashedOutput, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(output, schema, compression="zstd", compression_level=1)
 
 

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.places import Place, disk_errors, place_of
 from das_spark.store.commit import create_exclusively, files_below, finished, make_folder, names_in
 from das_spark.store.digests import FileRecord, committed_record, record_of
-from das_spark.store.filesystem import Address, Place, address_of, beside, disk_errors
 from das_spark.store.layout import (
     LATEST,
     MARKER,
@@ -51,6 +51,7 @@ class RunMarker:
         is_restricted: Whether the folder is the restricted root of the run.
         root: The folder of all runs, where the two roots lie apart; named by the restricted root only.
         public: The public root, in the same case.
+        unpublished: Where the run writes what will be public, until it is copied there; empty where that is one place.
         created: When the run was opened for the first time, UTC, ISO 8601 to the second.
         ledger: Folder of the ledgers the run was begun with; named by the restricted root only, and empty for a run
             that draws nothing. It is no part of the identity of the run.
@@ -63,12 +64,13 @@ class RunMarker:
     is_restricted: bool = False
     root: str = ""
     public: str = ""
+    unpublished: str = ""
     created: str = ""
     ledger: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def find(cls, folder: Address) -> Self | None:
+    def find(cls, folder: Place) -> Self | None:
         """The marker of a folder; None where it has none.
 
         Raises:
@@ -83,14 +85,15 @@ class RunMarker:
             version, run_id, config_hash = content["schema_version"], content["run_id"], content["config_hash"]
             # Restricted roots of earlier runs do not say what they are; in a run folder their name does.
             side = content.get("side", folder.name)
-            created = str(content["created"])
-            root, public, ledger = (str(content.get(name, "")) for name in ("root", "public", "ledger"))
+            names = ("root", "public", "unpublished", "created", "ledger")
+            root, public, unpublished, created, ledger = (str(content.get(name, "")) for name in names)
             config = dict(content.get("config", {}))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise OutputError(f"{path}: not readable as the marker of a run") from error
         if version != MARKER_VERSION:
             raise OutputError(f"{path}: version {version}, expected {MARKER_VERSION}")
-        return cls(str(run_id), str(config_hash), side == RESTRICTED, root, public, created, ledger, config)
+        is_restricted = side == RESTRICTED
+        return cls(str(run_id), str(config_hash), is_restricted, root, public, unpublished, created, ledger, config)
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -104,6 +107,8 @@ class RunMarker:
             content["side"] = RESTRICTED
         if self.public:
             content |= {"root": self.root, "public": self.public}
+        if self.unpublished:
+            content["unpublished"] = self.unpublished
         if self.ledger:
             content["ledger"] = self.ledger
         if self.config:
@@ -121,7 +126,7 @@ class RunMarker:
         """
         return (self.run_id, self.config_hash) == (other.run_id, other.config_hash)
 
-    def put(self, folder: Address) -> None:
+    def put(self, folder: Place) -> None:
         """Mark a folder, which must be free or this run's. Nobody needs to hold the run: no marker is ever replaced.
 
         Args:
@@ -133,7 +138,7 @@ class RunMarker:
         if not self.marks(folder) and not create_exclusively(folder / MARKER, self.to_json()):
             self.marks(folder)
 
-    def marks(self, folder: Address) -> bool:
+    def marks(self, folder: Place) -> bool:
         """Whether a folder is this run's already; False: it is free.
 
         Raises:
@@ -176,7 +181,7 @@ def _spelled(value: object) -> str:
     return "not set" if value is None else shorten(json.dumps(value), _SAID, placeholder=" ...")
 
 
-def is_public_root(folder: Address) -> bool:
+def is_public_root(folder: Place) -> bool:
     """Whether a folder is the public root of a run.
 
     Raises:
@@ -187,7 +192,7 @@ def is_public_root(folder: Address) -> bool:
 
 
 def public_files(
-    public: PublicLayout[Place], *, as_written: bool = False, read: Iterable[FileRecord] = ()
+    public: PublicLayout, *, as_written: bool = False, read: Iterable[FileRecord] = ()
 ) -> tuple[FileRecord, ...]:
     """Every file of a public root that its manifest answers for: all but the manifest itself and what examines them.
 
@@ -212,7 +217,7 @@ def public_files(
 
 
 def open_run(
-    layout: RunLayout[Place],
+    layout: RunLayout,
     config_hash: str,
     config: Mapping[str, Any] = MappingProxyType({}),
     *,
@@ -239,7 +244,8 @@ def open_run(
     closed, open_to_all = _markers(
         layout, RunMarker(layout.run_id, config_hash, created=created or now(), config=config), ledger
     )
-    published = open_to_all.marks(layout.public.path)
+    roots = [side.path for side in (layout.public, layout.published) if side is not None]
+    published = any([open_to_all.marks(root) for root in roots])  # each is asked: it may belong to another run
     known = [closed.marks(layout.restricted.path), published]
     if known == [False, True]:
         raise PrivacyGuardError(
@@ -263,7 +269,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def created_at(layout: RunLayout[Place]) -> str:
+def created_at(layout: RunLayout) -> str:
     """When a run was opened for the first time, by the markers of its roots.
 
     Args:
@@ -279,15 +285,18 @@ def created_at(layout: RunLayout[Place]) -> str:
     return found.created
 
 
-def _markers(layout: RunLayout[Place], public: RunMarker, ledger: str) -> tuple[RunMarker, RunMarker]:
+def _markers(layout: RunLayout, public: RunMarker, ledger: str) -> tuple[RunMarker, RunMarker]:
     """The markers of the restricted and of the public root; a run folder with both in it can be moved as a whole."""
     closed = replace(public, is_restricted=True, ledger=ledger)
-    if layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC:
+    final = (layout.published or layout.public).path
+    if layout.published is not None:
+        closed = replace(closed, unpublished=str(layout.public.path.resolve()))
+    if layout.restricted.path == layout.folder / RESTRICTED and final == layout.folder / PUBLIC:
         return closed, public
-    return replace(closed, root=str(layout.root.resolve()), public=str(layout.public.path.resolve())), public
+    return replace(closed, root=str(layout.root.resolve()), public=str(final.resolve())), public
 
 
-def is_complete(layout: RunLayout[Place]) -> bool:
+def is_complete(layout: RunLayout) -> bool:
     """Whether a run has come to its end and is verified: its restricted manifest is written last."""
     try:
         passed = strict_json(layout.public.verification.read_text(encoding="utf-8"))["passed"]
@@ -296,7 +305,7 @@ def is_complete(layout: RunLayout[Place]) -> bool:
     return bool(passed) and layout.restricted.manifest.is_file()
 
 
-def require_kept(layout: RunLayout[Place]) -> None:
+def require_kept(layout: RunLayout) -> None:
     """Refuse to go on with a finished run whose confidential side was removed: it would read the input once more.
 
     Raises:
@@ -310,7 +319,7 @@ def require_kept(layout: RunLayout[Place]) -> None:
         )
 
 
-def latest_link(layout: RunLayout[Place]) -> Path | None:
+def latest_link(layout: RunLayout) -> Path | None:
     """Return `<root>/latest`, which leads to the last run that measured; None where no link can lead to a run.
 
     Raises:
@@ -318,7 +327,7 @@ def latest_link(layout: RunLayout[Place]) -> Path | None:
     """
     if not isinstance(layout.root, Path):  # links are for the disks of this machine
         return None
-    if layout.home is not None or not layout.folder.is_dir():  # the roots lie elsewhere
+    if not layout.folder.is_dir():  # the roots lie elsewhere
         return None
     link = layout.root / LATEST
     if link.exists() and not link.is_symlink():
@@ -326,7 +335,7 @@ def latest_link(layout: RunLayout[Place]) -> Path | None:
     return link
 
 
-def point_latest(layout: RunLayout[Place]) -> None:
+def point_latest(layout: RunLayout) -> None:
     """Let `<root>/latest` be a link to the run, where one can be; replaced in one step.
 
     Raises:
@@ -342,7 +351,7 @@ def point_latest(layout: RunLayout[Place]) -> None:
         fresh.replace(link)
 
 
-def open_public(path: str | Place) -> PublicLayout[Place]:
+def open_public(path: str | Place) -> PublicLayout:
     """The public root of a finished or running run, for those who hold nothing else.
 
     Somebody else may have made the folder: nothing in it may lead out of it.
@@ -354,7 +363,7 @@ def open_public(path: str | Place) -> PublicLayout[Place]:
     Raises:
         OutputError: None of them, or a link or a special file lies below the public root.
     """
-    given = address_of(path).absolute()  # Spark's JVM may have another working folder than whoever names the run now
+    given = place_of(path).absolute()  # Spark's JVM may have another working folder than whoever names the run now
     _refuse_link(given / PUBLIC)
     for folder in (given, given / PUBLIC):
         if is_public_root(folder):
@@ -366,7 +375,7 @@ def open_public(path: str | Place) -> PublicLayout[Place]:
         raise _no_run(path, MARKER) from error
 
 
-def require_finished(public: PublicLayout[Place], tables: Iterable[str], geolevels: Sequence[str]) -> None:
+def require_finished(public: PublicLayout, tables: Iterable[str], geolevels: Sequence[str]) -> None:
     """Refuse the public root of a run that has not come as far as is needed.
 
     Args:
@@ -383,7 +392,7 @@ def require_finished(public: PublicLayout[Place], tables: Iterable[str], geoleve
                 raise OutputError(f"{public.path}: {table} of {name} are not there", hint="finish the run first")
 
 
-def find_run(path: str | Place) -> RunLayout[Place]:
+def find_run(path: str | Place) -> RunLayout:
     """The layout of an existing run with both roots.
 
     Args:
@@ -393,7 +402,7 @@ def find_run(path: str | Place) -> RunLayout[Place]:
     Raises:
         OutputError: There is no run, or its restricted root is to be named.
     """
-    given = address_of(path).resolve()
+    given = place_of(path).resolve()
     for folder in (given / RESTRICTED, given):
         marker = RunMarker.find(folder)
         if marker is not None and marker.is_restricted:
@@ -408,22 +417,25 @@ def find_run(path: str | Place) -> RunLayout[Place]:
     raise _no_run(path, f"{RESTRICTED}/{MARKER}")
 
 
-def _with_public(restricted: Place, marker: RunMarker) -> RunLayout[Place]:
+def _with_public(restricted: Place, marker: RunMarker) -> RunLayout:
     """The run whose restricted root is found."""
     run = restricted.parent
     root, run_id, public = run.parent, run.name, run / PUBLIC
     if marker.public:
-        root, run_id, public = beside(run, marker.root), marker.run_id, beside(run, marker.public)
+        root, run_id, public = place_of(marker.root), marker.run_id, place_of(marker.public)
+    published = None
+    if marker.unpublished and not is_public_root(public):
+        published, public = PublicLayout(public), place_of(marker.unpublished)
     if not is_public_root(public) or not marker.marks(public):
         raise OutputError(
             f"{public}: not a run folder, and {restricted} has its public root there",
             hint=f"is the disk mounted? Where the root was moved, {restricted / MARKER} must name its new place",
         )
     refuse_links(public)
-    return RunLayout(root, run_id, PublicLayout(public), RestrictedLayout(restricted))
+    return RunLayout(root, run_id, PublicLayout(public), RestrictedLayout(restricted), published)
 
 
-def refuse_links(folder: Address) -> None:
+def refuse_links(folder: Place) -> None:
     """Refuse a folder in which a name leads somewhere else, or to what is neither a file nor a folder.
 
     Args:
@@ -443,7 +455,7 @@ def refuse_links(folder: Address) -> None:
                     raise _leads_out(path, is_link=stat.S_ISLNK(mode))
 
 
-def _refuse_link(path: Address) -> None:
+def _refuse_link(path: Place) -> None:
     if isinstance(path, Path) and path.is_symlink():
         raise _leads_out(path, is_link=True)
 

@@ -14,9 +14,9 @@ from typing import Any, Final, Self
 
 from das_spark.errors import GeographyError, InputError, OutputError
 from das_spark.geography import LevelShares, NationalSpine, SpineSettings
+from das_spark.places import Place, disk_errors
 from das_spark.store.commit import discard, finished, make_folder, names_in, part_files, promote, succeed, write_durably
 from das_spark.store.digests import FileRecord, record_of
-from das_spark.store.filesystem import disk_errors
 from das_spark.store.lock import Staging
 from das_spark.store.strict_json import strict_json
 
@@ -200,8 +200,8 @@ class SpineRecord:
 
 def write_spine(
     record: SpineRecord,
-    folder: Path,
-    write: Callable[[Path], tuple[FileRecord, ...]],
+    folder: Place,
+    write: Callable[[Place], tuple[FileRecord, ...]],
     staging: Staging | None = None,
 ) -> SpineRecord:
     """Write a spine into a new folder; it counts as there when `_SUCCESS` is.
@@ -235,7 +235,7 @@ def write_spine(
     return written
 
 
-def require_new(folder: Path) -> None:
+def require_new(folder: Place) -> None:
     """Refuse a folder that a spine must not be written to.
 
     Args:
@@ -264,12 +264,12 @@ def require_source(path: str) -> None:
         raise InputError(f"{path}: no such file or folder", hint="name a file or folder of public geography")
 
 
-def blocks_of(folder: Path) -> Path:
+def blocks_of(folder: Place) -> Place:
     """The folder of the blocks of a spine."""
     return folder / _BLOCKS
 
 
-def read_record(folder: Path) -> SpineRecord:
+def read_record(folder: Place) -> SpineRecord:
     """Read what a spine is, without looking at its blocks.
 
     Raises:
@@ -286,7 +286,7 @@ def read_record(folder: Path) -> SpineRecord:
     return SpineRecord.from_json(text, str(folder / RECORD))
 
 
-def checked_blocks(folder: Path, files: Sequence[FileRecord]) -> tuple[Path, ...]:
+def checked_blocks(folder: Place, files: Sequence[FileRecord]) -> tuple[Place, ...]:
     """The files of the blocks of a spine, after comparing their bytes with their record.
 
     Raises:

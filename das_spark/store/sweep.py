@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from das_spark.errors import OutputError
+from das_spark.places import disk_errors
 from das_spark.report import RESTRICTED
 from das_spark.store.commit import make_folder, names_in, write_durably
-from das_spark.store.filesystem import disk_errors
 
 SWEEP_VERSION: Final = 2  # 2: `created`
 #: What follows from the grid, or changes while a sweep lasts.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,11 +19,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from das_spark.errors import OutputError
-from das_spark.store import disk_errors
+from das_spark.places import Place, disk_errors
+from das_spark.store import Lines, read_lines
 from das_spark.telemetry.events import ERROR, INFO, WARNING, Event
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 #: What every line of a log has: where it comes from, and what it says.
 COMMON: Final = ("time", "run_id", "opening", "application", "application_attempt", "event", "level")
@@ -143,15 +143,16 @@ class RunLog(logging.Handler):
         last: The last event that was logged.
     """
 
-    def __init__(self, path: Path, run_id: str) -> None:
+    def __init__(self, path: Place, run_id: str) -> None:
         """Open a log, or begin it in a folder that exists; what a dead driver left half written stays a line."""
         super().__init__()
         self.path, self.run_id, self.application, self.attempt = path, run_id, "", ""
         self.last: Event | None = None
         self.opening = 1
-        if path.is_file():
+        self._lines = Lines(path)
+        if path.exists():
             self.opening += max((int(line["opening"]) for line in read_log(path).lines), default=0)
-            content = path.read_bytes()
+            content = read_lines(path)
             if content and not content.endswith(b"\n"):
                 self._append(b"\n")
 
@@ -171,11 +172,7 @@ class RunLog(logging.Handler):
 
     def _append(self, data: bytes) -> None:
         with disk_errors(self.path):
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
+            self._lines.append(data)
 
 
 @dataclass(slots=True)
@@ -242,7 +239,7 @@ class LogContents:
     torn: tuple[int, ...] = ()
 
 
-def read_log(path: Path) -> LogContents:
+def read_log(path: Place) -> LogContents:
     """Read a log, of a running run too; there may be none.
 
     Args:
@@ -252,9 +249,7 @@ def read_log(path: Path) -> LogContents:
         OutputError: It exists and cannot be read.
     """
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return LogContents()
+        content = read_lines(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be read ({type(error).__name__})") from error
     read = [_parsed(raw) for raw in content.splitlines()]

@@ -20,9 +20,7 @@ from das_spark.spark.session import properties
 
 FOLDER = ROOT / "conf" / "spark"
 FILES = sorted(FOLDER.glob("*.conf"))
-CLUSTERS = ("standalone", "yarn", "kubernetes", "emr", "dataproc")
-#: Clusters of a manager that has a file of its own -> that manager.
-HOSTED = {"emr": "yarn", "dataproc": "yarn"}
+CLUSTERS = ("standalone", "yarn", "kubernetes")
 
 SAFE = {
     "spark.authenticate": "true",
@@ -113,15 +111,6 @@ def test_clusters_share_everything_but_their_manager():
             or key in ("spark.executor.instances", "spark.executor.memoryOverhead", "spark.pyspark.python")
             for key in own
         )
-
-
-@pytest.mark.parametrize("name", HOSTED)
-def test_a_hosted_cluster_adds_the_classes_of_its_store_to_its_manager(name):
-    plain, pairs = properties(FOLDER / f"{HOSTED[name]}.conf"), properties(FOLDER / f"{name}.conf")
-    assert {key: pairs.get(key) for key in plain} == plain
-    added = set(pairs) - set(plain)
-    assert added
-    assert all(key.startswith(("spark.hadoop.fs.", "spark.jars.")) or key.endswith(".extraClassPath") for key in added)
 
 
 def test_one_machine_of_a_service_is_as_one_of_our_own():

@@ -11,6 +11,7 @@ from das_spark.cli.main import main
 from das_spark.config import load_plan, plan_to_config
 from das_spark.config.load import PATH_KEYS
 from das_spark.errors import ConfigurationError
+from das_spark.store import RunLayout
 
 CONF = Path(__file__).parents[2] / "conf"
 EVERY_PLACE = (
@@ -86,55 +87,56 @@ def test_a_folder_above_is_called_by_its_name(tmp_path, monkeypatch):
     assert plan_to_config(load("input.path=.."))["input"]["path"] == tmp_path.name
 
 
-ADDRESSES = ["s3a://bucket/x", "file:///tmp/x", "gs://b", "abfss://c@a/x"]
+ADDRESSES = ["s3a://bucket/x", "s3://bucket", "gs://b", "abfss://c@a.dfs.core.windows.net/x", "hdfs://node:8020/runs"]
 
 
+@pytest.mark.parametrize("key", ["output.root", "output.public", "output.restricted", "ledger.path"])
 @pytest.mark.parametrize(
-    ("key", "address"),
+    ("address", "said"),
     [
-        *(("restricted", address) for address in ADDRESSES),
-        *((key, "hdfs:/runs") for key in ("root", "public", "restricted")),
+        ("hdfs:/runs", "is neither a path nor an address, which is scheme://bucket/path"),
+        ("ftp://host/runs", "no file system is known by the scheme ftp"),
+        ("s3://bucket/../x", "holds '..', which means nothing in an address"),
     ],
 )
-def test_check_refuses_a_root_that_is_neither_a_folder_nor_an_address(tmp_path, monkeypatch, capsys, key, address):
+def test_check_refuses_what_is_neither_a_path_nor_an_address(tmp_path, monkeypatch, capsys, key, address, said):
     monkeypatch.chdir(tmp_path)
-    assert main(["check", "quickstart", "--set", f"output.{key}={address}"]) == 2
-    said = capsys.readouterr().err
-    assert f"output.{key}: {address} is no path of a mounted file system; name a folder" in said
+    assert main(["check", "quickstart", "--set", f"{key}={address}"]) == 2
+    assert f"{key}: {address}" in (told := capsys.readouterr().err)
+    assert said in told
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_a_run_at_an_address_is_made_in_a_folder_of_its_own(tmp_path, monkeypatch, address):
+def test_a_public_root_in_a_store_is_filled_from_another_place(tmp_path, monkeypatch, address):
     monkeypatch.chdir(tmp_path)
-    whole = load_plan(Path("quickstart"), settings=[f"output.root={address}"])
-    assert (whole.output.root, whole.output.work_root) == (address, str(tmp_path / "runs"))
-    assert whole.output.is_elsewhere
-    assert not whole.output.public_address
-    assert load_plan(
-        Path("quickstart"), settings=[f"output.root={address}", "output.work=made"]
-    ).output.work_root == str(tmp_path / "made")
-    part = load_plan(Path("quickstart"), settings=[f"output.public={address}"])
-    assert (part.output.public_address, part.output.work_root) == (address, str(tmp_path / "runs"))
-    assert part.output.is_elsewhere
-    assert part.places["output.public"] == address
-    on_disk = load_plan(Path("quickstart"))
-    assert not on_disk.output.is_elsewhere
-    assert whole.config_hash == part.config_hash == on_disk.config_hash
+
+    def layout(*settings: str) -> RunLayout:
+        return RunLayout.of(load_plan(Path("quickstart"), settings=settings).output, "mine")
+
+    whole = layout(f"output.root={address}")
+    assert str(whole.published.path) == f"{address}/mine/public"
+    assert str(whole.public.path) == f"{address}/mine/restricted/unpublished"
+    part = layout(f"output.public={address}")
+    assert str(part.published.path) == f"{address}/mine"
+    assert part.public.path == tmp_path / "runs" / "mine" / "restricted" / "unpublished"
+    made = layout(f"output.root={address}", "output.work=made")
+    assert made.public.path == tmp_path / "made" / "mine" / "public"
+    assert made.restricted == whole.restricted
+    closed = layout(f"output.restricted={address}")
+    assert (closed.published, closed.public.path) == (None, tmp_path / "runs" / "mine" / "public")
+    plans = [load_plan(Path("quickstart"), settings=each) for each in ([f"output.root={address}"], [])]
+    assert plans[0].config_hash == plans[1].config_hash
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        (["output.work=made"], r"output\.work: the run is made where it lies"),
-        (["output.root=gs://b/x", "output.public=gs://b/y"], r"output\.public: output\.root is an address"),
-        (["output.root=gs://b/x", "output.work=gs://b/y"], r"output\.work: gs://b/y is no path"),
-        (["ledger.path=gs://b/x"], r"ledger\.path: gs://b/x is no path of a mounted file system; .*locks"),
-    ],
-)
-def test_places_that_do_not_go_together_are_refused(settings, sentence):
-    with pytest.raises(ConfigurationError, match=sentence):
-        load_plan(Path("quickstart"), settings=settings)
+def test_a_file_address_is_a_path(tmp_path):
+    layout = RunLayout.of(load_plan(Path("quickstart"), settings=[f"output.root=file://{tmp_path}"]).output, "mine")
+    assert layout.public.path == tmp_path / "mine" / "public"
+
+
+def test_a_work_place_is_refused_where_nothing_is_copied_from_it():
+    with pytest.raises(ConfigurationError, match=r"output\.work: what is public is written where it lies"):
+        load_plan(Path("quickstart"), settings=["output.work=made"])
 
 
 @pytest.mark.parametrize("place", PATH_KEYS, ids=".".join)
@@ -147,6 +149,6 @@ def test_what_cannot_be_a_path_is_refused_by_its_key(place, value):
 
 def test_of_a_wrong_place_one_thing_is_said(write_run_file):
     with pytest.raises(ConfigurationError) as caught:
-        load_plan(write_run_file(), settings=['input.persons="s3a://bucket/p.parquet"'])
+        load_plan(write_run_file(), settings=['input.persons="s3a:/bucket/p.parquet"'])
     assert "problems" not in caught.value.message
     assert caught.value.message.count("input.persons") == 1

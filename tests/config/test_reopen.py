@@ -124,7 +124,7 @@ def test_what_the_measurements_fix_is_refused_by_name(setting):
         ("estimation.failsafe=true", "estimation.failsafe: needs every noisy answer"),
         ('output.microdata=["paper"]', "output.microdata"),
         ('output.tables=["csv"]', "output.tables: product 'e2e_1940' has no tables"),
-        ("output.restricted=s3a://runs", "output.restricted: .* is no path of a mounted file system"),
+        ("output.restricted=s3a:/runs", "output.restricted: .* is neither a path nor an address"),
         ("run.name=..", "run.name"),
     ],
 )

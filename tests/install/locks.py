@@ -31,6 +31,8 @@ HEADS = {
     "docs": "What makes the documentation site (jobs/docs), besides environment.lock",
     "lineage": "What sends events of lineage (OpenLineage), besides environment.lock",
 }
+#: Extras that environment.lock answers, too: places in stores serve out of the box where it is installed.
+STORES = ("s3", "azure", "gcs")
 #: Lock -> the extra of pyproject.toml that it answers; such a lock lists what environment.lock has not.
 EXTRAS = {"development": "dev", "docs": "docs", "lineage": "lineage"}
 
@@ -47,8 +49,9 @@ def ranges(lock: str) -> list[str]:
         # pyspark is published as source only, and setuptools builds it; hatchling makes editable installs by editables.
         # uv installs what all locks name.
         return [*project["build-system"]["requires"], "setuptools>=77", "editables>=0.5", "uv>=0.9"]
-    extras = project["project"]["optional-dependencies"][EXTRAS[lock]] if lock in EXTRAS else []
-    return [*project["project"]["dependencies"], *extras]
+    extras = project["project"]["optional-dependencies"]
+    stores = [each for name in STORES for each in extras[name]]
+    return [*project["project"]["dependencies"], *stores, *(extras[EXTRAS[lock]] if lock in EXTRAS else [])]
 
 
 def pins(lock: str) -> dict[str, str]:

@@ -85,11 +85,13 @@ def test_a_parquet_file_has_every_column_and_plain_numbers_of_type_int_as_such(t
     product = PRODUCTS["e2e_2018"]
     path = tmp_path / "part-00000.parquet"
     columns = record_columns(product, units=True)
-    sink = WRITERS["parquet"].open(path, columns, ())
+    file = path.open("wb")
+    sink = WRITERS["parquet"].open(file, columns, ())
     cells, lengths = np.array([0, product.schema.size - 1]), np.array([2, 1])
     numbers = {scope: np.arange(3) for scope in (Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.RECORD_NUMBER)}
     sink.write(Rows(("4400701010101001",), np.zeros(2, dtype=np.int64), cells, lengths, numbers))
     sink.close()
+    file.close()
     rows = pq.read_table(path)
     assert rows.schema.names == [column.name for column in product.microdata.person]
     assert rows["QAGE"].to_pylist() == [17, 17, 18]
@@ -158,9 +160,11 @@ def test_a_layout_of_more_than_a_million_cells_holds_no_text_for_each(tmp_path):
     assert sum(len(column.values) for column in columns.columns) == 9 + 116 + 63
     cells = np.array([0, schema.size - 1, schema.size // 2, 0])
     path = tmp_path / "part.txt"
-    sink = WRITERS["text"].open(path, columns, ())
+    file = path.open("wb")
+    sink = WRITERS["text"].open(file, columns, ())
     sink.write(Rows(("1",), np.zeros(4, dtype=np.int64), cells, np.ones(4, dtype=np.int64), {}))
     sink.close()
+    file.close()
     levels = np.stack(np.unravel_index(cells, schema.shape), axis=1).tolist()
     expected = [f"{'5' if kind else '3'}|{a}|{c:02d}" for kind, a, _, c, _ in levels]
     assert path.read_text().splitlines() == expected

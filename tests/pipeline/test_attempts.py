@@ -16,7 +16,7 @@ from ledger_runs import LEVELS, Draws, Reported, drawing, measure, opened, plan_
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline import levels
-from das_spark.pipeline.charge import RunLedger, agree, enter_level, enter_run, open_ledger, place_of
+from das_spark.pipeline.charge import RunLedger, agree, enter_level, enter_run, identity_of_place, open_ledger
 from das_spark.privacy import DrawState
 from das_spark.store import Journal, hold_run
 
@@ -282,22 +282,22 @@ def test_a_journal_that_was_removed_is_refused(run, draws):
 
 def test_a_folder_that_is_moved_stays_the_same_place_and_a_copy_is_another_one(run):
     layout = run.layout
-    before = place_of(layout)
+    before = identity_of_place(layout)
     moved = layout.folder.rename(layout.folder.with_name("elsewhere"))
     moved.rename(layout.folder)
-    assert place_of(layout) == before
+    assert identity_of_place(layout) == before
     with hold_run(layout):  # closes everything to others
-        assert place_of(layout) == before
+        assert identity_of_place(layout) == before
     copies = Copies(run)
     copies.swap()
-    assert place_of(layout) != before
+    assert identity_of_place(layout) != before
     copies.swap()
-    assert place_of(layout) == before
+    assert identity_of_place(layout) == before
     assert layout.restricted.instance.stat().st_mode & 0o777 == 0o600
     content = layout.restricted.instance.read_bytes()
     layout.restricted.instance.write_bytes(content)  # as a restored backup may have the number of the old file
     os.utime(layout.restricted.instance)
-    assert place_of(layout) != before
+    assert identity_of_place(layout) != before
 
 
 def test_another_run_on_the_same_dataset_has_attempts_of_its_own(tmp_path, run, draws):

@@ -18,7 +18,6 @@ from das_spark.config import load_plan, plan_to_config
 from das_spark.errors import EngineEndedError, EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import driver, estimate_from, run_stages, runner
 from das_spark.pipeline.driver import driver_attempt
-from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import LedgerEntry, RunKey
 from das_spark.process import Ended
@@ -93,7 +92,7 @@ def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry
 
 def test_a_session_of_the_callers_own_serves_for_synthetic_people(tmp_path):
     plan = load_plan("quickstart", settings=[f"output.root={tmp_path}"])
-    layout, progress = layout_of(plan.output, "mine"), Progress(lambda _: None, "mine")
+    layout, progress = RunLayout.of(plan.output, "mine"), Progress(lambda _: None, "mine")
     with driver_attempt(plan, layout, progress, key=RunKey.from_system(), spark=SPARK) as context:
         assert not context.is_insecure
 

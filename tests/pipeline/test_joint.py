@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import servers
 from pyarrow import csv
 
 from das_spark.cli.main import main
@@ -33,9 +34,9 @@ from das_spark.pipeline import (
 )
 from das_spark.pipeline.stages import verify
 from das_spark.pipeline.verified_joint import CONTRADICTIONS, NAMES, TEXTS, joint_report
+from das_spark.places import place_of
 from das_spark.privacy import Ledger
-from das_spark.spark import hadoop, hadoop_gateway
-from das_spark.store import JointLayout, find_run, open_public
+from das_spark.store import JointLayout, files_below, find_run, open_public
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
@@ -245,25 +246,34 @@ def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
 
 
 def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark, monkeypatch):
-    mount = {"spark.hadoop.fs.viewfs.mounttable.cluster.link./runs": (tmp_path / "far").as_uri()}
-    monkeypatch.setattr(hadoop_gateway, "_spark_properties", lambda jvm: mount)
-    # As a session has them that is begun under these properties: it counts contradictions where the parts lie.
-    for name, link in mount.items():
-        spark.sparkContext._jsc.hadoopConfiguration().set(name.removeprefix("spark.hadoop."), link)
-    (tmp_path / "far").mkdir()
-    places = ["output.root=viewfs://cluster/runs", f"output.work={tmp_path / 'made'}"]
-    plan = load_parts(CONF, settings=[*settings(population, tmp_path), *places])
-    summary = run_parts(plan, run_id="both", test_key=KEY, spark=spark)
-    assert str(summary.paths["joint privacy ledger"]) == "viewfs://cluster/runs/both/privacy_ledger.json"
-    assert {path.name for path in (tmp_path / "far").iterdir()} == {"both", *(f"both-{each}" for each in plan.parts)}
-    assert [path.name for path in (tmp_path / "made").iterdir()] == ["ledgers"]
-    names = {path.name for path in (whole / "both").iterdir()}
-    assert {path.name for path in (tmp_path / "far" / "both").iterdir()} == names
-    for record in plan.parts:
-        there, on_disk = (root / f"both-{record}" / "public" for root in (tmp_path / "far", whole))
-        assert answers(there) == answers(on_disk)
-        assert estimates(there) == estimates(on_disk)
-    report = verify_run(hadoop.place_named("viewfs://cluster/runs/both"), spark)
+    with servers.s3_server(tmp_path) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        given = spark.sparkContext.environment
+        monkeypatch.setattr(spark.sparkContext, "environment", given | dict(server.environment))
+        address = f"{server.url}/runs"
+        plan = load_parts(CONF, settings=[*settings(population, tmp_path), f"output.root={address}"])
+        summary = run_parts(plan, run_id="both", test_key=KEY, spark=spark)
+        assert str(summary.paths["joint privacy ledger"]) == f"{address}/both/privacy_ledger.json"
+        there = place_of(address)
+        assert {place.name for place in there.iterdir()} == {
+            "both",
+            "ledgers",
+            *(f"both-{each}" for each in plan.parts),
+        }
+        assert {place.name for place in (there / "both").iterdir()} == {
+            path.name for path in (whole / "both").iterdir()
+        }
+        for record in plan.parts:
+            far = tmp_path / "far" / record
+            public = there / f"both-{record}" / "public"
+            for name in files_below(public):
+                (far / name).parent.mkdir(parents=True, exist_ok=True)
+                (far / name).write_bytes((public / name).read_bytes())
+            on_disk = whole / f"both-{record}" / "public"
+            assert answers(far) == answers(on_disk)
+            assert estimates(far) == estimates(on_disk)
+        report = verify_run(there / "both", spark)
     assert report.passed, report.summary()
     assert CONTRADICTIONS in {check.name for check in report.checks}
 

@@ -12,7 +12,7 @@ import pytest
 
 import das_spark
 from das_spark.errors import DasError, EstimationError, TaskError, error_text_withheld, without_values
-from das_spark.store import want_of_room
+from das_spark.places import want_of_room
 
 PACKAGE = Path(das_spark.__file__).parent
 #: What gives rows to Python workers; all but the first are used nowhere.

@@ -10,8 +10,8 @@ import pytest
 
 from das_spark.errors import OutputError
 from das_spark.io.noisy_files import NoisyLayout
+from das_spark.places.filesystem import POSIX, Location, inside
 from das_spark.store import FileRecord, Journal, RunLayout, SweepLayout, TablesLayout, promote, write_texts
-from das_spark.store.filesystem import POSIX, Location, inside
 from das_spark.store.layout import JointLayout, PublicLayout, RestrictedLayout
 
 HOSTILE = ("../x", "../../../../x", "/x", "a/../../x", "a/b", "x\0", "..", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.store import Journal, State, Step, finished, part_files, succeed, write_durably
+from das_spark.store import Journal, State, Step, create_exclusively, finished, part_files, succeed
 from das_spark.store import journal as journal_module
 
 LEVEL = "County"
@@ -104,9 +104,9 @@ def test_a_driver_that_sleeps_in_its_last_write_changes_nothing_behind_the_back_
         if decision.step is Step.DRAW:
             journal.open(LEVEL, decision.number)
         states.update({path.name: path.read_text() for path in journal.folder.iterdir()})
-        write_durably(*given, **named)
+        return create_exclusively(*given, **named)
 
-    monkeypatch.setattr(journal_module, "write_durably", taken_over)
+    monkeypatch.setattr(journal_module, "create_exclusively", taken_over)
     with pytest.raises(OutputError, match="another driver has gone on with attempt 1"):
         getattr(journal, step)(LEVEL, 1)
     assert {path.name: path.read_text() for path in journal.folder.iterdir()} == states
@@ -232,6 +232,11 @@ def journal_lost(journal):
     (journal.folder / f"{LEVEL}.1.json").unlink()
 
 
+def state_lost(journal):
+    promoted(journal)
+    (journal.folder / f"{LEVEL}.1-2.json").unlink()
+
+
 def attempt_lost(journal):
     journal.open(LEVEL, 1)
     journal.next_step(LEVEL)
@@ -273,6 +278,7 @@ DISORDER = [
     published_while_opened,
     finished_while_opened,
     journal_lost,
+    state_lost,
     attempt_lost,
     state_unknown,
     version_unknown,

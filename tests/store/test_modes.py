@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from das_spark.places.filesystem import POSIX
 from das_spark.store import FileRecord, create_exclusively, link_parts, make_folder, promote, write_durably, write_texts
 from das_spark.store.commit import new_folder, record_of
-from das_spark.store.filesystem import POSIX
 
 
 @pytest.fixture(autouse=True)

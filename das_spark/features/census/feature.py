@@ -14,8 +14,6 @@ from das_spark.store.parquet import count_rows
 from das_spark.store.tables import CENSUS_ESTIMATES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.space import KnownSizes
     from das_spark.pipeline.trials import Ahead
@@ -61,7 +59,7 @@ class CensusEstimates(Publication):
         """One name for each geolevel."""
         return tuple(f"{_TABLE}/{level}" for level in self.census.names)
 
-    def rows(self, public: PublicLayout[Path]) -> dict[str, int]:
+    def rows(self, public: PublicLayout) -> dict[str, int]:
         """Count the rows of each geolevel."""
         return {f"{_TABLE}/{level}": count_rows(public.level(_TABLE, level)) for level in self.census.names}
 

@@ -32,25 +32,17 @@ from das_spark.io.area_files import look_at_areas
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.features import uncertainties_of
-from das_spark.pipeline.homes import layout_of
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reestimate import open_source
 from das_spark.pipeline.sources import RunSource
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.table_writing import TablesWriting, TabulationSummary, table_rows
+from das_spark.places import disk_errors
 from das_spark.spark.evaluate_areas import areas_of_file
 from das_spark.spark.session import session
 from das_spark.spark.tables import at_levels, count_and_first
-from das_spark.store import (
-    PublicLayout,
-    Staging,
-    TablesLayout,
-    discard,
-    disk_errors,
-    new_folder,
-    unfinished_beside,
-)
+from das_spark.store import PublicLayout, RunLayout, Staging, TablesLayout, discard, new_folder, unfinished_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -277,7 +269,7 @@ def _passes(
             public, spine = source.public, spine_of_run(source.public, plan)
         else:
             output = replace(plan.output, root=str(scratch / "imported"), public=None, restricted=None)
-            layout = layout_of(output, "measurements")
+            layout = RunLayout.of(output, "measurements")
             with driver_attempt(
                 replace(plan, output=output),
                 layout,

@@ -21,6 +21,7 @@ from das_spark.features.intervals.rows import (
     summed_moments,
 )
 from das_spark.pipeline.levels import LevelJobs, table_writer
+from das_spark.places import disk_errors
 from das_spark.spark.arranged import write_levels, written_files
 from das_spark.spark.family_rows import StoredLevel
 from das_spark.spark.level_pass import (
@@ -29,11 +30,8 @@ from das_spark.spark.level_pass import (
     carried_down,
 )
 from das_spark.spark.tables import at_levels, read_table, union
-from das_spark.store import disk_errors
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
@@ -73,8 +71,8 @@ class LinearPasses:
     spark: SparkSession
     plan: RunPlan
     spine: Spine
-    public: PublicLayout[Path]  # tables that are read
-    scratch: PublicLayout[Path]  # what is made; whoever gives it removes it
+    public: PublicLayout  # tables that are read
+    scratch: PublicLayout  # what is made; whoever gives it removes it
     levels: tuple[str, ...]  # of the passes, from the top
     statistics: Statistics
 

@@ -12,7 +12,6 @@ from das_spark.store import TablesLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -33,13 +32,13 @@ def interval_columns(table: TableShell) -> pa.Schema:
     return pa.schema([pa.field(GEOCODE, pa.string(), False), *fields])
 
 
-def intervals_layout(public: PublicLayout[Path]) -> TablesLayout[Path]:
+def intervals_layout(public: PublicLayout) -> TablesLayout:
     """Return the layout of the tables of intervals."""
     return TablesLayout(public.table(INTERVALS))
 
 
 def read_intervals(
-    spark: SparkSession, public: PublicLayout[Path], table: Table, format: str, levels: Sequence[str]
+    spark: SparkSession, public: PublicLayout, table: Table, format: str, levels: Sequence[str]
 ) -> DataFrame:
     """Read the intervals of a table at some geolevels, with the level."""
     return read_files(spark, intervals_layout(public), table.name, format, levels, interval_columns(table))

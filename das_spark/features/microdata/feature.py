@@ -16,11 +16,10 @@ from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.pipeline.features import Judged, OutputTable, Publication, Texts
 from das_spark.pipeline.trials import Trial, product_fix
+from das_spark.places import Place
 from das_spark.store import strict_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.features import FeatureRoom
     from das_spark.pipeline.space import KnownSizes
@@ -71,7 +70,7 @@ class Microdata(Publication):
         """One name for each kind of records and format."""
         return tuple(f"{_MICRODATA}/{name}" for name, _ in self._files())
 
-    def rows(self, public: PublicLayout[Path]) -> dict[str, int]:
+    def rows(self, public: PublicLayout) -> dict[str, int]:
         """Return the numbers of records that stand beside the files."""
         counted = strict_json(public.microdata_rows.read_text(encoding="utf-8"))
         return {f"{_MICRODATA}/{name}": number for name, number in counted.items()}
@@ -85,12 +84,12 @@ class Microdata(Publication):
         plan = self.plan
         return microdata_dictionary(plan.product, plan.output.microdata, units=plan.invariants.units)
 
-    def texts(self, manifest: PublicManifest, public: PublicLayout[Path]) -> Texts:
+    def texts(self, manifest: PublicManifest, public: PublicLayout) -> Texts:
         """Return the headers of text files, and what stands beside them."""
         product, output, units = self.plan.product, self.plan.output, self.plan.invariants.units
         form = output.microdata_files
-        whole: dict[Path, str] = {}
-        begun: dict[Path, str] = {}
+        whole: dict[Place, str] = {}
+        begun: dict[Place, str] = {}
         for format, columns in files_of(product, output.microdata, units=units, form=form):
             heads = heads_of(
                 product,

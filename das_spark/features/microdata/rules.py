@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.features import Judged
+from das_spark.places import place_of, seen_from
 from das_spark.products import microdata_codes
 from das_spark.spark.microdata import write_digest
 from das_spark.spark.own_codes import under_parts
@@ -55,6 +55,6 @@ def rules_of(run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged
         families,
         rows,
         checks=part_checks(reduced),
-        files=tuple(replace(each, name=Path(each.name).relative_to(root).as_posix()) for each in digest.files),
+        files=tuple(replace(each, name=seen_from(root, place_of(each.name))) for each in digest.files),
         counted={f"microdata/{kind}.{format}": digest.records(kind, format) for format in formats for kind in kinds},
     )

@@ -12,7 +12,6 @@ from das_spark.store import TablesLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -30,11 +29,11 @@ def named_columns(table: TableShell) -> pa.Schema:
     return pa.schema([geocode, pa.field(NAME, pa.string(), False), *counts])
 
 
-def named_layout(public: PublicLayout[Path]) -> TablesLayout[Path]:
+def named_layout(public: PublicLayout) -> TablesLayout:
     """Return the layout of the tables with names."""
     return TablesLayout(public.table(PLACE_NAMES))
 
 
-def read_named(spark: SparkSession, public: PublicLayout[Path], table: TableShell, levels: Sequence[str]) -> DataFrame:
+def read_named(spark: SparkSession, public: PublicLayout, table: TableShell, levels: Sequence[str]) -> DataFrame:
     """Read a table with names at some geolevels, with the level."""
     return read_files(spark, named_layout(public), table.name, CSV, levels, named_columns(table))

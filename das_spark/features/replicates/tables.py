@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from das_spark.io.table_files import GEOCODE
+from das_spark.places import Place
 from das_spark.store import TablesLayout
 from das_spark.store.tables import TableDeclaration, column
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from das_spark.store import PublicLayout
     from das_spark.tabulation import TableShell
 
@@ -76,16 +75,16 @@ def part_of(number: int) -> str:
     return f"replicate={number}"
 
 
-def errors_folder(public: PublicLayout[Path], number: int) -> Path:
+def errors_folder(public: PublicLayout, number: int) -> Place:
     """Return the folder of the errors of one replicate, from 1."""
     return public.inside(ERRORS.name, part_of(number))
 
 
-def offsets_folder(public: PublicLayout[Path]) -> Path:
+def offsets_folder(public: PublicLayout) -> Place:
     """Return the folder of how far the truth may be from published counts."""
     return public.table(OFFSETS.name)
 
 
-def intervals_layout(public: PublicLayout[Path]) -> TablesLayout[Path]:
+def intervals_layout(public: PublicLayout) -> TablesLayout:
     """Return the layout of published counts with their intervals."""
     return TablesLayout(public.table(INTERVALS))

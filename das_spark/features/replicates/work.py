@@ -35,18 +35,17 @@ from das_spark.features.replicates.tables import (
 from das_spark.pipeline.diagnosed import failed_families
 from das_spark.pipeline.levels import NAMED, LevelJobs
 from das_spark.pipeline.table_writing import TablesWriting, named, publish_beside
+from das_spark.places import Place, disk_errors
 from das_spark.privacy import RunKey
 from das_spark.spark.arranged import write_one_file
 from das_spark.spark.census import census_histograms
 from das_spark.spark.family_rows import StoredLevel
 from das_spark.spark.level_pass import MeasurementTask
 from das_spark.spark.tables import at_levels, levels_together, read_levels, read_table
-from das_spark.store import PublicLayout, discard, disk_errors, finished, guarded_staging, replace_folder
+from das_spark.store import PublicLayout, discard, finished, guarded_staging, replace_folder
 from das_spark.store.parquet import ParquetTables, TableFolder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame
 
     from das_spark.features.replicates.settings import ReplicateSettings
@@ -64,7 +63,7 @@ class _Replicate:
 
     context: RunContext
     number: int
-    folder: PublicLayout[Path]
+    folder: PublicLayout
 
     def measure(self, geolevel: str) -> None:
         """Measure the estimates of the run."""
@@ -105,7 +104,7 @@ class _Replicate:
     def _jobs(self) -> LevelJobs:
         return replace(LevelJobs.of(self.context), folder=self._folder)
 
-    def _folder(self, table: str, geolevel: str) -> Path:
+    def _folder(self, table: str, geolevel: str) -> Place:
         return self.folder.level(table, geolevel) if table in _OWN else self.context.tables.folder(table, geolevel)
 
     def _read(self, table: str, geolevel: str) -> DataFrame:
@@ -125,7 +124,7 @@ def publish_replicates(context: RunContext, settings: ReplicateSettings, facts: 
     staging = guarded_staging(context.layout, public, "replicates")
     estimates = read_levels(context.spark, public, context.published, context.census.names)
 
-    def put(rows: DataFrame, table: TableDeclaration, target: Path, order: Sequence[str]) -> None:
+    def put(rows: DataFrame, table: TableDeclaration, target: Place, order: Sequence[str]) -> None:
         """Write a table of one file, and promote it."""
         source = staging.folder / table.name
         writer = ParquetTables({table.name: TableFolder(source.absolute(), table.schema)})

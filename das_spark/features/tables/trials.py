@@ -12,13 +12,12 @@ from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
 from das_spark.pipeline.rehearsal import SyntheticGeounits, synthetic_counts
 from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.table_writing import TablesWriting
+from das_spark.places import Place
 from das_spark.spark.tabulate import TabulateTask
 from das_spark.store import Staging, TablesLayout, level_folder
 from das_spark.tabulation import MedianTable, Tabulation
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from das_spark.config import RunPlan
@@ -32,7 +31,7 @@ def tabulated_geounits(plan: RunPlan) -> SyntheticGeounits:
     )
 
 
-def rehearse_table(plan: RunPlan, table: TableShell, folder: Path, geounits: Callable[[], SyntheticGeounits]) -> None:
+def rehearse_table(plan: RunPlan, table: TableShell, folder: Place, geounits: Callable[[], SyntheticGeounits]) -> None:
     """Make a published table of synthetic geounits, in every format of the run, and look at what is in it."""
     census, made = plan.product.census(plan.spine), geounits()
     lowest = table.levels(census)[-1]

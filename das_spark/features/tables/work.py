@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from das_spark.pipeline.table_writing import TABLES, TablesWriting, run_fact
+from das_spark.places import disk_errors
 from das_spark.spark.census import on_census
 from das_spark.spark.tables import read_levels
 from das_spark.spark.tabulate import with_vacant, write_tables
-from das_spark.store import discard, disk_errors, make_folder
+from das_spark.store import discard, make_folder
 from das_spark.store.parquet import count_rows
 from das_spark.store.tables import published_estimates
 

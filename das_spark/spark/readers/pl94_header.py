@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from das_spark.errors import InputError
 from das_spark.io.input_fields import Names, sixteen
 from das_spark.io.input_files import require_path
+from das_spark.places import POSIX
 from das_spark.spark.readers._areas import (
     STATUS_NOTE,
     STATUS_OF,
@@ -27,7 +28,6 @@ from das_spark.spark.readers._passes import Rule
 from das_spark.spark.readers._pl94_files import BLOCK_LEVEL, HEADER, HEADER_PLACES, lines_of, summary_files
 from das_spark.spark.readers._reading import Reading
 from das_spark.spark.readers.base import EntityBlocks
-from das_spark.store import POSIX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -44,7 +44,7 @@ def test_a_path_may_begin_with_a_variable_of_the_environment(monkeypatch):
 
 def test_what_is_no_path_is_refused_and_so_are_unknown_names():
     for wrong, said in [
-        (inline("output.place_names", {"path": "s3://bucket/names.csv"}), "output.place_names.path: s3://bucket/"),
+        (inline("output.place_names", {"path": "s3:/bucket/names.csv"}), "output.place_names.path: s3:/bucket/"),
         (inline("output.place_names", {"path": " "}), "output.place_names.path: is empty; name a file or folder"),
         (inline("output.place_names", {"tables": ["P1"]}), "output.place_names.path"),
         (inline("output.place_names", {"path": "a", "tables": ["P9"]}), "'P9' is no table of the product"),

@@ -164,7 +164,7 @@ def _line(each: AreaInterval) -> tuple[str, ...]:
 
 def _write(found: Iterator[AreaInterval], out: Path) -> int:
     """Write a CSV whole or not at all."""
-    from das_spark.store import disk_errors  # noqa: PLC0415 - `das-spark --help` needs no files
+    from das_spark.places import disk_errors  # noqa: PLC0415 - `das-spark --help` needs no files
 
     part, count = out.with_name(f".{out.name}.part"), 0
     try:

@@ -10,9 +10,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from das_spark.errors import InputError, OutputError
+from das_spark.places import disk_errors, want_of_room
+from das_spark.places import filesystem as full_disk
 from das_spark.spark.problems import reading
-from das_spark.store import disk_errors, want_of_room
-from das_spark.store import filesystem as full_disk
 
 
 def test_a_full_disk_is_one_clear_error(tmp_path):

@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, Protocol, Self
-
-from typing_extensions import TypeVar
+from textwrap import shorten
+from typing import BinaryIO, Final, Protocol, Self, overload
 
 from das_spark.errors import OutputError
 from das_spark.process import OTHERS_WRITE
@@ -40,6 +40,8 @@ _NO_NAMES: Final = ("", ".", "..")
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: A disk with less than so many bytes is full: what was half written has been removed when that is asked.
 _LITTLE = 16 << 20
+#: Characters of what a store said that an error repeats.
+_SAID: Final = 200
 _OPEN_FOLDER: Final = 0o777 & ~OTHERS_WRITE
 #: Another device, a disk without hard links, or too many of them.
 _NO_LINK: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -63,7 +65,10 @@ class Capabilities:
 
 
 class FileSystem(Protocol):
-    """The operations; paths are texts, with `/` between their parts. What is missing raises `FileNotFoundError`."""
+    """The operations; paths are texts, with `/` between their parts. What is missing raises `FileNotFoundError`.
+
+    A file system that is no disk takes the address of a path for the path, too.
+    """
 
     @property
     def capabilities(self) -> Capabilities:
@@ -86,20 +91,14 @@ class FileSystem(Protocol):
     def read(self, path: str) -> bytes:
         """The whole content of a small file."""
 
-    def open_input(self, path: str) -> BinaryIO:
+    def open_input(self, path: str) -> BufferedReader:
         """A file to read from, at any place in it."""
 
     def open_output(self, path: str) -> BinaryIO:
         """A new file to write from its beginning to its end; nobody else writes it, and it counts when it is closed."""
 
-    def upload(self, file: Path, path: str) -> None:
-        """Put a file of a disk of this machine, in the place of a file of that name; it counts when it is whole."""
-
-    def download(self, path: str, file: Path) -> None:
-        """Get a file to a disk of this machine."""
-
     def uri(self, path: str) -> str:
-        """A path as others name it who do not know which file system is meant."""
+        """The address of a path, by which others name it who do not know which file system is meant."""
 
     def set_time(self, path: str, instant: datetime) -> None:
         """Give a file or folder a time of change; nothing where none is kept that can be set."""
@@ -122,6 +121,12 @@ class FileSystem(Protocol):
 
     def names(self, folder: str) -> set[str]:
         """Names of the files and folders in a folder; none where there is no such folder."""
+
+    def files(self, folder: str) -> dict[str, str]:
+        """Names of the files in a folder, each with a text that changes whenever the file does."""
+
+    def files_below(self, folder: str) -> dict[str, str]:
+        """The same of all files in a folder and below it, by their paths as seen from the folder."""
 
     def is_file(self, path: str) -> bool:
         """Whether there is a file of this name."""
@@ -163,6 +168,9 @@ class FileSystem(Protocol):
 
     def is_held(self, path: str) -> bool:
         """Whether some process holds a lock."""
+
+    def holder(self, path: str) -> str:
+        """The word of the last holder of a lock; empty where there is none."""
 
 
 class PosixFileSystem:
@@ -221,7 +229,7 @@ class PosixFileSystem:
         """As `FileSystem`."""
         return Path(path).read_bytes()
 
-    def open_input(self, path: str) -> BinaryIO:
+    def open_input(self, path: str) -> BufferedReader:
         """As `FileSystem`."""
         return open(path, "rb")
 
@@ -229,14 +237,6 @@ class PosixFileSystem:
         """As `FileSystem`."""
         self.make_folder(os.path.dirname(path) or ".")
         return open(path, "wb", opener=_open_closed)
-
-    def upload(self, file: Path, path: str) -> None:
-        """As `FileSystem`."""
-        _copy(str(file), path)
-
-    def download(self, path: str, file: Path) -> None:
-        """As `FileSystem`."""
-        _copy(path, str(file))
 
     def uri(self, path: str) -> str:
         """As `FileSystem`: itself."""
@@ -284,6 +284,23 @@ class PosixFileSystem:
         with suppress(FileNotFoundError, NotADirectoryError):
             return set(os.listdir(folder))
         return set()
+
+    def files(self, folder: str) -> dict[str, str]:
+        """As `FileSystem`."""
+        found = {name: f"{folder}/{name}" for name in self.names(folder)}
+        return {name: self.version(path) for name, path in found.items() if os.path.isfile(path)}
+
+    def files_below(self, folder: str) -> dict[str, str]:
+        """As `FileSystem`."""
+        found, left = dict[str, str](), list(self.names(folder))
+        while left:
+            name = left.pop()
+            path = f"{folder}/{name}"
+            if os.path.isfile(path):
+                found[name] = self.version(path)
+            else:
+                left += [f"{name}/{inner}" for inner in self.names(path)]
+        return found
 
     def is_file(self, path: str) -> bool:
         """As `FileSystem`."""
@@ -380,6 +397,12 @@ class PosixFileSystem:
             os.close(descriptor)
         return False
 
+    def holder(self, path: str) -> str:
+        """As `FileSystem`."""
+        with suppress(OSError):
+            return self.read(path).decode()
+        return ""
+
 
 POSIX: Final = PosixFileSystem()
 
@@ -397,8 +420,8 @@ class Location:
     path: PurePosixPath
 
     def __str__(self) -> str:
-        """The path, as the operations of the file system take it."""
-        return str(self.path)
+        """The address, which the operations of the file system take, too."""
+        return self.system.uri(str(self.path))
 
     def __truediv__(self, name: str) -> Self:
         """Something in this folder."""
@@ -430,6 +453,14 @@ class Location:
         """Whether there is anything of this name."""
         return self.is_file() or self.is_dir()
 
+    def open(self, mode: str = "rb") -> BufferedReader:
+        """The file, to read from."""
+        return self.system.open_input(str(self))
+
+    def iterdir(self) -> Iterator[Self]:
+        """What is in this folder."""
+        return (self / name for name in sorted(self.system.names(str(self))))
+
     def read_bytes(self) -> bytes:
         """The content of a small file."""
         return self.system.read(str(self))
@@ -448,26 +479,25 @@ class Location:
         """Whether every process means the same place by it: always."""
         return True
 
+    @property
+    def suffix(self) -> str:
+        """The ending of the last part of the path, with its dot; empty where it has none."""
+        return self.path.suffix
+
+    @property
+    def stem(self) -> str:
+        """The last part of the path without its ending."""
+        return self.path.stem
+
 
 #: Where something lies: a `Path` on the disks of this machine, a `Location` in any other file system.
-Address = Path | Location
-#: The same, for what hands it on to what gives back places of one kind: a union of both kinds is neither.
-AnyPlace = Any
-#: The same, for what gives back places of the kind that it was given; what says nothing of it means disks.
-Place = TypeVar("Place", Path, Location, default=Path)
+Place = Path | Location
 
 
-def address_of(place: str | Place) -> Place:
-    """The address that a user or a configuration names: a text is a path on the disks of this machine."""
-    return Path(place) if isinstance(place, str) else place  # type: ignore[return-value] # a text is no `Location`
-
-
-def beside(place: Place, path: str) -> Place:
-    """Another path in the file system of a place."""
-    system = system_of(place)
-    return Path(path) if system is POSIX else Location(system, PurePosixPath(path))  # type: ignore[return-value]
-
-
+@overload
+def inside(root: Path, *parts: str) -> Path: ...
+@overload
+def inside(root: Place, *parts: str) -> Place: ...
 def inside(root: Place, *parts: str) -> Place:
     """The path of something in a folder: the only way to it from names, and no name leads out of the folder.
 
@@ -484,7 +514,7 @@ def inside(root: Place, *parts: str) -> Place:
             raise OutputError(f"{root}: {part!r} is no name of a file or folder in it")
         path = path / part
     if isinstance(path, Path):
-        real, expected = os.path.realpath(root), os.path.realpath(path)
+        real, expected = os.path.realpath(str(root)), os.path.realpath(path)
         if os.path.commonpath((real, expected)) != real:
             raise OutputError(
                 f"{path}: a link on the way leads out of {root}",
@@ -493,14 +523,31 @@ def inside(root: Place, *parts: str) -> Place:
     return path
 
 
-def system_of(place: str | Address) -> FileSystem:
+def system_of(place: str | Place) -> FileSystem:
     """The file system in which something lies; a text is a path on the disks of this machine."""
     return place.system if isinstance(place, Location) else POSIX
 
 
-def uri_of(place: Address) -> str:
-    """Return the name of a place for those who do not know which file system is meant, as Spark."""
-    return system_of(place).uri(str(place))
+def as_input(place: Place) -> Path | BufferedReader:
+    """What libraries read a file from: on a disk its path, elsewhere the file, opened."""
+    return place if isinstance(place, Path) else place.open()
+
+
+def size_of(place: Place) -> int:
+    """Bytes of a file."""
+    return system_of(place).size(str(place))
+
+
+def seen_from(folder: Place, place: Place) -> str:
+    """The path of something in a folder as seen from there, with `/` between its parts; "." of the folder itself."""
+    if isinstance(folder, Path) and isinstance(place, Path):
+        return place.relative_to(folder).as_posix()
+    whole, prefix = str(place), f"{folder}/"
+    if whole == str(folder):
+        return "."
+    if not whole.startswith(prefix):
+        raise ValueError(f"{place} does not lie in {folder}")
+    return whole.removeprefix(prefix)
 
 
 def nearest(folder: Path) -> Path:
@@ -574,7 +621,7 @@ def no_room(what: str, number: int, *, where_known: bool = False) -> OutputError
 
 
 @contextmanager
-def disk_errors(place: Address) -> Iterator[None]:
+def disk_errors(place: Place) -> Iterator[None]:
     """Turn the many faces of a file that cannot grow, Spark's among them, into one error that says what to do.
 
     Raises:
@@ -587,6 +634,11 @@ def disk_errors(place: Address) -> Iterator[None]:
     except Exception as error:
         if number := want_of_room(error):
             raise no_room(str(place), number, where_known=_has_little_room(place)) from error
+        if isinstance(place, Location) and isinstance(error, OSError):
+            raise OutputError(
+                f"{place}: {_said(error)}",
+                hint="is the address right, and may this user read and write there? A run resumes where it stopped",
+            ) from error
         if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
             raise OutputError(
                 f"{place}: cannot be written ({type(error).__name__})", hint="choose another output folder"
@@ -594,7 +646,13 @@ def disk_errors(place: Address) -> Iterator[None]:
         raise
 
 
-def _has_little_room(place: Address) -> bool:
+def _said(error: OSError) -> str:
+    """What a store said, in one line."""
+    text = (error.strerror or str(error)).strip() or type(error).__name__
+    return shorten(text.splitlines()[0], _SAID, placeholder=" ...")
+
+
+def _has_little_room(place: Place) -> bool:
     """Whether the disk of a place is full; Spark does not say whose disk it was that filled."""
     free = system_of(place).free_space(str(place))
     return free is not None and free < _LITTLE

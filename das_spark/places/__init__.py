@@ -1,0 +1,50 @@
+"""Where files lie: disks of this machine, stores of objects, HDFS; and the few operations that the rest asks of them.
+
+A place is a `Path` on a disk or a `Location` anywhere else, and is named by a path or an address (`place_of`). All that
+a run promises rests on the operations of `FileSystem` and on nothing else (`das_spark/store/README.md`).
+"""
+
+from das_spark.places.addresses import AddressParts, is_address, parse_address
+from das_spark.places.filesystem import (
+    POSIX,
+    Capabilities,
+    FileSystem,
+    Location,
+    Place,
+    PosixFileSystem,
+    as_input,
+    disk_errors,
+    inside,
+    nearest,
+    no_room,
+    seen_from,
+    size_of,
+    system_of,
+    want_of_room,
+)
+from das_spark.places.named import place_of
+from das_spark.places.remote import SCHEMES, RemoteFileSystem
+
+__all__ = [
+    "POSIX",
+    "SCHEMES",
+    "AddressParts",
+    "Capabilities",
+    "FileSystem",
+    "Location",
+    "Place",
+    "PosixFileSystem",
+    "RemoteFileSystem",
+    "as_input",
+    "disk_errors",
+    "inside",
+    "is_address",
+    "nearest",
+    "no_room",
+    "parse_address",
+    "place_of",
+    "seen_from",
+    "size_of",
+    "system_of",
+    "want_of_room",
+]

@@ -1,0 +1,80 @@
+"""The public side of a run appears in a store at once, when the run is finished.
+
+Objects keep the time at which they were put, and times tell how long a stage took, which follows from confidential
+counts. So what may be published is made in the run's work place (`RunLayout.public`), and copied to where it lies in
+the end (`RunLayout.published`) when all of it is verified: the marker first, which says whose the root is, and the
+manifest last, which names every file with its digest. What no manifest names was not published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from das_spark.errors import OutputError
+from das_spark.places import Place, disk_errors, system_of
+from das_spark.store.commit import discard, files_below, write_durably
+from das_spark.store.layout import STAGING
+from das_spark.store.lock import require_held
+from das_spark.store.manifest import PublicManifest
+
+if TYPE_CHECKING:
+    from das_spark.store.layout import RunLayout
+
+#: Copies at once: each waits for the store.
+_COPIES: Final = 8
+_BLOCK: Final = 4 << 20
+
+
+def publish(layout: RunLayout) -> RunLayout:
+    """Copy what a finished run has made public to where it lies in the end, and remove it where it was made.
+
+    It may be called again where it was cut short: what is there is copied once more.
+
+    Args:
+        layout: Of a run that is held, finished and verified.
+
+    Returns:
+        Where the run lies now; the same layout where it was made there.
+
+    Raises:
+        OutputError: Another driver has taken over the run, a file is not as the manifest names it, or the place cannot
+            be written.
+    """
+    if layout.published is None:
+        return layout
+    made, final = layout.public, layout.published
+    digests = {each.name: each.sha256 for each in PublicManifest.load(made.manifest).files}
+    first, last = made.marker.name, made.manifest.name
+    names = [name for name in files_below(made.path, without={STAGING}) if name not in (first, last)]
+    require_held(layout)
+    with disk_errors(final.path):
+        _copy(made.marker, final.marker)
+        system_of(final.path).remove(str(final.manifest))
+        with ThreadPoolExecutor(_COPIES) as threads:
+            for _ in threads.map(lambda name: _copy(made.file(name), final.file(name), digests.get(name)), names):
+                pass
+        for name in set(files_below(final.path)) - {first, *names}:
+            system_of(final.path).remove(str(final.file(name)))
+        require_held(layout)
+        write_durably(final.manifest, made.manifest.read_bytes())
+    discard(made.path)
+    return layout.as_published()
+
+
+def _copy(source: Place, target: Place, sha256: str | None = None) -> None:
+    """Copy a file: by the store itself within one, else through this machine, with its digest compared."""
+    if system_of(source) == system_of(target):
+        system_of(target).copy(str(source), str(target))
+        return
+    digest = hashlib.sha256()
+    with system_of(source).open_input(str(source)) as read, system_of(target).open_output(str(target)) as written:
+        while block := read.read(_BLOCK):
+            digest.update(block)
+            written.write(block)
+        if sha256 not in (None, digest.hexdigest()):
+            raise OutputError(
+                f"{source}: is not the file that the manifest names",
+                hint="restore it from a copy, or begin a new run, which spends its own budget",
+            )
