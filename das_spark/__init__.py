@@ -360,8 +360,9 @@ def evaluate(
         DasError: See `das_spark.errors`.
     """
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
+    from das_spark.places import place_of  # noqa: PLC0415
 
-    named = (None if each is None else Path(each) for each in (areas, truth))
+    named = (None if each is None else place_of(each) for each in (areas, truth))
     return evaluate_runs([Path(folder) for folder in run_folders], *named)
 
 

@@ -11,11 +11,11 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, BinaryIO, Final, Literal, Protocol, TypeVar
 
 from das_spark.errors import ConfigurationError
 
@@ -135,7 +135,7 @@ def require_level(level: float | Fraction, name: str) -> None:
 
 
 class _File(Protocol):
-    def read_bytes(self) -> bytes: ...
+    def open(self, mode: Literal["rb"]) -> AbstractContextManager[BinaryIO]: ...
 
 
 def read_limited(path: _File, limits: TextLimits) -> bytes:
@@ -149,11 +149,8 @@ def read_limited(path: _File, limits: TextLimits) -> bytes:
         ConfigurationError: It is larger.
         OSError: It cannot be read.
     """
-    if isinstance(path, Path):
-        with path.open("rb") as file:  # what is no regular file has no size, and may have no end
-            content = file.read(limits.size + 1)
-    else:
-        content = path.read_bytes()
+    with path.open("rb") as file:  # what is no regular file has no size, and may have no end
+        content = file.read(limits.size + 1)
     _require(len(content), limits.size, "bytes", str(path))
     return content
 

@@ -10,6 +10,7 @@ import typer
 
 from das_spark.cli import completion
 from das_spark.cli.options import Data, Json, console, listed
+from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ),
     ] = None,
     areas: Annotated[
-        Path | None, typer.Option("--areas", metavar="FILE", help="CSV of leaf geocode and area, such as a precinct.")
+        str | None, typer.Option("--areas", metavar="FILE", help="CSV of leaf geocode and area, such as a precinct.")
     ] = None,
     samples: Annotated[
         str | None,
@@ -64,7 +65,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ),
     ] = None,
     boundaries: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--boundaries",
             metavar="FILE",
@@ -115,9 +116,10 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
         from das_spark.pipeline import study_runs  # noqa: PLC0415
 
-        areas_of_map = None if boundaries is None else read_boundaries(boundaries, boundary_key)
+        areas_of_map = None if boundaries is None else read_boundaries(place_of(boundaries), boundary_key)
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
-        reports, study = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
+        of_areas = None if areas is None else place_of(areas)
+        reports, study = study_runs(runs, areas=of_areas, truth=truth, shares=shares, seeds=sample_seeds)
         _print_study(reports, study, as_json=as_json)
         written = () if out is None else _write_study(runs, truth, reports, study, areas_of_map, out, data)
     if out is not None and not as_json:

@@ -115,6 +115,7 @@ def _geocodes(plan: RunPlan) -> list[str]:
         return []
     # Only plans of runs with such a table need them.
     from das_spark.io.input_files import CsvForm, companion, is_catalog_table  # noqa: PLC0415
+    from das_spark.io.input_places import is_there  # noqa: PLC0415
     from das_spark.io.input_tables import InputTable  # noqa: PLC0415
 
     given, folder = plan.input, plan.input.path
@@ -122,7 +123,7 @@ def _geocodes(plan: RunPlan) -> list[str]:
     if not any(places.values()) and folder:
         places = {name: companion(folder, name) for name in places}
     key, place = next(((name, place) for name, place in places.items() if place), ("", ""))
-    if not place or is_catalog_table(place) or not Path(place).exists():
+    if not place or is_catalog_table(place) or not is_there(place):
         return []
     table, named = InputTable.open(place, CsvForm.of(given)), given.columns_of(key)
     geocode, block = (named.get(field, field) for field in ("geocode", "block"))

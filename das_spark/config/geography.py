@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.acknowledgements import given_up
 from das_spark.config.load import nearest
 from das_spark.config.plan import GeographySettings
+from das_spark.config.sources import require_source
 from das_spark.errors import Problems
 from das_spark.geography import BLOCK, DHC, PRIMITIVE_LEVELS, Geolevel, Spine, SpineSettings
 
@@ -110,8 +110,9 @@ def resolve_geography(
     settings = SpineSettings()
     if section.crosswalk is not None and section.spine != "dhc":
         problems.add("geography.crosswalk", 'would not be read; geography.spine is not "dhc"')
-    elif files and section.crosswalk is not None and not Path(section.crosswalk).exists():
-        problems.add("geography.crosswalk", f"{section.crosswalk}: no such file or folder")
+    elif files and section.crosswalk is not None:
+        sentence = f"{section.crosswalk}: no such file or folder"
+        require_source("geography.crosswalk", section.crosswalk, problems, sentence)
     _check_parents(section, spine, problems, files=files)
     if spine.is_census:
         for name in given:
@@ -153,8 +154,8 @@ def _check_parents(section: GeographySection, spine: Spine, problems: Problems, 
         problems.add("geography.parents", "is missing: a table (child, parent, perhaps level) says what lies in what")
     elif section.parents is not None and not spine.own_codes:
         problems.add("geography.parents", "would not be read: the geocodes of the product begin with those above them")
-    elif files and section.parents is not None and not Path(section.parents).is_file():
-        problems.add("geography.parents", f"{section.parents}: no such file")
+    elif files and section.parents is not None:
+        require_source("geography.parents", section.parents, problems, f"{section.parents}: no such file", "file")
 
 
 def _production(product: Product, kind: str) -> SpineSettings:
@@ -190,8 +191,8 @@ def _areas(
         problems.add("geography.reader", f"unknown reader '{reader}'; {nearest(reader, AREA_READERS)}")
     elif path is None:
         problems.add("geography.path", f"is missing: {AREA_READERS[reader]}")
-    elif files and not Path(path).exists():
-        problems.add("geography.path", f"{path}: no such file or folder")
+    elif files:
+        require_source("geography.path", path, problems, f"{path}: no such file or folder")
     return reader, path
 
 
@@ -202,6 +203,6 @@ def _own_areas(given: InputSettings) -> tuple[str | None, str | None]:
         value = getattr(given, key)
         if value is not None:
             file = _FILE_OF_AREAS.get(given.reader, "") if key == "path" else ""
-            return reader, str(Path(value) / file)
+            return reader, f"{value.rstrip('/')}/{file}" if file else value
     # official files always have areas, tidy ones only in a folder that has such a table
     return (None if reader == "tidy" else reader), None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from das_spark.config.counted_cells import counted_cells
 from das_spark.config.load import nearest
 from das_spark.config.model import SIMULATED, TABLES
 from das_spark.config.published import held_counts
+from das_spark.config.sources import is_there, require_source
 from das_spark.errors import Problems
 from das_spark.names import CSV_ENDINGS, PARQUET_ENDING
 
@@ -175,8 +175,9 @@ def check_published(section: InputSettings, product: Product, part: str, problem
             f"published; name the folder of a finished run of {held.product}, by --set {key}=FOLDER, or put it "
             "before this one among the parts of a joint run",
         )
-    elif files and section.published is not None and not Path(section.published).is_dir():
-        problems.add(key, f"there is no folder {section.published}; name that of a finished run of {held.product}")
+    elif files and section.published is not None:
+        sentence = f"there is no folder {section.published}; name that of a finished run of {held.product}"
+        require_source(key, section.published, problems, sentence, "folder")
 
 
 def require_dataset(settings: InputSettings) -> None:
@@ -212,7 +213,7 @@ def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
 
 def _has_list(folder: str) -> bool:
     """Say whether a table of geounits lies in a folder."""
-    return any((Path(folder) / f"geography{ending}").exists() for ending in (PARQUET_ENDING, *CSV_ENDINGS))
+    return any(is_there(f"{folder.rstrip('/')}/geography{ending}") for ending in (PARQUET_ENDING, *CSV_ENDINGS))
 
 
 def _check_columns(section: InputSettings, fields: list[str], problems: Problems) -> None:
@@ -311,10 +312,9 @@ def _check_files(
             break
     for key in (*FILE_KEYS, "expected"):
         value = getattr(section, key)
-        if value is None or Path(value).exists() or key in section.tables:
+        if value is None or key in section.tables:
             continue
+        sentence = f"there is no file or folder {value}"
         if any(sign in value for sign in "*?["):
-            reason = f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the "
-            problems.add(f"input.{key}", reason + "ledger of their budget is kept: copy them, or name their folder")
-        else:
-            problems.add(f"input.{key}", f"there is no file or folder {value}")
+            sentence += "; no name is a pattern, since a ledger is kept by the bytes of files: name their folder"
+        require_source(f"input.{key}", value, problems, sentence)

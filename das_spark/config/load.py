@@ -77,7 +77,8 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
             problems.add(".".join(place), wrong)
             problems.muted.add(".".join(place))
         elif not is_table:
-            tables = _changed(tables, place, absolute(value))
+            found = absolute(value)
+            tables = _changed(tables, place, str(place_of(found)) if _is_source(place) else found)
     return tables
 
 

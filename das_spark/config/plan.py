@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from das_spark.config.catalog import is_catalog_table, table_parts
 from das_spark.config.model import CONFIG_VERSION, DEFAULT_ESTIMATOR, PATH_KEYS, ROOTS, SOURCES
 from das_spark.config.product_files import product_to_config
-from das_spark.places import is_address
+from das_spark.places import is_address, place_of
 
 if TYPE_CHECKING:
     from das_spark.config.features import FeatureSettings
@@ -326,8 +326,8 @@ def _file_name(value: str | None) -> str | None:
         return None
     if is_catalog_table(value):
         return table_parts(value)[-1]
-    path = Path(value)
-    return (path.resolve() if path.name == ".." else path).name
+    place = place_of(value)
+    return (place.resolve() if place.name == ".." else place).name
 
 
 def plan_to_config(plan: RunPlan) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 
 from das_spark.errors import InputError
+from das_spark.io.input_places import is_file
 from das_spark.io.input_tables import InputTable
 from das_spark.places import Place
 
@@ -21,7 +22,7 @@ _HINT: Final = "evaluation.areas (or --areas) names a CSV of geocode and area"
 
 def require_areas(path: Place) -> None:
     """Refuse a file of areas that is not there."""
-    if not path.is_file():
+    if not is_file(str(path)):
         raise InputError(f"{path}: no such file", hint=_HINT)
 
 

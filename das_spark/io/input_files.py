@@ -1,26 +1,24 @@
 """How input files begin: whether they are what their names say, and which columns CSV has.
 
-No message quotes a file: without its header, a table begins with a record. A path is a path, and never a pattern.
+No message quotes a file: without its header, a table begins with a record. No path or address is a pattern.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.input_places import entries, holds_file, is_file, is_folder, is_there, readable
 from das_spark.io.table_folder import is_note, record_files
 from das_spark.names import CSV_ENDINGS, PARQUET_ENDING
-from das_spark.places import POSIX
-from das_spark.store import files_below
+from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from das_spark.config import InputSettings
@@ -69,13 +67,13 @@ def codec_of(file: str) -> str | None:
     return next((codec for ending, codec in _CODECS.items() if file.lower().endswith(ending)), None)
 
 
-def _exists(path: str) -> bool:
-    return POSIX.is_file(path) or POSIX.is_folder(path)
-
-
 def first_line(file: str, encoding: str = PLAIN_CSV.encoding) -> str:
     """The first line of a text file, plain or compressed, without its end."""
-    line = re.split(rb"[\r\n]", _begin(file), maxsplit=1)[0]
+    return _first_of(_begin(file), file, encoding)
+
+
+def _first_of(begin: bytes, file: str, encoding: str) -> str:
+    line = re.split(rb"[\r\n]", begin, maxsplit=1)[0]
     try:
         return line.decode(encoding)
     except UnicodeDecodeError:
@@ -88,8 +86,21 @@ def first_line(file: str, encoding: str = PLAIN_CSV.encoding) -> str:
 
 def _begin(file: str) -> bytes:
     """The first bytes of a text, without a mark of their order."""
-    with readable(file), POSIX.open_input(file) as opened:
-        magic = opened.read(4)
+    with readable(file), place_of(file).open("rb") as opened:
+        _require_form(file, opened.read(4))
+        opened.seek(0)
+        with pa.input_stream(opened, compression=codec_of(file)) as stream:
+            begin: bytes = stream.read(_LONGEST_LINE)
+    start = begin[:_SAMPLE]
+    if begin.startswith(_UTF_16) or (len(start) == _SAMPLE and any(not any(start[odd::2]) for odd in (0, 1))):
+        raise InputError(f"{file}: is text in UTF-16, and UTF-8 is read", hint="convert it: iconv -f UTF-16 -t UTF-8")
+    if b"\0" in start:
+        raise InputError(f"{file}: is no text", hint="is it the right file? Text and Parquet are read")
+    return begin.removeprefix(_BOM)
+
+
+def _require_form(file: str, magic: bytes) -> None:
+    """Refuse a file that is not compressed, or not text, as its name says."""
     packed, ending = next((kind for begin, kind in _COMPRESSED.items() if magic.startswith(begin)), ("", ""))
     named = next((each for _, each in _COMPRESSED.values() if each and file.lower().endswith(each)), "")
     if packed and (ending != named or not ending):
@@ -100,21 +111,13 @@ def _begin(file: str) -> bytes:
         raise InputError(f"{file}: its name ends in {named}, and it is not compressed so", hint=hint)
     if magic == _PARQUET:
         raise InputError(f"{file}: is a Parquet file, and not by its name", hint="rename it to end in .parquet")
-    with readable(file), pa.input_stream(file, compression=codec_of(file)) as stream:
-        begin: bytes = stream.read(_LONGEST_LINE)
-    start = begin[:_SAMPLE]
-    if begin.startswith(_UTF_16) or (len(start) == _SAMPLE and any(not any(start[odd::2]) for odd in (0, 1))):
-        raise InputError(f"{file}: is text in UTF-16, and UTF-8 is read", hint="convert it: iconv -f UTF-16 -t UTF-8")
-    if b"\0" in start:
-        raise InputError(f"{file}: is no text", hint="is it the right file? Text and Parquet are read")
-    return begin.removeprefix(_BOM)
 
 
 def csv_names(file: str, form: CsvForm) -> tuple[str, ...]:
     """Find the names of the columns of a CSV file in its first line."""
-    line = first_line(file, form.encoding)
+    line = _first_of(begin := _begin(file), file, form.encoding)
     # Names may stand in quotes, with line ends in them; what follows the first line is not read yet.
-    text = io.StringIO(_begin(file).decode(form.encoding, "replace"), newline="")
+    text = io.StringIO(begin.decode(form.encoding, "replace"), newline="")
     try:
         names = next(filter(None, csv.reader(text, delimiter=form.delimiter, strict=True)), [])
     except csv.Error:
@@ -142,16 +145,6 @@ def look_at_lines(path: str, parts: Sequence[str], is_record: Callable[[str], bo
         raise InputError(f"{path}: holds no record", hint="is it whole?")
 
 
-@contextmanager
-def readable(file: str) -> Iterator[None]:
-    """Turn errors about a file into one that names it, and quotes nothing of it or of a library."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        reason = type(error).__name__
-        raise InputError(f"{file}: cannot be read ({reason})", hint="is the file whole, and may it be read?") from None
-
-
 def required(path: str | None, key: str, reader: str) -> str:
     """The path that a reader cannot do without."""
     if not path:
@@ -170,11 +163,11 @@ def require_path(path: str) -> None:
     """Refuse a path at which there is nothing, or an empty folder; tables of a catalog are left to the session."""
     if is_catalog_table(path):
         return
-    if not _exists(path):
-        address = "://" in path
-        hint = "files of the input lie on disks that this machine mounts" if address else "check the paths of [input]"
-        raise InputError(f"{path}: no such file or folder", hint=hint)
-    if POSIX.is_folder(path) and not files_below(path):
+    if is_file(path):
+        return
+    if not is_folder(path):
+        raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
+    if not holds_file(path):
         raise InputError(f"{path}: the folder holds no file")
 
 
@@ -187,8 +180,7 @@ def companion(folder: str, name: str) -> str | None:
     """
     endings = (PARQUET_ENDING, *CSV_ENDINGS)
     table = named_in(folder, name, endings)
-    others = sorted(os.listdir(folder)) if table is None and POSIX.is_folder(folder) else ()
-    for other in others:
+    for other in (each.name for each in (entries(folder) if table is None else ())):
         if other.lower().lstrip("._").partition(".")[0] == name and not is_note(other):
             raise InputError(
                 f"{folder}: {other!r} is called as the table {name!r}, and is none that is read",
@@ -203,7 +195,7 @@ def named_in(folder: str, name: str, endings: Sequence[str]) -> str | None:
     Raises:
         InputError: There are several: which one holds the records is not known.
     """
-    places = [place for ending in endings if _exists(place := f"{folder.rstrip('/')}/{name}{ending}")]
+    places = [place for ending in endings if is_there(place := f"{folder.rstrip('/')}/{name}{ending}")]
     if len(places) > 1:
         raise InputError(
             f"{places[0]}: {places[1]} lies beside it", hint="which is the table? Move the other elsewhere"

@@ -19,9 +19,11 @@ from pyarrow import parquet
 
 from das_spark.errors import InputError
 from das_spark.io.csv_records import CsvRecords, csv_records
-from das_spark.io.input_files import PLAIN_CSV, CsvForm, csv_names, is_catalog_table, readable
+from das_spark.io.input_files import PLAIN_CSV, CsvForm, csv_names, is_catalog_table
+from das_spark.io.input_places import readable
 from das_spark.io.listed_files import ROW, ListedFile, Part, numbered, with_numbers
 from das_spark.io.table_folder import is_csv, table_files
+from das_spark.places import as_input, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -193,7 +195,7 @@ class InputTable:
         file = self.files[part.file]
         wanted, before = self._wanted, part.before
         # Pages are held to their checksums, where their writer made some.
-        with parquet.ParquetFile(file.path, page_checksum_verification=True) as opened:
+        with parquet.ParquetFile(as_input(place_of(file.path)), page_checksum_verification=True) as opened:
             for batch in opened.iter_batches(_ROWS, row_groups=[part.group], columns=wanted):
                 columns = {name: _as_kind(file.path, name, batch.column(name), self.kinds[name]) for name in wanted}
                 yield self._rows(part, columns, np.arange(before + 1, before + 1 + batch.num_rows))
@@ -251,7 +253,8 @@ def _parquet_columns(
 
 def _footer(path: str) -> tuple[pa.Schema, list[int]]:
     """Return the columns of a Parquet file, and how many rows its row groups have."""
-    with readable(path), open(path, "rb") as file:
+    place = place_of(path)
+    with readable(path), place.open("rb") as file:
         begin = file.read(len(_MAGIC))
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - len(_MAGIC), 0))
@@ -262,7 +265,7 @@ def _footer(path: str) -> tuple[pa.Schema, list[int]]:
     if size < _LEAST_PARQUET or end != _MAGIC:
         hint = "copy it again, whole"
         raise InputError(f"{path}: cannot be read: it begins as Parquet, and does not end so", hint=hint)
-    with readable(path), parquet.ParquetFile(path) as opened:
+    with readable(path), parquet.ParquetFile(as_input(place)) as opened:
         metadata = opened.metadata
         groups = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         return opened.schema_arrow, groups

@@ -7,12 +7,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import pyarrow as pa
 
 from das_spark.errors import InputError
-from das_spark.io.input_files import codec_of, readable
+from das_spark.io.input_files import codec_of
+from das_spark.io.input_places import readable
+from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,19 +57,37 @@ class HashedFile:
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file, and what tells it from another one of its path."""
+    """A file, and what tells it from another one of its path.
+
+    Attributes:
+        path: Its path, or its address.
+        size: Bytes.
+        told: Of a file on a disk, time of change in nanoseconds and node; elsewhere the version that the store gives.
+    """
 
     path: str
     size: int
-    modified: int  # nanoseconds
-    node: int
+    told: tuple[tuple[str, int | str], ...]
 
     @classmethod
     def of(cls, path: str) -> ListedFile:
         """List a file."""
         with readable(path):
+            return cls.found(path)
+
+    @classmethod
+    def found(cls, path: str) -> ListedFile:
+        """List a file, as `of`, but that it raises what the system does."""
+        place = place_of(path)
+        if isinstance(place, Path):
             status = os.stat(path)
-        return cls(path, status.st_size, status.st_mtime_ns, status.st_ino)
+            return cls(path, status.st_size, (("mtime_ns", status.st_mtime_ns), ("node", status.st_ino)))
+        return cls(path, place.system.size(path), (("version", place.system.version(path)),))
+
+    @property
+    def facts(self) -> dict[str, int | str]:
+        """What tells it from another one, by name, as records of an input have it."""
+        return {"bytes": self.size, **dict(self.told)}
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -76,8 +97,12 @@ class ListedFile:
             InputError: It is another one, or cannot be read.
         """
         self._require_same()
-        with readable(self.path):
-            yield
+        try:
+            with readable(self.path):
+                yield
+        except InputError:
+            self._require_same()  # a store does not go on with a file that is another one by now
+            raise
         self._require_same()
 
     @contextmanager
@@ -87,7 +112,7 @@ class ListedFile:
         Raises:
             InputError: It is another one, or cannot be read.
         """
-        with self.unchanged(), open(self.path, "rb") as file:
+        with self.unchanged(), place_of(self.path).open("rb") as file:
             yield HashedFile(file)
 
     def unpacked(self, file: HashedFile) -> BinaryIO | HashedFile:

@@ -21,7 +21,7 @@ def read_parents(path: str, levels: Sequence[Geolevel], leaf: Geolevel) -> Mappi
     """The geocode of every geounit of a level, by the code that its office gives it.
 
     Args:
-        path: The table; a local file.
+        path: The table: a path or an address.
         levels: All geolevels of the product, root first.
         leaf: That of the geounits.
 

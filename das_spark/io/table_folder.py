@@ -1,8 +1,9 @@
 """The files of a table of the input: listed once, by their names, and refused where a name says that something is odd.
 
-A path is a path: no character of it is a pattern. A folder is read only if everything in it is understood: its files
-have one ending, lie in it or in folders such as `state=44`, and nothing else does but marks that writers leave. What
-looks like data and is hidden, a copy, or half written would be counted twice or be missing, and nobody would know.
+A path or an address is one: no character of it is a pattern. A folder is read only if everything in it is understood:
+its files have one ending, lie in it or in folders such as `state=44`, and nothing else does but marks that writers
+leave. What looks like data and is hidden, a copy, or half written would be counted twice or be missing, and nobody
+would know.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from das_spark.errors import InputError
+from das_spark.io.input_places import entries, holds_file, is_file, is_folder
 from das_spark.names import CSV_ENDINGS, PARQUET_ENDING
+from das_spark.places import Entry, place_of
 
 #: Names that hold no record, whoever writes them: markers, checksums, summaries of Parquet, what a desktop leaves.
 _MARKS: Final = re.compile(
@@ -44,7 +47,7 @@ class InputFile:
     """A file of a table of the input.
 
     Attributes:
-        path: Absolute, and otherwise as it was named.
+        path: Absolute, and otherwise as it was named; or its address.
         partition: Columns that the names of its folders say, and their text; None for nothing.
     """
 
@@ -58,10 +61,10 @@ def table_files(path: str) -> tuple[InputFile, ...]:
     Raises:
         InputError: There is nothing at the path, or something in the folder that is not understood.
     """
-    place = os.path.join(os.getcwd(), path)  # `..` stays: behind a link it is the system's
-    if os.path.isfile(place):
+    place = str(place_of(path).absolute())  # `..` stays: behind a link it is the system's
+    if is_file(place):
         return (InputFile(place),)
-    if not os.path.isdir(place):
+    if not is_folder(place):
         hint = "a name is no pattern: name a folder" if re.search(r"[*?\[]", path) else "check the path"
         raise InputError(f"{path}: no such file or folder", hint=hint)
     files = tuple(_below(path, place, ()))
@@ -85,17 +88,17 @@ def record_files(path: str, patterns: Sequence[str] = ()) -> list[str]:
     Raises:
         InputError: There is nothing at the path, or something in the folder that looks like records and is odd.
     """
-    if os.path.isfile(path):
+    if is_file(path):
         return [path]
-    if not os.path.isdir(path):
+    if not is_folder(path):
         raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
-    folders, entries = _entries(path)
+    folders, found = _found(path)
     if folders:
         raise _odd(path, "folders", folders, "files of records lie side by side")
     named = patterns or ("*",)
-    files = [entry for entry in entries if not (patterns and is_note(entry.name))]
+    files = [entry for entry in found if not (patterns and is_note(entry.name))]
     known = f"parts are called {', '.join(named)}"
-    _require_parts(path, path, files, lambda name: _matches(name, named) and not _UNFINISHED.fullmatch(name), known)
+    _require_parts(path, files, lambda name: _matches(name, named) and not _UNFINISHED.fullmatch(name), known)
     if not files:
         hint = f"their names are {', '.join(patterns)}" if patterns else ""
         raise InputError(f"{path}: the folder holds no file of records", hint=hint)
@@ -119,16 +122,18 @@ def named_files(
     Raises:
         InputError: There is no such folder, no file in it, or one that is hidden, a copy or half written by its name.
     """
-    if os.path.isfile(folder):
+    if is_file(folder):
         raise InputError(f"{folder}: a folder is expected, not a file")
-    if not os.path.isdir(folder):
+    if not is_folder(folder):
         raise InputError(f"{folder}: no such file or folder", hint="check the paths of [input]")
     files: list[str] = []
     others: list[str] = []
-    for path in _walked(folder):
-        whole = f"{folder.rstrip('/')}/{path}"
-        is_file = not (os.path.isdir(whole) or _is_hidden(path) or _leaves(whole, os.path.dirname(whole)))
-        (files if is_file and _matches(path, patterns) else others).append(path)
+    folders = set[str]()
+    for entry in _walked(folder):
+        path = entry.path.removeprefix(f"{folder.rstrip('/')}/")
+        is_read = not (entry.is_folder or _is_hidden(path) or _leaves(entry))
+        (files if is_read and _matches(path, patterns) else others).append(path)
+        folders |= {path} if entry.is_folder else set()
     behind = [f"{each}*" for each in patterns]
     states = {os.path.basename(path).lower()[state] for path in files}
 
@@ -136,7 +141,7 @@ def named_files(
         if path.lower().endswith(_ARCHIVE) and not _matches(path, behind):
             known = not files or os.path.basename(path).lower()[state] in states
             return not known and _matches(path, alike)
-        return os.path.isdir(f"{folder}/{path}") or _matches(path, (*behind, *alike))  # who knows what a link leads to
+        return path in folders or _matches(path, (*behind, *alike))  # who knows what a link leads to
 
     odd = list(filter(is_odd, others))
     if odd:
@@ -145,18 +150,19 @@ def named_files(
             f"{folder}: the folder holds files that are hidden, copies, half written, packed, or elsewhere: {some}",
             hint="would they be read, or not? Unpack archives, and move what is no input elsewhere",
         )
-    if not files and not any(names for _, _, names in os.walk(folder)):
+    if not files and not holds_file(folder):
         raise InputError(f"{folder}: the folder holds no file")
     return [f"{folder.rstrip('/')}/{path}" for path in files]
 
 
-def _walked(folder: str) -> Iterator[str]:
-    """List the files below a folder that are no marks, and the folders that are links, as paths below it, in order."""
-    for place, folders, names in os.walk(folder, onerror=_refuse_unread):
-        folders.sort()
-        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
-        for name in [*links, *sorted(name for name in names if not _MARKS.fullmatch(name))]:
-            yield os.path.relpath(os.path.join(place, name), folder)
+def _walked(folder: str) -> Iterator[Entry]:
+    """List the files below a folder that are no marks, and the folders that are links, in order."""
+    folders, files = _found(folder)
+    yield from (entry for entry in folders if entry.is_link)
+    yield from files
+    for entry in folders:
+        if not entry.is_link:
+            yield from _walked(entry.path)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
@@ -169,47 +175,38 @@ def _is_hidden(path: str) -> bool:
     return any(part[0] in "._" for part in path.split("/"))
 
 
-def _refuse_unread(error: OSError) -> None:
-    raise InputError(f"{error.filename}: cannot be read ({type(error).__name__})", hint="check its permissions")
-
-
-def _entries(folder: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
+def _found(folder: str) -> tuple[list[Entry], list[Entry]]:
     """The folders and the files in a folder that are no marks, in order."""
-    with os.scandir(folder) as listed:
-        entries = sorted(
-            (entry for entry in listed if entry.is_dir() or not _MARKS.fullmatch(entry.name)),
-            key=lambda entry: entry.name,
-        )
-    return [entry for entry in entries if entry.is_dir()], [entry for entry in entries if not entry.is_dir()]
+    found = entries(folder)
+    files = [entry for entry in found if not (entry.is_folder or _MARKS.fullmatch(entry.name))]
+    return [entry for entry in found if entry.is_folder], files
 
 
-def _require_parts(
-    path: str, folder: str, files: Sequence[os.DirEntry[str]], is_part: Callable[[str], object], parts: str
-) -> None:
+def _require_parts(path: str, files: Sequence[Entry], is_part: Callable[[str], object], parts: str) -> None:
     """Refuse files of a folder that are no parts of a table by their names, or are hidden, links, or no files."""
     if strange := [entry for entry in files if not is_part(entry.name)]:
         raise _odd(path, "files that are no parts of it", strange, parts)
     if strange := [entry for entry in files if entry.name[0] in "._"]:
         raise _odd(path, "hidden files", strange, "are they half written? Others would not be read")
-    if strange := [entry for entry in files if _leaves(entry.path, folder)]:
+    if strange := [entry for entry in files if _leaves(entry)]:
         raise _odd(path, "links that lead out of it", strange, "copy what they lead to")
-    if strange := [entry for entry in files if not entry.is_file()]:
+    if strange := [entry for entry in files if not entry.is_file]:
         raise _odd(path, "something that is no file", strange, "remove it")
 
 
 def _below(path: str, folder: str, partition: tuple[tuple[str, str | None], ...]) -> Iterator[InputFile]:
-    folders, files = _entries(folder)
+    folders, files = _found(folder)
     if folders and files:
         raise _odd(path, "files beside folders", [*files, *folders], "everything that is read lies side by side")
     if strange := [entry for entry in folders if not _PARTITION.fullmatch(entry.name)]:
         raise _odd(path, "folders that are no parts of it", strange, "parts are called as in state=44")
-    if strange := [entry for entry in folders if entry.is_symlink()]:
+    if strange := [entry for entry in folders if entry.is_link]:
         raise _odd(path, "links to folders", strange, "copy what they lead to, unless it is read already")
     parts = [(entry, *_partition(entry.name)) for entry in folders]
     number = Counter((name, value) for _, name, value in parts)
     if strange := [entry for entry, name, value in parts if number[name, value] > 1]:
         raise _odd(path, "several folders of one value", strange, "put their files together")
-    _require_parts(path, folder, files, kind_of, f"parts end in {PARQUET_ENDING}, or in {', '.join(CSV_ENDINGS)}")
+    _require_parts(path, files, kind_of, f"parts end in {PARQUET_ENDING}, or in {', '.join(CSV_ENDINGS)}")
     for entry in files:
         yield InputFile(entry.path, partition)
     for entry, name, value in parts:
@@ -237,9 +234,8 @@ def copied(path: str, other: str) -> InputError:
 
 def passed_over(folder: str) -> list[str]:
     """List the files in a folder that hold no record by their names, in order."""
-    with os.scandir(folder) as listed:
-        names = (entry.name for entry in listed if not entry.is_dir())
-        return sorted(f"{folder}/{name}" for name in names if _MARKS.fullmatch(name) or is_note(name))
+    names = (entry.name for entry in entries(folder) if not entry.is_folder)
+    return [f"{folder}/{name}" for name in names if _MARKS.fullmatch(name) or is_note(name)]
 
 
 def is_csv(name: str) -> bool:
@@ -256,8 +252,10 @@ def _ending(name: str) -> str:
     return next((ending for ending in (*CSV_ENDINGS, PARQUET_ENDING) if name.lower().endswith(ending)), "")
 
 
-def _leaves(place: str, folder: str) -> bool:
-    return os.path.islink(place) and os.path.dirname(os.path.realpath(place)) != os.path.realpath(folder)
+def _leaves(entry: Entry) -> bool:
+    """Say whether something in a folder is a link that leads out of it."""
+    folder, place = os.path.dirname(entry.path), os.path.realpath
+    return entry.is_link and os.path.dirname(place(entry.path)) != place(folder)
 
 
 def _require_one(path: str, kinds: set[object], several: str) -> None:
@@ -267,6 +265,6 @@ def _require_one(path: str, kinds: set[object], several: str) -> None:
         )
 
 
-def _odd(path: str, what: str, entries: Sequence[os.DirEntry[str]], hint: str) -> InputError:
-    names = ", ".join(repr(entry.name) for entry in entries[:_NAMED]) + (", ..." if len(entries) > _NAMED else "")
+def _odd(path: str, what: str, strange: Sequence[Entry], hint: str) -> InputError:
+    names = ", ".join(repr(entry.name) for entry in strange[:_NAMED]) + (", ..." if len(strange) > _NAMED else "")
     return InputError(f"{path}: the folder holds {what}: {names}", hint=f"{hint}; move what is no input elsewhere")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark import __version__
@@ -21,10 +20,11 @@ from das_spark.evaluation import (
     study_of,
 )
 from das_spark.io.area_files import require_areas
+from das_spark.io.input_places import is_there
 from das_spark.pipeline.context import is_insecure
 from das_spark.pipeline.features import uncertainties_of
 from das_spark.pipeline.samples import require_one_population, sample_run
-from das_spark.places import Place
+from das_spark.places import Place, place_of
 from das_spark.privacy import (
     PUBLISHED_DELTA,
     Framework,
@@ -277,7 +277,7 @@ def _asked(
     spark: SparkSession, census: Spine, areas: str | None, reader: str | None, path: str | None
 ) -> tuple[Areas, ...]:
     """Areas that a file names, and the off-spine entities of a geography that the run has read."""
-    named = () if areas is None else (areas_of_file(spark, Path(areas), census),)
-    if reader is None or path is None or not Path(path).exists():  # long after the run the files may be gone
+    named = () if areas is None else (areas_of_file(spark, place_of(areas), census),)
+    if reader is None or path is None or not is_there(path):  # long after the run the files may be gone
         return named
     return (*named, *entity_areas(geography_reader(reader).read(spark, path).blocks))

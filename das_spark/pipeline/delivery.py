@@ -5,24 +5,21 @@ RESTRICTED: numbers of records tell of the input.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from das_spark.config import FILE_KEYS
 from das_spark.errors import InputError
+from das_spark.io.listed_files import ListedFile
 from das_spark.io.table_folder import copied, passed_over, table_files
 from das_spark.pipeline.delivery_note import count_records, holds_a_record, require_delivered
+from das_spark.places import Place, place_of
 from das_spark.spark.readers import geography_reader, reader
 
 if TYPE_CHECKING:
     from das_spark.config import InputSettings, RunPlan
-
-#: Bytes that are read at once.
-_BLOCK: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +48,12 @@ def delivered_files(settings: InputSettings) -> tuple[DeliveredFile, ...]:
 
 
 def examined_files(settings: InputSettings) -> list[dict[str, object]]:
-    """List the files of an input in order, with size, time of change and SHA-256, and whether they are confidential.
+    """List the files of an input in order, with what tells them from others, and whether they are confidential.
 
     Raises:
         InputError: A file is not there, cannot be read, or stands twice; or they are not those that were delivered.
     """
-    files = [_examined(path) | {"confidential": records} for path, records in sorted(input_files(settings).items())]
+    files = [_examined(place) | {"confidential": records} for place, records in input_files(settings).items()]
     _require_each_once(files, settings)
     if settings.expected is not None:
         require_delivered(settings.expected, files, settings)
@@ -76,7 +73,7 @@ def geography_files(plan: RunPlan, known: Iterable[str]) -> list[dict[str, objec
     if settings.path is not None and not plan.spine.is_census:
         names.update(geography_reader(str(settings.reader)).files(settings.path))
     names -= set(known)
-    return [_examined(Path(name)) | {"confidential": False} for name in sorted(names)]
+    return [_examined(place_of(name)) | {"confidential": False} for name in sorted(names)]
 
 
 def files_passed_over(settings: InputSettings) -> list[str]:
@@ -85,16 +82,16 @@ def files_passed_over(settings: InputSettings) -> list[str]:
     return [name for folder in sorted(folders) for name in passed_over(folder)]
 
 
-def _folders(path: Path, settings: InputSettings) -> list[Path]:
+def _folders(path: Place, settings: InputSettings) -> list[Place]:
     """The folders that a file was found in: its own and those above, down from the one that the settings name."""
-    named = [Path(place) for key in FILE_KEYS if (place := getattr(settings, key))]
-    folders = [folder for folder in path.parents if any(folder.is_relative_to(place) for place in named)]
+    named = {place_of(place) for key in FILE_KEYS if (place := getattr(settings, key))}
+    folders = [folder for folder in path.parents if not named.isdisjoint((folder, *folder.parents))]
     # Tables are known by their names in `input.path`, where anything else may lie.
     return [each for each in folders if str(each) != settings.path or not reader(settings.reader).reads_tables]
 
 
-def input_files(settings: InputSettings) -> dict[Path, bool]:
-    """List every file of the input, and whether it holds records; what else lies in a folder is no input.
+def input_files(settings: InputSettings) -> dict[Place, bool]:
+    """List every file of the input in order, and whether it holds records; what else lies in a folder is no input.
 
     Raises:
         InputError: Something is not there, or is odd.
@@ -105,7 +102,8 @@ def input_files(settings: InputSettings) -> dict[Path, bool]:
             f"{settings.path}: holds nothing that the reader '{settings.reader}' reads",
             hint="check [input] in the run file",
         )
-    return {Path(path): records for path, records in files.items()}
+    found = {place_of(path): records for path, records in files.items()}
+    return dict(sorted(found.items(), key=lambda each: str(each[0]).split("/")))
 
 
 def _require_each_once(files: Iterable[Mapping[str, object]], settings: InputSettings) -> None:
@@ -118,20 +116,8 @@ def _require_each_once(files: Iterable[Mapping[str, object]], settings: InputSet
             raise copied(path, other)
 
 
-def _examined(path: Path) -> dict[str, object]:
-    """Size and time of change of a file before it is read, and its checksum."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({type(error).__name__})", hint="check its permissions") from error
-    return {
-        "file": str(path),
-        "bytes": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "node": status.st_ino,
-        "sha256": digest.hexdigest(),
-    }
+def _examined(place: Place) -> dict[str, object]:
+    """What tells a file from another one, and its SHA-256."""
+    listed = ListedFile.of(str(place))
+    with listed.hashed() as file:
+        return {"file": listed.path, **listed.facts, "sha256": file.sha256()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from das_spark.errors import InputError
 from das_spark.io.input_files import CsvForm
 from das_spark.io.input_tables import InputTable
 from das_spark.io.text_lines import TextLines
+from das_spark.places import place_of, size_of
 from das_spark.spark.readers import reader
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Expected:
 def holds_a_record(path: str, settings: InputSettings) -> bool:
     """Say whether a file is more than a header."""
     table = _table(path, settings)
-    return os.path.getsize(path) > 0 if table is None else table.has_rows()
+    return size_of(place_of(path)) > 0 if table is None else table.has_rows()
 
 
 def count_records(path: str, settings: InputSettings) -> int:
@@ -49,7 +49,7 @@ def count_records(path: str, settings: InputSettings) -> int:
 
 def _table(path: str, settings: InputSettings) -> InputTable | None:
     """Open a file that is read as a table; None for lines, and for one without a byte."""
-    is_table = reader(settings.reader).reads_tables and os.path.getsize(path) > 0
+    is_table = reader(settings.reader).reads_tables and size_of(place_of(path)) > 0
     return InputTable.open(path, CsvForm.of(settings)) if is_table else None
 
 

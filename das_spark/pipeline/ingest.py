@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import InfeasibleError, InputError
@@ -21,7 +20,7 @@ from das_spark.pipeline.input_record import (
 from das_spark.pipeline.levels import table_writer
 from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import leaves_on_spine, load_spine
-from das_spark.places import Place, disk_errors
+from das_spark.places import Place, disk_errors, place_of
 from das_spark.spark.geounit_rows import Contradiction, Declared
 from das_spark.spark.leaves import LeafRules, UnitRule, pooled, resolve_conflicts, write_leaves
 from das_spark.spark.level_sums import write_levels_of
@@ -139,7 +138,7 @@ def _write_leaves(context: RunContext, folder: Place, identity: str) -> None:
             problems += resolved
         _refuse_changed(context, staging, ingested)
         keep_problems(context, problems)
-        records = {str(Path(path)): number for path, number in ingested.records.items()}
+        records = {str(place_of(path)): number for path, number in ingested.records.items()}
         save_input_record(context, identity, facts, problems, geography, records)
         require_held(context.layout)
         replace_folder(staging, folder, facts.files)  # a driver may have died before all was there

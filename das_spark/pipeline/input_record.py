@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.io.input_places import readable
+from das_spark.io.listed_files import ListedFile
 from das_spark.pipeline.delivery import examined_files, geography_files, input_files
-from das_spark.places import disk_errors
+from das_spark.places import disk_errors, place_of
 from das_spark.spark.catalog import table_digest
 from das_spark.spark.problems import BadInputError
 from das_spark.store import Lines, OwnEntry, finished, require_held, write_durably
@@ -194,7 +195,7 @@ def _examined_tables(settings: InputSettings, session: Session | None) -> list[d
 
 
 def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> bool:
-    """Whether the files of an input have the sizes and times of change that they had, and there is no other one."""
+    """Whether the files of an input are those that they were, and there is no other one; none is read."""
     return not _changed(settings, files)
 
 
@@ -217,7 +218,7 @@ def require_unchanged(
     now = _examined_tables(settings, session)
     changed += [str(each["file"]) for each in now if each not in before]
     hashed = {str(each["file"]): each["sha256"] for each in before}
-    digests = {} if read is None else {str(Path(path)): digest for path, digest in read.digests.items()}
+    digests = {} if read is None else {str(place_of(path)): digest for path, digest in read.digests.items()}
     changed += [path for path, digest in digests.items() if path not in hashed or digest not in ("", hashed[path])]
     rows = {} if read is None else read.records
     changed += [str(each["file"]) for each in now if rows.get(str(each["file"]), each["rows"]) != each["rows"]]
@@ -228,14 +229,17 @@ def require_unchanged(
         )
 
 
+#: What tells a file from another one of its path.
+_TOLD: Final = ("bytes", "mtime_ns", "node", "version")
+
+
 def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> list[str]:
-    before = {str(each["file"]): (each["bytes"], each["mtime_ns"], each.get("node")) for each in files}
-    now: dict[str, tuple[object, ...]] = {}
-    if not settings.is_simulated:
-        for path in input_files(settings):
-            with suppress(FileNotFoundError):  # gone since its folder was listed
-                status = path.stat()
-                now[str(path)] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    before = {str(each["file"]): {name: each[name] for name in _TOLD if name in each} for each in files}
+    now: dict[str, dict[str, object]] = {}
+    for place in () if settings.is_simulated else input_files(settings):
+        path = str(place)
+        with readable(path), suppress(FileNotFoundError):  # gone since its folder was listed
+            now[path] = {**ListedFile.found(path).facts}
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark import __version__
@@ -27,6 +26,7 @@ from das_spark.io.definitions import definitions
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.pipeline.features import publications_of
+from das_spark.places import place_of
 from das_spark.privacy import LedgerEntry, StatementFacts, invariants_of, privacy_statement
 from das_spark.products import notice_of_contradictions
 from das_spark.report import code, escaped
@@ -127,7 +127,7 @@ def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
     ]
     held = held_sentence(plan.product)
     if plan.geography.parents is not None:
-        geounits = (*geounits, f"Which geounit lies in which: table {Path(plan.geography.parents).name}.")
+        geounits = (*geounits, f"Which geounit lies in which: table {place_of(plan.geography.parents).name}.")
     return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added, *([held] if held else []))
 
 

@@ -34,6 +34,7 @@ from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.samples import sample_run
+from das_spark.places import place_of
 from das_spark.report import csv_files, page
 from das_spark.report.data import data_files
 from das_spark.spark.session import require_safe_session, session
@@ -318,7 +319,7 @@ def _accuracy(run: RunLayout, areas: str | None) -> AccuracyReport:
     """Accuracy of a run: as the run has found it, or found now where it was not to evaluate."""
     if run.restricted.accuracy_json.is_file():
         return report_from_json(run.restricted.accuracy_json.read_text(encoding="utf-8"))
-    (report,) = evaluate_runs([run.folder], None if areas is None else Path(areas))
+    (report,) = evaluate_runs([run.folder], None if areas is None else place_of(areas))
     return report
 
 

@@ -64,6 +64,28 @@ class Capabilities:
     modes: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something in a folder; it may be neither a file nor a folder.
+
+    Attributes:
+        path: Its path, or its address.
+        is_folder: Whether it is a folder, or a link to one.
+        is_file: Whether it is a file, or a link to one.
+        is_link: Whether it is a link.
+    """
+
+    path: str
+    is_folder: bool
+    is_file: bool
+    is_link: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+
 class FileSystem(Protocol):
     """The operations; paths are texts, with `/` between their parts. What is missing raises `FileNotFoundError`.
 
@@ -127,6 +149,9 @@ class FileSystem(Protocol):
 
     def files_below(self, folder: str) -> dict[str, str]:
         """The same of all files in a folder and below it, by their paths as seen from the folder."""
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What is in a folder, by names in order; nothing where there is no such folder."""
 
     def is_file(self, path: str) -> bool:
         """Whether there is a file of this name."""
@@ -302,6 +327,13 @@ class PosixFileSystem:
                 left += [f"{name}/{inner}" for inner in self.names(path)]
         return found
 
+    def entries(self, folder: str) -> list[Entry]:
+        """As `FileSystem`."""
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as listed:
+            each = sorted(listed, key=lambda entry: entry.name)
+            return [Entry(one.path, one.is_dir(), one.is_file(), one.is_symlink()) for one in each]
+        return []
+
     def is_file(self, path: str) -> bool:
         """As `FileSystem`."""
         return os.path.isfile(path)
@@ -436,6 +468,11 @@ class Location:
     def parent(self) -> Self:
         """The folder that it lies in."""
         return type(self)(self.system, self.path.parent)
+
+    @property
+    def parents(self) -> tuple[Self, ...]:
+        """The folders above it, the nearest first."""
+        return tuple(type(self)(self.system, each) for each in self.path.parents)
 
     def with_name(self, name: str) -> Self:
         """Something beside it."""
@@ -636,7 +673,7 @@ def disk_errors(place: Place) -> Iterator[None]:
             raise no_room(str(place), number, where_known=_has_little_room(place)) from error
         if isinstance(place, Location) and isinstance(error, OSError):
             raise OutputError(
-                f"{place}: {_said(error)}",
+                f"{place}: {said(error)}",
                 hint="is the address right, and may this user read and write there? A run resumes where it stopped",
             ) from error
         if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
@@ -646,7 +683,7 @@ def disk_errors(place: Place) -> Iterator[None]:
         raise
 
 
-def _said(error: OSError) -> str:
+def said(error: OSError) -> str:
     """What a store said, in one line."""
     text = (error.strerror or str(error)).strip() or type(error).__name__
     return shorten(text.splitlines()[0], _SAID, placeholder=" ...")

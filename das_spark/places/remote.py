@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from das_spark.places.filesystem import Capabilities
+from das_spark.places.filesystem import Capabilities, Entry
 from das_spark.places.lease import hold_by_lease, holder_of_lease, is_leased
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class RemoteFileSystem:
             size = _info(files, key)["size"]
             if size <= _SMALL:
                 return io.BufferedReader(cast("io.RawIOBase", io.BytesIO(files.cat_file(key))))
-            return io.BufferedReader(files.open(key, "rb", block_size=_BLOCK))
+        return io.BufferedReader(_Download(self, path))
 
     def open_output(self, path: str) -> BinaryIO:
         """As `FileSystem`: the object is there when the file is closed, and not where it is left by an error."""
@@ -155,6 +155,12 @@ class RemoteFileSystem:
     def names(self, folder: str) -> set[str]:
         """As `FileSystem`."""
         return set(self._listed(folder))
+
+    def entries(self, folder: str) -> list[Entry]:
+        """As `FileSystem`."""
+        place, listed = self.uri(folder).rstrip("/"), sorted(self._listed(folder).items())
+        kinds = {name: info["type"] for name, info in listed}
+        return [Entry(f"{place}/{name}", kind == "directory", kind == "file") for name, kind in kinds.items()]
 
     def files(self, folder: str) -> dict[str, str]:
         """As `FileSystem`: from one listing."""
@@ -306,6 +312,37 @@ def _is_there(files: AbstractFileSystem, key: str) -> bool:
         return bool(_info(files, key)["type"] == "file")
     except FileNotFoundError:
         return False
+
+
+class _Download(io.RawIOBase):
+    """A file of fsspec that is being read, some blocks at a time."""
+
+    def __init__(self, system: RemoteFileSystem, path: str) -> None:
+        super().__init__()
+        self._system, self._path = system, path
+        with system._asked(path) as (files, key):
+            self._file = files.open(key, "rb", block_size=_BLOCK)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever has a buffer
+        with self._system._asked(self._path):
+            return cast("int", self._file.readinto(buffer))
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return cast("int", self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return cast("int", self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+            super().close()
 
 
 class _Upload(io.RawIOBase):

@@ -118,9 +118,15 @@ def test_units_from_people_that_nobody_would_see_are_refused(write_run_file):
     assert "input.units_from_people: would not be used: invariants.units is false" in said
 
 
-@pytest.mark.parametrize("place", ["s3a:/bucket/census", "http://bucket/census", "census/*.parquet"])
+@pytest.mark.parametrize("place", ["s3a:/bucket/census", "http://bucket/census"])
 def test_an_input_is_a_path_whose_bytes_can_be_counted(write_run_file, place):
-    with pytest.raises(ConfigurationError, match=r"input\.path: .*(address|scheme|mounted)"):
+    with pytest.raises(ConfigurationError, match=r"input\.path: .*(address|scheme)"):
+        load_plan(write_run_file(), settings=[f'input.path="{place}"'])
+
+
+@pytest.mark.parametrize("place", ["memory://nowhere/*.parquet", "census/*.parquet"])
+def test_an_input_is_no_pattern(write_run_file, place):
+    with pytest.raises(ConfigurationError, match=r"input\.path: there is no file.*; no name is a pattern, .*ledger"):
         load_plan(write_run_file(), settings=[f'input.path="{place}"'])
 
 

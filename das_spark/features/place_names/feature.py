@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -19,6 +18,7 @@ from das_spark.pipeline.features import Feature, FeatureRoom, Judged, OutputTabl
 from das_spark.pipeline.space import of_census, table_bytes
 from das_spark.pipeline.table_writing import TablesWriting, publish_beside, run_fact
 from das_spark.pipeline.trials import Trial
+from das_spark.places import place_of
 from das_spark.spark.own_codes import own_code
 from das_spark.spark.tables import at_levels, read_levels
 from das_spark.spark.tabulate import tabulated
@@ -101,7 +101,7 @@ class PlaceNames(Feature[PlaceNameSettings]):
         return [(table, self.levels(table)) for table in self.tables]
 
     def _names(self) -> pa.Table:
-        return read_names(Path(self.settings.path), self.settings.named_geolevels)
+        return read_names(place_of(self.settings.path), self.settings.named_geolevels)
 
     def _with_names(self, counts: DataFrame, names: DataFrame, table: Table) -> DataFrame:
         code = counts.select("*", own_code(self.census).alias("code"))

@@ -14,13 +14,13 @@ from das_spark.io.input_tables import InputTable
 from das_spark.names import check_text, is_formula
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from das_spark.places import Place
 
 SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("geolevel", "geocode", "name")])
 _HINT: Final = "output.place_names.path names a CSV of geolevel, geocode and name, in UTF-8, with a line of these names"
 
 
-def read_names(path: Path, geolevels: Collection[str]) -> pa.Table:
+def read_names(path: Place, geolevels: Collection[str]) -> pa.Table:
     """Read the names of the geounits of some geolevels.
 
     Args:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from das_spark.errors import InputError
 from das_spark.io.input_fields import Names, sixteen
 from das_spark.io.input_files import require_path
-from das_spark.places import POSIX
+from das_spark.io.input_places import is_folder
 from das_spark.spark.readers._areas import (
     STATUS_NOTE,
     STATUS_OF,
@@ -73,7 +73,7 @@ class Pl94Header:
     @staticmethod
     def _paths(path: str) -> list[str]:
         require_path(path)
-        if not POSIX.is_folder(path):
+        if not is_folder(path):
             return [path]
         files = [file for file in summary_files(path) if fnmatch(file.rsplit("/", 1)[-1].lower(), HEADER.pattern)]
         if not files:
