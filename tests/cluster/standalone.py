@@ -57,6 +57,9 @@ RECOVERY = {"spark.deploy.recoveryMode": "FILESYSTEM", "spark.deploy.recoveryDir
 #: What master, workers and drivers must agree on: with two ciphers they cannot speak to each other.
 SHARED = ("spark.authenticate", "spark.network.crypto.", "spark.io.encryption.")
 
+#: Starts a program in a name space of mounts of its own, in which an empty folder covers the one that is named.
+APART = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
 LOG = """rootLogger.level = info
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -77,6 +80,7 @@ class StandaloneCluster:
         driver_properties: Property file for `spark-submit.sh`: conf/spark/standalone.conf, small, with the secret.
         memory: Of a worker, as Spark writes sizes.
         python_path: PYTHONPATH of the executors; "" where an archive brings the packages.
+        hidden: A folder in whose place workers and executors, each by itself, see an empty one.
     """
 
     folder: Path
@@ -84,6 +88,7 @@ class StandaloneCluster:
     driver_properties: Path
     memory: str = "1200m"
     python_path: str = ""
+    hidden: Path | None = None
     url: str = ""
     page: str = ""
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -204,10 +209,11 @@ class StandaloneCluster:
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }
         common = ("--webui-port", "0", "--properties-file", str(self.folder / "conf" / "daemons.conf"))
+        apart = () if self.hidden is None or name == "master" else (*APART, str(self.hidden))
         with (self.folder / f"{name}.log").open("ab") as log:
             self._began[name] = log.tell()
             self.daemons[name] = subprocess.Popen(
-                [str(SPARK_HOME / "bin" / "spark-class"), main, *common, *arguments],
+                [*apart, str(SPARK_HOME / "bin" / "spark-class"), main, *common, *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -238,6 +244,7 @@ def standalone_cluster(
     python_path: str = "",
     settings: Mapping[str, str] | None = None,
     recovers: bool = True,
+    hidden: Path | None = None,
 ) -> Iterator[StandaloneCluster]:
     """A master and registered workers of one core each; stopped at the end, whatever happens.
 
@@ -248,6 +255,7 @@ def standalone_cluster(
         python_path: PYTHONPATH of the executors; "" where an archive brings the packages.
         settings: Spark properties of drivers that differ from conf/spark/standalone.conf and `SMALL`.
         recovers: Whether the master keeps on disk what it knows of workers and applications, as jobs/README.md says.
+        hidden: A folder that no worker can see.
 
     Raises:
         TimeoutError: Master or workers did not start.
@@ -262,7 +270,7 @@ def standalone_cluster(
     write_privately(folder / "conf" / "daemons.conf", DAEMON_PROPERTIES | shared | kept | with_secret)
     driver = folder / "conf" / "driver.conf"
     write_privately(driver, shipped | SMALL | dict(settings or {}) | with_secret)
-    cluster = StandaloneCluster(folder, secret, driver, memory, python_path)
+    cluster = StandaloneCluster(folder, secret, driver, memory, python_path, hidden)
     try:
         cluster.start_master()
         for number in range(1, workers + 1):
