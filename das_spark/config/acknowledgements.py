@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config.inputs import READER_NEEDS
 from das_spark.config.load import nearest
 from das_spark.errors import Problems
+from das_spark.places import is_address
 
 if TYPE_CHECKING:
-    from das_spark.config.model import InputSettings
+    from das_spark.config.model import InputSettings, OutputSection
     from das_spark.config.plan import RunPlan
     from das_spark.products import Product
 
@@ -28,6 +29,13 @@ PUBLISHED_ELSEWHERE: Final = "published_elsewhere"
 COUNTED_ELSEWHERE: Final = (
     "COUNTED ELSEWHERE: the estimates are held to counts of a release that the ledger of this dataset does not have; no"
     " sum of the ledger and no cap includes what that release cost"
+)
+#: Acknowledges that the store of what is confidential keeps what is removed from it.
+REMOVED_IS_KEPT: Final = "removed_is_kept"
+#: Banner of such a run.
+KEPT_IN_STORE: Final = (
+    "NOT DESTROYED: the store in which this run was made keeps what is removed from it, so that measurements that were"
+    " drawn and destroyed, and confidential tables that are removed, can be brought back by those who may read it"
 )
 #: The geolevel by which official files count people in group quarters.
 _BLOCK: Final = "Block"
@@ -104,8 +112,15 @@ def may_be_elsewhere(section: InputSettings, product: Product) -> bool:
     return product.published is not None and section.published is not None
 
 
+def may_acknowledge(section: InputSettings, product: Product, output: OutputSection) -> tuple[str, ...]:
+    """Names that a run file may acknowledge; whether it has to is found out when the run is tried."""
+    elsewhere = (PUBLISHED_ELSEWHERE,) if may_be_elsewhere(section, product) else ()
+    places = (output.restricted or output.root, output.work or "")
+    return (*elsewhere, *((REMOVED_IS_KEPT,) if any(map(is_address, places)) else ()))
+
+
 def resolve_acknowledgements(
-    acknowledged: Sequence[str], needed: Sequence[str], leaf: str, problems: Problems, *, elsewhere: bool = False
+    acknowledged: Sequence[str], needed: Sequence[str], leaf: str, problems: Problems, *, optional: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Compare what a run file acknowledges with what the run gives up; both must be the same.
 
@@ -114,13 +129,13 @@ def resolve_acknowledgements(
         needed: What must be acknowledged.
         leaf: Name of the lowest geolevel.
         problems: Is given what is wrong.
-        elsewhere: Result of `may_be_elsewhere`.
+        optional: Result of `may_acknowledge`.
     """
-    known = (*GIVEN_UP, PUBLISHED_ELSEWHERE)
+    known = (*GIVEN_UP, PUBLISHED_ELSEWHERE, REMOVED_IS_KEPT)
     for name in dict.fromkeys(acknowledged):
         if name not in known:
             problems.add(KEY, f"there is nothing called '{name}'; {nearest(name, known)}")
-        elif name not in needed and not (name == PUBLISHED_ELSEWHERE and elsewhere):
+        elif name not in needed and name not in optional:
             problems.add(KEY, f"'{name}' is acknowledged, and this run gives up nothing of the kind; take it out")
     if len(set(acknowledged)) < len(acknowledged):
         problems.add(KEY, "a name stands twice")

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config.acknowledgements import given_up, may_be_elsewhere, resolve_acknowledgements
+from das_spark.config.acknowledgements import given_up, may_acknowledge, resolve_acknowledgements
 from das_spark.config.features import wanted_features
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, check_input, check_published
@@ -105,7 +105,11 @@ def resolve(
     needed = given_up(run_file.input, product, units_invariant=units_invariant)
     leaf = levels[-1] if levels else "geounit of the lowest geolevel"
     acknowledged = resolve_acknowledgements(
-        run_file.privacy.acknowledge, needed, leaf, problems, elsewhere=may_be_elsewhere(given, product)
+        run_file.privacy.acknowledge,
+        needed,
+        leaf,
+        problems,
+        optional=may_acknowledge(given, product, run_file.output),
     )
     if problems.found or spine is None or geography is None or budget is None or invariants is None:
         return None

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field, Strict, ValidationError
 
-from das_spark.config.acknowledgements import GIVEN_UP, KEY, PUBLISHED_ELSEWHERE, given_up, may_be_elsewhere
+from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up, may_acknowledge
 from das_spark.config.load import merged, read_tables, run_file_of, run_file_path, sentence_of
 from das_spark.config.model import ConfigVersion, Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
@@ -173,8 +173,7 @@ def acknowledging(tables: dict[str, Any], shared: Sequence[str], source: str) ->
     except ConfigurationError:
         return tables
     needed = given_up(run_file.input, product, units_invariant=run_file.invariants.units)
-    if may_be_elsewhere(run_file.input, product):
-        needed = (*needed, PUBLISHED_ELSEWHERE)
+    needed = (*needed, *may_acknowledge(run_file.input, product, run_file.output))
     return {**tables, "privacy": {**tables["privacy"], "acknowledge": [name for name in shared if name in needed]}}
 
 

@@ -26,6 +26,7 @@ from das_spark.places.filesystem import (
 )
 from das_spark.places.named import place_of
 from das_spark.places.remote import SCHEMES, RemoteFileSystem
+from das_spark.places.retention import kept_of_removed
 
 __all__ = [
     "POSIX",
@@ -42,6 +43,7 @@ __all__ = [
     "disk_errors",
     "inside",
     "is_address",
+    "kept_of_removed",
     "nearest",
     "no_room",
     "parse_address",

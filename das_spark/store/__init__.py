@@ -94,7 +94,7 @@ from das_spark.store.runs import (
 )
 from das_spark.store.strict_json import strict_json
 from das_spark.store.sweep import RunState, SweepLayout, SweepRecord
-from das_spark.store.trial import require_exclusive
+from das_spark.store.trial import require_destroying, require_exclusive
 
 __all__ = [
     "LEDGERS",
@@ -166,6 +166,7 @@ __all__ = [
     "refuse_links",
     "replace_folder",
     "require_committed",
+    "require_destroying",
     "require_exclusive",
     "require_finished",
     "require_held",

@@ -11,9 +11,13 @@ from contextlib import suppress
 from typing import Final
 
 from das_spark.errors import OutputError
-from das_spark.places import Location, Place, disk_errors
+from das_spark.places import Location, Place, disk_errors, kept_of_removed
 from das_spark.store.commit import names_in, write_durably
 
+_NOT_GONE: Final = (
+    "switch off versions and soft delete there, or name another bucket; if both are meant to be on, acknowledge it by "
+    'privacy.acknowledge = ["removed_is_kept"]: the statement will say so'
+)
 _ANOTHER: Final = "name a place of a store that creates a file only where there is none, or a folder of a disk"
 
 
@@ -47,3 +51,15 @@ def require_exclusive(place: Place) -> None:
         finally:
             with suppress(OSError):
                 system.destroy(str(folder))
+
+
+def require_destroying(place: Place) -> None:
+    """Refuse a place whose store keeps what is removed: what was drawn and destroyed must not come back.
+
+    Raises:
+        OutputError: It does, or cannot be asked.
+    """
+    with disk_errors(place):
+        kept = kept_of_removed(place)
+    if kept:
+        raise OutputError(f"{place}: the store {kept}, so that nothing is destroyed there", hint=_NOT_GONE)
