@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, DasError
+from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -272,7 +273,6 @@ def verify(
         OutputError: It is not the folder of a run, or a link lies in it.
     """
     from das_spark.pipeline import verify_run  # noqa: PLC0415
-    from das_spark.places import place_of  # noqa: PLC0415
 
     return verify_run(place_of(run_folder), spark, manifest_sha256=manifest_sha256)
 
@@ -287,7 +287,6 @@ def open_run(run_folder: str | Path) -> OpenedRun:
     Raises:
         OutputError: It is not the folder of a finished run.
     """
-    from das_spark.places import place_of  # noqa: PLC0415
     from das_spark.results import OpenedRun as Opened  # noqa: PLC0415
 
     return Opened.at(place_of(run_folder))
@@ -309,7 +308,7 @@ def publish_measurements(
     """
     from das_spark.pipeline import publish_measurements as publish  # noqa: PLC0415
 
-    return publish(Path(run_folder), Path(out), spark)
+    return publish(place_of(run_folder), Path(out), spark)
 
 
 def estimate(
@@ -360,10 +359,9 @@ def evaluate(
         DasError: See `das_spark.errors`.
     """
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
-    from das_spark.places import place_of  # noqa: PLC0415
 
     named = (None if each is None else place_of(each) for each in (areas, truth))
-    return evaluate_runs([Path(folder) for folder in run_folders], *named)
+    return evaluate_runs([place_of(folder) for folder in run_folders], *named)
 
 
 def compare(
@@ -382,4 +380,4 @@ def compare(
     from das_spark.pipeline import compare_runs  # noqa: PLC0415
 
     holder = None if truth is None else Path(truth)
-    return compare_runs([Path(folder) for folder in run_folders], holder, paired=paired)
+    return compare_runs([place_of(folder) for folder in run_folders], holder, paired=paired)

@@ -10,6 +10,7 @@ import typer
 
 from das_spark.cli import completion
 from das_spark.cli.options import Data, Json, Run, console, print_found
+from das_spark.places import place_of
 from das_spark.privacy import exact
 
 
@@ -25,7 +26,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ),
     ] = None,
     truth: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--truth",
             metavar="RUN",
@@ -34,7 +35,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ),
     ] = None,
     second: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--with",
             metavar="RUN",
@@ -89,7 +90,14 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         test_key=test_key,
     )
     progress = (lambda _: None) if as_json else console(err=True).print
-    report = attack_run(run, settings, attacks=only or (), second=second, truth=truth, progress=progress)
+    report = attack_run(
+        place_of(run),
+        settings,
+        attacks=only or (),
+        second=None if second is None else place_of(second),
+        truth=None if truth is None else place_of(truth),
+        progress=progress,
+    )
     written = ""
     if out is not None:
         written = f"{out} (restricted): {', '.join(write_attacks(report, out, data))}"

@@ -1,24 +1,20 @@
-"""`list`, `simulate`, `doctor`: what there is to choose from, a population to try, and whether it works here."""
+"""`list` and `simulate`: what there is to choose from, and a population to try."""
 
 from __future__ import annotations
 
-import platform
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from das_spark.cli import completion
 from das_spark.cli.options import Json, console, print_json
-from das_spark.errors import DasError
 from das_spark.report import table
-from das_spark.spark.java import usable_java
 
 Rows = list[tuple[str, ...]]
 
@@ -195,83 +191,3 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     ]
     screen.print(table(f"A synthetic population like {like}, in {out}", ("what", "how many"), rows))
     screen.print(f"files: {', '.join(summary.files)}")
-
-
-PACKAGES = (
-    "pyspark",
-    "pandas",
-    "pyarrow",
-    "numpy",
-    "scipy",
-    "osqp",
-    "piqp",
-    "clarabel",
-    "numba",
-    "cryptography",
-    "pydantic",
-)
-_TOY_ROWS = 1000
-
-
-def doctor(as_json: Json = False) -> None:
-    """Print the versions that matter, and send a toy through Spark. Exits with 2 where something is missing.
-
-    Example: das-spark doctor
-    """
-    rows = [("python", platform.python_version(), "ok"), _java(), *(_package(name) for name in PACKAGES)]
-    if all(row[2] == "ok" for row in rows):
-        rows += [_solver_packages(), _toy()]
-    passed = all(row[2] == "ok" for row in rows)
-    if as_json:
-        findings = [dict(zip(("what", "found", "result"), row, strict=True)) for row in rows]
-        print_json({"passed": passed, "findings": findings})
-    else:
-        console().print(table("das-spark doctor", ("what", "found", "result"), rows, left=3))
-    if not passed:
-        raise typer.Exit(2)
-
-
-def _java() -> tuple[str, str, str]:
-    try:
-        java, found = usable_java()
-    except DasError as error:
-        return "java", "none", f"{error.message}; {error.hint}"
-    return "java", f"{found} ({java})", "ok"
-
-
-def _package(name: str) -> tuple[str, str, str]:
-    try:
-        return name, version(name), "ok"
-    except PackageNotFoundError:
-        return name, "none", f"pip install {name}"
-
-
-def _solver_packages() -> tuple[str, str, str]:
-    from das_spark.estimation import SOLVERS  # noqa: PLC0415 - after their packages were found
-
-    return "solvers", ", ".join(SOLVERS), "ok"
-
-
-def _toy() -> tuple[str, str, str]:
-    """Send rows through the JVM and a Python worker, as a stage does."""
-    from das_spark.spark.engine import in_tasks  # noqa: PLC0415 - the same
-    from das_spark.spark.session import require_safe_session, session  # noqa: PLC0415 - after Java was found
-
-    def same(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from batches
-
-    try:
-        spark = session("das-spark doctor")
-        rows = in_tasks(spark.range(_TOY_ROWS), same, "id long").count()
-    except DasError as error:
-        return "toy in Spark", "none", str(error)
-    except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
-        return "toy in Spark", type(error).__name__, str(error).splitlines()[0]
-    context = spark.sparkContext
-    encrypted = context.getConf().get("spark.io.encryption.enabled", "false")
-    found = f"{spark.version}, {context.master}, encryption of local files {encrypted}"
-    try:
-        require_safe_session(spark, insecure=False)
-    except DasError as error:
-        return "toy in Spark", found, f"runs under a real key are refused: {error}"
-    return "toy in Spark", found, "ok" if rows == _TOY_ROWS else f"{rows} rows of {_TOY_ROWS}"

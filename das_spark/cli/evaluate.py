@@ -10,7 +10,7 @@ import typer
 
 from das_spark.cli import completion
 from das_spark.cli.options import Data, Json, console, listed
-from das_spark.places import place_of
+from das_spark.places import Place, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ class OverChoice(StrEnum):
 
 def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     runs: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="RUN...",
             help="Runs of one configuration, which are pooled.",
@@ -39,7 +39,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ),
     ],
     truth: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--truth",
             metavar="RUN",
@@ -108,9 +108,10 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     for wrong, why in apart:
         if wrong:
             raise typer.BadParameter(why)
+    folders, holder = [place_of(run) for run in runs], None if truth is None else place_of(truth)
     if compare:
         over_what: Over | None = None if over is None else over.value
-        written = _compare(runs, truth, over_what, out, data, paired=paired, as_json=as_json)
+        written = _compare(folders, holder, over_what, out, data, paired=paired, as_json=as_json)
     else:
         from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
         from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
@@ -119,16 +120,16 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         areas_of_map = None if boundaries is None else read_boundaries(place_of(boundaries), boundary_key)
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
         of_areas = None if areas is None else place_of(areas)
-        reports, study = study_runs(runs, areas=of_areas, truth=truth, shares=shares, seeds=sample_seeds)
+        reports, study = study_runs(folders, areas=of_areas, truth=holder, shares=shares, seeds=sample_seeds)
         _print_study(reports, study, as_json=as_json)
-        written = () if out is None else _write_study(runs, truth, reports, study, areas_of_map, out, data)
+        written = () if out is None else _write_study(folders, holder, reports, study, areas_of_map, out, data)
     if out is not None and not as_json:
         console().print(f"\nwritten to {out} (restricted): {', '.join(written)}")
 
 
 def _compare(
-    runs: list[Path],
-    truth: Path | None,
+    runs: list[Place],
+    truth: Place | None,
     over: Over | None,
     out: Path | None,
     data: Path | None,
@@ -162,8 +163,8 @@ def _print_study(reports: Sequence[AccuracyReport], study: Study, *, as_json: bo
 
 
 def _write_study(
-    runs: list[Path],
-    truth: Path | None,
+    runs: list[Place],
+    truth: Place | None,
     reports: Sequence[AccuracyReport],
     study: Study,
     areas_of_map: Boundaries | None,

@@ -61,14 +61,14 @@ _OWN: Final = {
     "verify": ("results", "verify", "Check what a run has written, independently of how it was made."),
     "measurements": ("runs", "measurements", "Publish the noisy measurements of a finished run."),
     "show": ("results", "show", "Show what a run did, or what of it is confidential."),
-    "tidy": ("tidy", "tidy", "List what killed drivers and tasks have left of a run, and remove it."),
+    "tidy": ("tidy", "tidy", "List what killed drivers and tasks have left of a run."),
     "evaluate": ("evaluate", "evaluate", "Compare estimates with the confidential histograms."),
     "attack": ("attack", "attack", "What somebody could learn of a person from what a run publishes."),
     "audit": ("audit", "audit", "Prove lower bounds on the privacy loss of a run file."),
     "list": ("catalogue", "list_registry", "List products, strategies, readers, writers, solvers, or the run files."),
     "product": ("product", "app", "Write, check and show products: what is counted, and how a budget is spent."),
     "simulate": ("catalogue", "simulate", "Write a synthetic population."),
-    "doctor": ("catalogue", "doctor", "Print the versions that matter, and send a toy through Spark."),
+    "doctor": ("doctor", "doctor", "Print the versions that matter, and send a toy through Spark."),
     "spine": ("spine", "app", "Make and examine geographic spines."),
 }
 

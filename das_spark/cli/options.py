@@ -15,7 +15,6 @@ from das_spark.cli import completion
 from das_spark.config import AREA_READERS
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.names import visible
-from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -50,14 +49,10 @@ Settings = Annotated[
     ),
 ]
 Run = Annotated[
-    Path,
-    typer.Argument(metavar="RUN", help="Run folder, such as runs/latest.", autocompletion=completion.runs),
-]
-RunPlace = Annotated[
     str,  # a path would make one slash of two
     typer.Argument(
         metavar="RUN",
-        help="Run folder, such as runs/latest, or its address, such as hdfs://cluster/runs/x.",
+        help="Run folder, such as runs/latest, or its address, such as s3://bucket/runs/x.",
         autocompletion=completion.runs,
     ),
 ]
@@ -117,11 +112,6 @@ def group(name: str, does: str) -> typer.Typer:
     )
     app.callback(help=does)(lambda: None)  # so that a single command has its name, too
     return app
-
-
-def place_of_run(run: str) -> Place:
-    """Where a run lies that is named by its folder or its address."""
-    return place_of(run)
 
 
 def with_output(settings: Sequence[str] | None, output: str | None) -> list[str]:

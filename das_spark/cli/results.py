@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Json, RunPlace, console, place_of_run, print_json
+from das_spark.cli.options import Json, Run, console, print_json
 from das_spark.errors import OutputError
-from das_spark.places import seen_from, size_of, system_of
+from das_spark.places import place_of, seen_from, size_of, system_of
 from das_spark.privacy import LedgerEntry
 from das_spark.report import size, table
 from das_spark.store import files_below
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    run: RunPlace,
+    run: Run,
     work: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +54,7 @@ def verify(
     """
     from das_spark.pipeline import verify_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
-    report = verify_run(place_of_run(run), work=work, manifest_sha256=manifest_sha256)
+    report = verify_run(place_of(run), work=work, manifest_sha256=manifest_sha256)
     if as_json:
         typer.echo(report.to_json(), nl=False)
         raise typer.Exit(0 if report.passed else 1)
@@ -92,7 +92,7 @@ def _found(check: Check) -> str:
 
 
 def show(
-    run: RunPlace,
+    run: Run,
     retention: Annotated[bool, typer.Option("--retention", help="List what is confidential and still there.")] = False,
     remove: Annotated[
         bool, typer.Option("--remove", help="With --retention: remove it. There is no way back.")
@@ -124,7 +124,7 @@ def show(
         raise typer.BadParameter("--remove goes with --retention")
     if sum((retention, restricted, page is not None, statement is not None)) > 1:
         raise typer.BadParameter("one of --retention, --restricted, --page and --statement, or none of them")
-    out, place = console(), place_of_run(run)
+    out, place = console(), place_of(run)
     if statement is not None:
         _write_statement(place, statement, out, as_json=as_json)
     elif page is not None:

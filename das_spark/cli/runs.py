@@ -35,6 +35,7 @@ from das_spark.cli.options import (
 from das_spark.cli.progress import followed
 from das_spark.config import JointPlan, load_plan, load_run, names_until
 from das_spark.errors import ConfigurationError
+from das_spark.places import place_of
 from das_spark.report import table
 from das_spark.telemetry import Event
 
@@ -160,7 +161,7 @@ def measurements(
     """
     from das_spark.pipeline import publish_measurements  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
-    summary = publish_measurements(run, out)
+    summary = publish_measurements(place_of(run), out)
     if as_json:
         print_json(asdict(summary))
         return
@@ -174,7 +175,7 @@ def measurements(
 
 def estimate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     run: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
             metavar="[RUN]",
             help="Finished run to estimate again, from its public folder.",
@@ -215,7 +216,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
     from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
 
-    source = open_source(run, from_measurements, chosen, external)
+    source = open_source(None if run is None else place_of(run), from_measurements, chosen, external)
     out = console()
     name = run_id or usual_run_id(f"{source.plan.name}-estimate")
     with resumable(name), followed(log_format, (), as_json=as_json) as progress:

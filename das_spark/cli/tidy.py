@@ -6,17 +6,18 @@ from typing import Annotated
 
 import typer
 
-from das_spark.cli.options import Json, RunPlace, console, place_of_run, print_json
+from das_spark.cli.options import Json, Run, console, print_json
 from das_spark.errors import OutputError
+from das_spark.places import place_of
 from das_spark.report import size, table
 
 
 def tidy(
-    run: RunPlace,
+    run: Run,
     remove: Annotated[bool, typer.Option("--remove", help="Remove it. There is no way back.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List what drivers and tasks that were killed have left of a run, and that belongs to no result.
+    """List what killed drivers and tasks have left of a run, and that belongs to no result.
 
     No driver may be at work on the run. Nothing of a result is ever listed.
 
@@ -24,7 +25,7 @@ def tidy(
     """
     from das_spark.store import find_run, hold_run, is_held, orphans_of  # noqa: PLC0415 - `--help` needs none of it
 
-    layout = find_run(place_of_run(run))
+    layout = find_run(place_of(run))
     if is_held(layout):
         raise OutputError(f"{layout.folder}: a driver is at work on this run", hint="wait until it ends")
     found = orphans_of(layout)

@@ -22,6 +22,7 @@ from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation import demographic_groups
 from das_spark.pipeline.accuracy import facts_of_finished, pairs
 from das_spark.pipeline.evaluation_files import write_report
+from das_spark.places import Place
 from das_spark.spark.differences import total_errors
 from das_spark.spark.finished_runs import FinishedRun, require_truths
 from das_spark.spark.link import link_run
@@ -40,12 +41,12 @@ INSECURE: Final = "INSECURE: the run was made under a test key, and protects nob
 
 
 def attack_run(
-    folder: Path,
+    folder: Place,
     settings: AttackSettings,
     *,
     attacks: Sequence[str] = (),
-    second: Path | None = None,
-    truth: Path | None = None,
+    second: Place | None = None,
+    truth: Place | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> AttackReport:
     """Attack a finished run, and compare what comes out with the confidential records. RESTRICTED.
@@ -97,7 +98,7 @@ class _Attacked:
 
     run: FinishedRun
     other: FinishedRun | None
-    truth: Path | None
+    truth: Place | None
     settings: AttackSettings
     spark: SparkSession
     levels: Sequence[Pair]

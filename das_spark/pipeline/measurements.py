@@ -16,6 +16,7 @@ from das_spark.config import RunPlan, plan_from_config
 from das_spark.errors import ConfigurationError
 from das_spark.io.dictionary import measurements_dictionary
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about
+from das_spark.places import Place
 from das_spark.spark.noisy_rows import published_rows, write_published
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels, read_table
@@ -63,7 +64,7 @@ class MeasurementsSummary:
     notices: tuple[str, ...]
 
 
-def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None = None) -> MeasurementsSummary:
+def publish_measurements(run_folder: Place, out: Path, spark: SparkSession | None = None) -> MeasurementsSummary:
     """Write the measurements of a finished run into a folder of their own.
 
     Args:
@@ -92,7 +93,7 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
     return MeasurementsSummary(out, rows, record_of(NoisyLayout(out).record).sha256, record.notices)
 
 
-def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
+def _check_run(run_folder: Place, public: PublicLayout, plan: RunPlan) -> None:
     if plan.product.published is not None:
         raise ConfigurationError(
             f"{run_folder}: the estimates of product {plan.product.name!r} are held to counts of "

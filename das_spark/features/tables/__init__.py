@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.places import place_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,4 +31,4 @@ def tabulate(
     """
     from das_spark.features.tables.finished import tabulate_run  # noqa: PLC0415 - Spark is imported when it is asked for
 
-    return tabulate_run(Path(run_folder), None if out is None else Path(out), spark)
+    return tabulate_run(place_of(run_folder), None if out is None else Path(out), spark)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from das_spark.cli.options import Json, Run, console, print_json
+from das_spark.places import place_of
 from das_spark.report import table
 
 
@@ -30,7 +31,7 @@ def tabulate(
     """
     from das_spark.features.tables.finished import tabulate_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
-    summary = tabulate_run(run, out)
+    summary = tabulate_run(place_of(run), out)
     if as_json:
         print_json(asdict(summary))
         return

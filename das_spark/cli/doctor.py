@@ -1,0 +1,165 @@
+"""`doctor`: whether das_spark works here, and on the workers of a cluster."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from das_spark.cli import completion
+from das_spark.cli.options import Json, Settings, console, print_json
+from das_spark.config import load_run, plans_in
+from das_spark.errors import DasError
+from das_spark.report import table
+from das_spark.spark.java import usable_java
+
+if TYPE_CHECKING:
+    from das_spark.spark.workers import WorkerReport
+
+PACKAGES = (
+    "pyspark",
+    "pandas",
+    "pyarrow",
+    "numpy",
+    "scipy",
+    "osqp",
+    "piqp",
+    "clarabel",
+    "numba",
+    "cryptography",
+    "pydantic",
+)
+_TOY_ROWS = 1000
+
+
+def doctor(
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Ask every worker for its versions, numbers and places, too.")
+    ] = False,
+    conf: Annotated[
+        Path | None,
+        typer.Option(
+            "--conf",
+            metavar="CONF",
+            help="With --cluster: run file whose input every worker must read, and whose places it must write.",
+            autocompletion=completion.run_files,
+        ),
+    ] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Print the versions that matter, and send a toy through Spark. Exits with 2 where something is missing.
+
+    On a cluster it is started as runs are: spark-submit ... jobs/run.py doctor --cluster --conf CONF
+
+    Example: das-spark doctor
+    """
+    if conf is not None and not cluster:
+        raise typer.BadParameter("--conf goes with --cluster")
+    rows = [("python", platform.python_version(), "ok"), _java(), *(_package(name) for name in PACKAGES)]
+    if all(row[2] == "ok" for row in rows):
+        rows += [_solver_packages(), *(_workers(conf, settings or ()) if cluster else [_toy()])]
+    passed = all(row[2] == "ok" for row in rows)
+    if as_json:
+        findings = [dict(zip(("what", "found", "result"), row, strict=True)) for row in rows]
+        print_json({"passed": passed, "findings": findings})
+    else:
+        console().print(table("das-spark doctor", ("what", "found", "result"), rows, left=3))
+    if not passed:
+        raise typer.Exit(2)
+
+
+def _java() -> tuple[str, str, str]:
+    try:
+        java, found = usable_java()
+    except DasError as error:
+        return "java", "none", f"{error.message}; {error.hint}"
+    return "java", f"{found} ({java})", "ok"
+
+
+def _package(name: str) -> tuple[str, str, str]:
+    try:
+        return name, version(name), "ok"
+    except PackageNotFoundError:
+        return name, "none", f"pip install {name}"
+
+
+def _solver_packages() -> tuple[str, str, str]:
+    from das_spark.estimation import SOLVERS  # noqa: PLC0415 - after their packages were found
+
+    return "solvers", ", ".join(SOLVERS), "ok"
+
+
+def _workers(conf: Path | None, settings: Sequence[str]) -> list[tuple[str, str, str]]:
+    """What every worker has and can do, beside what this machine has."""
+    from das_spark.spark.session import session  # noqa: PLC0415 - after Java was found
+    from das_spark.spark.workers import (  # noqa: PLC0415 - the same
+        WorkerReport,
+        asked_of_cluster,
+        look_at_workers,
+        wait_for_executor,
+    )
+
+    reads, writes = ((), ()) if conf is None else _places_of_tasks(conf, settings)
+    try:
+        spark = session("das-spark doctor")
+        asked = asked_of_cluster(spark.sparkContext)
+        if not wait_for_executor(spark.sparkContext):
+            return [("workers", "none", f"no executor within a minute; each asks for {asked}: has any worker so much?")]
+        reports, here = look_at_workers(spark, reads, writes), WorkerReport.here()
+    except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
+        return [("workers", type(error).__name__, str(error).splitlines()[0])]
+    rows = [("executors", f"{len(reports)} workers asked on {spark.sparkContext.master}; each executor: {asked}", "ok")]
+    for report in reports:
+        odd = [f"{name} {has}, here {ours}" for (name, has), (_, ours) in _unequal(report, here)]
+        odd += [] if report.numbers == here.numbers else ["its kernels round otherwise than those of this machine"]
+        rows.append((report.worker, f"python {report.versions[0][1]}", "; ".join([*odd, *report.wrong]) or "ok"))
+    return rows
+
+
+def _unequal(one: WorkerReport, other: WorkerReport) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    return [pair for pair in zip(one.versions, other.versions, strict=True) if pair[0] != pair[1]]
+
+
+def _places_of_tasks(conf: Path, settings: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What tasks of a run read and write."""
+    from das_spark.pipeline.delivery import input_files  # noqa: PLC0415 - `das-spark --help` needs no Spark
+    from das_spark.pipeline.space import roots_of  # noqa: PLC0415 - the same
+    from das_spark.store import RunLayout  # noqa: PLC0415 - the same
+
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    for plan in plans_in(load_run(conf, (), settings)):
+        if not plan.input.is_simulated:
+            reads |= dict.fromkeys(str(place) for place in input_files(plan.input))
+        writes |= dict.fromkeys(map(str, roots_of(plan, RunLayout.of(plan.output, "doctor")).values()))
+    return list(reads), list(writes)
+
+
+def _toy() -> tuple[str, str, str]:
+    """Send rows through the JVM and a Python worker, as a stage does."""
+    from das_spark.spark.engine import in_tasks  # noqa: PLC0415 - the same
+    from das_spark.spark.session import require_safe_session, session  # noqa: PLC0415 - after Java was found
+
+    def same(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+
+    try:
+        spark = session("das-spark doctor")
+        rows = in_tasks(spark.range(_TOY_ROWS), same, "id long").count()
+    except DasError as error:
+        return "toy in Spark", "none", str(error)
+    except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
+        return "toy in Spark", type(error).__name__, str(error).splitlines()[0]
+    context = spark.sparkContext
+    encrypted = context.getConf().get("spark.io.encryption.enabled", "false")
+    found = f"{spark.version}, {context.master}, encryption of local files {encrypted}"
+    try:
+        require_safe_session(spark, insecure=False)
+    except DasError as error:
+        return "toy in Spark", found, f"runs under a real key are refused: {error}"
+    return "toy in Spark", found, "ok" if rows == _TOY_ROWS else f"{rows} rows of {_TOY_ROWS}"
