@@ -7,7 +7,6 @@ would be worth anything, and ends with the block that started it.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -79,8 +78,15 @@ def s3_environment(endpoint: str) -> dict[str, str]:
 def azure_server(folder: Path) -> Iterator[Server]:
     """A server of Azure's blobs: Azurite, fetched from npm once."""
     port = free_port()
-    program = _azurite()
-    command = [str(program), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--skipApiVersionCheck"]
+    command = [
+        _beside_python("node"),
+        str(_azurite()),
+        "--blobHost",
+        "127.0.0.1",
+        "--blobPort",
+        str(port),
+        "--skipApiVersionCheck",
+    ]
     command += ["--inMemoryPersistence", "--silent", "--disableTelemetry"]
     text = (
         f"DefaultEndpointsProtocol=http;AccountName={_ACCOUNT};AccountKey={_ACCOUNT_KEY};"
@@ -134,16 +140,20 @@ SERVERS: dict[str, Callable[[Path], object]] = {"s3": s3_server, "abfs": azure_s
 
 
 def _azurite() -> Path:
-    """The program of Azurite, below the folder of caches of this user."""
+    """The program of Azurite, below the folder of caches of this user; fetched once, by the npm of the environment."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "das_spark" / AZURITE.replace("@", "-")
-    program = cache / "node_modules" / ".bin" / "azurite-blob"
+    program = cache / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
     if not program.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            raise RuntimeError("no npm: sudo apt-get install npm")
         cache.mkdir(parents=True, exist_ok=True)
-        subprocess.run([npm, "install", "--silent", "--no-save", "--prefix", str(cache), AZURITE], check=True)
+        fetch = [_beside_python("npm"), "install", "--silent", "--no-save", "--prefix", str(cache), AZURITE]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        subprocess.run(fetch, check=True, env={**os.environ, "PATH": path})
     return program
+
+
+def _beside_python(name: str) -> str:
+    """A program of the environment of this Python."""
+    return str(Path(sys.executable).with_name(name))
 
 
 def _make_bucket_of_s3(server: Server) -> None:

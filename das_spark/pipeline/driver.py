@@ -167,6 +167,6 @@ def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = No
             if not side.marker.is_file():
                 raise PrivacyGuardError(
                     f"there is no run {name} to resume: {side.path.resolve()} holds none",
-                    hint="roots must be absolute and lie on a disk that every worker mounts; to begin a run, leave "
-                    "--resume out",
+                    hint="roots must lie in a store, or be absolute paths of a disk that every machine mounts; to "
+                    "begin a run, leave --resume out",
                 )

@@ -16,9 +16,9 @@ import pytest
 import shapefile
 from fsspec.config import conf as fsspec_conf
 from fsspec.config import set_conf_env
-from places.servers import s3_server
 from pyarrow import csv, parquet
 from readings import ingest
+from servers import s3_server
 from spark.readers.conftest import Cef, Ipums, OfficialFiles
 from spark.readers.geography.conftest import Assignment, Grfc, Header, TidyTable
 

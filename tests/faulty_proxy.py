@@ -1,0 +1,111 @@
+"""A proxy before a server of a store that loses answers, refuses, and is slow, as often and in the order of a seed."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+#: What a store says that is asked too often.
+SLOW_DOWN = (
+    b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+)
+
+
+class Faults:
+    """Decides what becomes of each request, and counts."""
+
+    def __init__(self, seed: int, shares: dict[str, float]) -> None:
+        self.shares, self.count = shares, Counter[str]()
+        self._random, self._one = random.Random(seed), threading.Lock()
+
+    def next(self) -> str:
+        with self._one:
+            chosen = self._random.random()
+            for kind, share in self.shares.items():
+                chosen -= share
+                if chosen < 0:
+                    self.count[kind] += 1
+                    return kind
+            self.count["passed"] += 1
+            return "passed"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Hands a request on, or does not."""
+
+    protocol_version = "HTTP/1.1"
+    port: int
+    faults: Faults
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def handle_one(self) -> None:
+        body, kind = self._body(), self.faults.next()
+        if kind in ("refused", "failed"):
+            self._answer(503 if kind == "refused" else 500, [("Content-Type", "application/xml")], SLOW_DOWN)
+            return
+        if kind == "cut":
+            self._cut()
+            return
+        if kind == "slow":
+            time.sleep(1)
+        behind = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "transfer-encoding"}
+        behind.request(self.command, self.path, body, headers)
+        answer = behind.getresponse()
+        content = answer.read()
+        if kind == "lost":
+            self._cut()
+            return
+        self._answer(answer.status, answer.getheaders(), content, length=answer.getheader("Content-Length"))
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_one
+
+    def _cut(self) -> None:
+        self.close_connection = True
+        self.connection.close()
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], content: bytes, length: str | None = None) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            if name.lower() not in ("content-length", "transfer-encoding", "connection", "date", "server"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+
+@contextmanager
+def faulty_proxy(port: int, faults: Faults) -> Iterator[int]:
+    """The port of a proxy before a port of the loopback.
+
+    Kinds of faults: "refused" (503, and nothing is done), "failed" (500, the same), "cut" (the connection is cut, the
+    same), "lost" (it is cut when all is done, before the answer), "slow" (done after a second).
+    """
+    handler = type("Handler", (_Handler,), {"port": port, "faults": faults})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
