@@ -52,7 +52,8 @@ sys.exit(found != ("cpython", 3, 11, "Linux", "x86_64"))'
 install_locked() {
     local folder=$1 extras=$2 python=$1/.venv/bin/python pip uv locks as_is=(--no-deps --no-build-isolation)
     pip=("$python" -m pip --quiet --disable-pip-version-check)
-    uv=(env "VIRTUAL_ENV=$folder/.venv" "$folder/.venv/bin/uv" --quiet --no-config pip)
+    # The machine's own certificates: an index may be reached through a proxy that has one of its own.
+    uv=(env "VIRTUAL_ENV=$folder/.venv" UV_SYSTEM_CERTS=1 "$folder/.venv/bin/uv" --quiet --no-config pip)
     locks=("${as_is[@]}" --require-hashes --requirement "$folder/conf/environment.lock")
     [[ $extras != *dev* ]] || locks+=(--requirement "$folder/conf/development.lock")
     [[ $extras != *docs* ]] || locks+=(--requirement "$folder/conf/docs.lock")
