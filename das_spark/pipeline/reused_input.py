@@ -19,6 +19,7 @@ from das_spark.store import (
     finished,
     hold_run,
     link_parts,
+    part_files,
     replace_folder,
     require_held,
     staging_of,
@@ -108,4 +109,4 @@ def _link(source: Place, target: Place, mine: RunLayout, side: PublicLayout | Re
     discard(staging)
     link_parts(source, staging)
     require_held(mine)
-    replace_folder(staging, target)  # a driver may have died before
+    replace_folder(staging, target, empty=not part_files(source))  # a driver may have died before

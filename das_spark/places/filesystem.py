@@ -312,8 +312,17 @@ class PosixFileSystem:
 
     def files(self, folder: str) -> dict[str, str]:
         """As `FileSystem`."""
-        found = {name: f"{folder}/{name}" for name in self.names(folder)}
-        return {name: self.version(path) for name, path in found.items() if os.path.isfile(path)}
+        found = dict[str, str]()
+        for name in self.names(folder):
+            if (state := self._state(f"{folder}/{name}")) is not None:
+                found[name] = state
+        return found
+
+    def _state(self, path: str) -> str | None:
+        """The version of a file; None of a folder, and of what has vanished since it was listed."""
+        with suppress(FileNotFoundError):
+            return self.version(path) if os.path.isfile(path) else None
+        return None
 
     def files_below(self, folder: str) -> dict[str, str]:
         """As `FileSystem`."""
@@ -321,8 +330,8 @@ class PosixFileSystem:
         while left:
             name = left.pop()
             path = f"{folder}/{name}"
-            if os.path.isfile(path):
-                found[name] = self.version(path)
+            if (state := self._state(path)) is not None:
+                found[name] = state
             else:
                 left += [f"{name}/{inner}" for inner in self.names(path)]
         return found
@@ -573,6 +582,25 @@ def as_input(place: Place) -> Path | BufferedReader:
 def size_of(place: Place) -> int:
     """Bytes of a file."""
     return system_of(place).size(str(place))
+
+
+def copy_file(source: Place, target: Place) -> None:
+    """Give a new file the bytes of another one, durably: by the file system of both, or through this machine."""
+    if system_of(source) == system_of(target):
+        system_of(target).copy(str(source), str(target))
+        return
+    with system_of(source).open_input(str(source)) as read, system_of(target).open_output(str(target)) as written:
+        shutil.copyfileobj(read, written, 1 << 22)
+    system_of(target).sync(str(target))
+
+
+def move_file(source: Place, target: Place) -> None:
+    """Give a file another place; as `FileSystem.move` within one file system."""
+    if system_of(source) == system_of(target):
+        system_of(target).move(str(source), str(target))
+        return
+    copy_file(source, target)
+    system_of(source).remove(str(source))
 
 
 def seen_from(folder: Place, place: Place) -> str:

@@ -53,8 +53,9 @@ def hold_by_lease(system: FileSystem, path: str, word: str) -> Iterator[None]:
     finally:
         ended.set()
         beating.join()
-        system.remove(own)
-        system.remove(f"{own}{_LIFE}")
+        with suppress(OSError):  # it ends by itself, where the store cannot be reached
+            system.remove(own)
+            system.remove(f"{own}{_LIFE}")
 
 
 def holder_of_lease(system: FileSystem, path: str) -> str:

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from das_spark.errors import OutputError
-from das_spark.places import Place, disk_errors, inside, nearest, system_of
+from das_spark.places import Place, copy_file, disk_errors, inside, move_file, nearest, system_of
 from das_spark.store.digests import FileRecord, appeared, commit, record_of, require_committed
 
 SUCCESS = "_SUCCESS"
@@ -175,13 +175,16 @@ def promote_empty(target: Place) -> None:
         succeed(target)
 
 
-def replace_folder(staging: Place, target: Place, files: Sequence[FileRecord] | None = None) -> tuple[FileRecord, ...]:
+def replace_folder(
+    staging: Place, target: Place, files: Sequence[FileRecord] | None = None, *, empty: bool = False
+) -> tuple[FileRecord, ...]:
     """Promote part files of a staging folder in the place of what a driver promoted that died.
 
     Args:
         staging: The folder where the files were written.
         target: The final folder; what is in it goes first.
         files: What was written, by those who wrote it; by default all part files are read once more.
+        empty: Whether nothing was written, as of a table without rows: where folders are prefixes, there is no folder.
 
     Returns:
         The records of the promoted files.
@@ -189,6 +192,10 @@ def replace_folder(staging: Place, target: Place, files: Sequence[FileRecord] | 
     Raises:
         OutputError: The staging folder is gone (what is in the target stays), or the disk is full.
     """
+    if empty:
+        discard(target)
+        promote_empty(target)
+        return ()
     require_staged(staging)
     discard(target)
     return promote(staging, target, files, check=False)
@@ -251,9 +258,8 @@ def _promote_file(source: Place, target: Place, record: FileRecord, *, check: bo
         return
     if check and record_of(source) != record:
         raise OutputError(f"{source}: not the bytes that were recorded when it was written")
-    system = system_of(target)
-    system.sync(str(source))
-    system.move(str(source), str(target))
+    system_of(source).sync(str(source))
+    move_file(source, target)
 
 
 def link_parts(source: Place, target: Place) -> None:
@@ -273,7 +279,10 @@ def link_parts(source: Place, target: Place) -> None:
     with disk_errors(target):
         make_folder(target)
         for path in part_files(source):
-            system_of(target).share(str(path), str(target / path.name))
+            if system_of(path) == system_of(target):
+                system_of(target).share(str(path), str(target / path.name))
+            else:
+                copy_file(path, target / path.name)
         sync_folder(target)
 
 
@@ -287,7 +296,7 @@ def copy_parts(source: Place, target: Place) -> None:
     require_committed(source)
     make_folder(target)
     for path in part_files(source):
-        system_of(target).copy(str(path), str(target / path.name))
+        copy_file(path, target / path.name)
     sync_folder(target)
 
 

@@ -8,13 +8,13 @@ manifest last, which names every file with its digest. What no manifest names wa
 
 from __future__ import annotations
 
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import OutputError
-from das_spark.places import Place, disk_errors, system_of
+from das_spark.places import Place, copy_file, disk_errors, system_of
 from das_spark.store.commit import discard, files_below, write_durably
+from das_spark.store.digests import record_of
 from das_spark.store.layout import STAGING
 from das_spark.store.lock import require_held
 from das_spark.store.manifest import PublicManifest
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: Copies at once: each waits for the store.
 _COPIES: Final = 8
-_BLOCK: Final = 4 << 20
 
 
 def publish(layout: RunLayout) -> RunLayout:
@@ -64,17 +63,10 @@ def publish(layout: RunLayout) -> RunLayout:
 
 
 def _copy(source: Place, target: Place, sha256: str | None = None) -> None:
-    """Copy a file: by the store itself within one, else through this machine, with its digest compared."""
-    if system_of(source) == system_of(target):
-        system_of(target).copy(str(source), str(target))
-        return
-    digest = hashlib.sha256()
-    with system_of(source).open_input(str(source)) as read, system_of(target).open_output(str(target)) as written:
-        while block := read.read(_BLOCK):
-            digest.update(block)
-            written.write(block)
-        if sha256 not in (None, digest.hexdigest()):
-            raise OutputError(
-                f"{source}: is not the file that the manifest names",
-                hint="restore it from a copy, or begin a new run, which spends its own budget",
-            )
+    """Copy a file; where it goes through this machine, its digest is compared."""
+    if sha256 is not None and system_of(source) != system_of(target) and record_of(source).sha256 != sha256:
+        raise OutputError(
+            f"{source}: is not the file that the manifest names",
+            hint="restore it from a copy, or begin a new run, which spends its own budget",
+        )
+    copy_file(source, target)

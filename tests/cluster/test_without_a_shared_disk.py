@@ -20,7 +20,7 @@ from das_spark.pipeline import run_stages
 from das_spark.places import place_of
 from das_spark.store import files_below
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified, pytest.mark.slow]
 
 
 def put(folder: Path, address: str) -> None:

@@ -173,6 +173,10 @@ def test_the_public_side_alone_may_lie_there_and_appears_as_a_whole(workshop, to
     assert not (far / "restricted").exists()
     assert das_spark.verify(f"{address}/mine", spark=workshop.spark).passed
 
+    assert main(["estimate", f"{address}/mine", "--run-id", "again", "--output", f"{address}-2"]) == 0
+    again = fetched(f"{address}-2/again/public", tmp_path / "again")
+    assert tools.checksums(again / "estimates") == tools.checksums(far / "estimates")
+
 
 def test_an_address_that_cannot_be_reached_is_refused_before_anything_is_made(workshop, tools, address):
     plan = workshop.plan("output.root=s3://no-such-bucket/runs")

@@ -245,6 +245,7 @@ def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
     assert estimates(summary.layout.public.path) == estimates(whole / "both-person" / "public")
 
 
+@pytest.mark.slow
 def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark, monkeypatch):
     with servers.s3_server(tmp_path) as server:
         for name, value in server.environment.items():

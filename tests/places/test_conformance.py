@@ -15,7 +15,7 @@ import pytest
 import servers
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.places import POSIX, Location, place_of, remote, system_of
+from das_spark.places import POSIX, Location, copy_file, move_file, place_of, remote, system_of
 from das_spark.store import (
     Journal,
     RunLayout,
@@ -34,6 +34,7 @@ from das_spark.store import (
     open_run,
     part_files,
     promote,
+    promote_empty,
     public_files,
     record_of,
     replace_folder,
@@ -372,6 +373,32 @@ def test_published_measurements_that_are_gone_are_never_drawn_again(layout):
     discard(journal.target("County"))
     with pytest.raises(PrivacyGuardError, match="no longer there"):
         journal.next_step("County")
+
+
+@pytest.mark.parametrize("twice", [link_parts, copy_parts])
+def test_a_table_without_rows_is_taken_over_as_one(folder, twice):
+    promote_empty(folder / "one")
+    put(folder / "two" / "part-0", b"of a driver that died")
+    twice(folder / "one", folder / "staging")
+    replace_folder(folder / "staging", folder / "two", empty=not part_files(folder / "one"))
+    assert finished(folder / "two")
+    assert part_files(folder / "two") == ()
+
+
+def test_files_travel_between_a_disk_and_any_file_system(folder, tmp_path):
+    here, there = put(tmp_path / "here", bytes(range(256)) * 50_000), folder / "there"
+    copy_file(here, there)
+    copy_file(there, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == here.read_bytes()
+    move_file(here, folder / "moved")
+    assert not here.exists()
+    assert record_of(folder / "moved", "x") == record_of(there, "x")
+    (tmp_path / "staging").mkdir()
+    put(tmp_path / "staging" / "part-0", b"rows")
+    records = promote(tmp_path / "staging", folder / "table")
+    assert [path.read_bytes() for path in part_files(folder / "table")] == [b"rows"]
+    assert promote(folder / "table", tmp_path / "table", records) == records
+    assert (tmp_path / "table" / "part-0").read_bytes() == b"rows"
 
 
 def test_disks_of_this_machine_can_do_everything():

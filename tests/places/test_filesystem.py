@@ -56,3 +56,19 @@ def test_other_errors_pass_unchanged(tmp_path):
 def test_a_full_scratch_disk_is_no_fault_of_the_file_that_was_read(said, kind):
     with pytest.raises(kind, match=r"persons\.csv"), reading("persons.csv"):
         raise PySparkException(f"Job aborted due to stage failure: {said}")
+
+
+def test_what_vanishes_while_a_folder_is_listed_is_not_there(tmp_path, monkeypatch):
+    """A driver that clears its staging folder is in nobody's way."""
+    for name in ("part-0", "part-1"):
+        (tmp_path / name).write_text("rows")
+    version = full_disk.PosixFileSystem.version
+
+    def vanishing(system, path):
+        if path.endswith("part-1"):
+            raise FileNotFoundError(path)
+        return version(system, path)
+
+    monkeypatch.setattr(full_disk.PosixFileSystem, "version", vanishing)
+    assert set(full_disk.POSIX.files(str(tmp_path))) == {"part-0"}
+    assert set(full_disk.POSIX.files_below(str(tmp_path))) == {"part-0"}

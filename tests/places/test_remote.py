@@ -133,3 +133,11 @@ def test_of_several_that_take_over_one_does(folder, monkeypatch):
     ended.set()
     for thread in threads:
         thread.join()
+
+
+def test_a_store_that_cannot_be_reached_in_the_end_spoils_no_run_that_is_done(folder, monkeypatch):
+    def fail(*_):
+        raise OSError("the store cannot be reached")
+
+    with folder.system.hold(f"{folder}/run.lock", "mine"):
+        monkeypatch.setattr(remote.RemoteFileSystem, "remove", fail)
