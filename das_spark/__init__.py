@@ -360,7 +360,7 @@ def evaluate(
     """
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
 
-    named = (None if each is None else place_of(each) for each in (areas, truth))
+    named = (place_of(each) for each in (areas, truth))
     return evaluate_runs([place_of(folder) for folder in run_folders], *named)
 
 

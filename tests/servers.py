@@ -16,6 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.config import conf, set_conf_env
+
+from das_spark.places import Place, remote
+from das_spark.store import files_below
 
 #: A name that any account may have: of the emulators, and public.
 _ACCOUNT = "devstoreaccount1"
@@ -134,6 +141,33 @@ def careless_server(folder: Path) -> Iterator[Server]:
     command += ["--in-memory", "--default-bucket", BUCKET]
     with _running(command, folder / "careless.log", port):
         yield Server("gs", port, google_environment(port))
+
+
+@contextmanager
+def reached(environment: Mapping[str, str], spark: Any = None) -> Iterator[None]:
+    """Lead the clients of this process to a server, and those of the tasks of a session.
+
+    Args:
+        environment: Of a server.
+        spark: The session; its JVM may be older than the server.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        if spark is not None:
+            patch.setattr(spark.sparkContext, "environment", spark.sparkContext.environment | dict(environment))
+        set_conf_env(conf, dict(environment))
+        remote._MADE.clear()  # they would speak to the server of another test
+        yield
+    remote._MADE.clear()
+
+
+def fetched(place: Place, folder: Path) -> Path:
+    """What lies in a place, in a folder of a disk."""
+    for name in files_below(place):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((place / name).read_bytes())
+    return folder
 
 
 SERVERS: dict[str, Callable[[Path], object]] = {"s3": s3_server, "abfs": azure_server, "gs": google_server}

@@ -94,8 +94,8 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         place_of(run),
         settings,
         attacks=only or (),
-        second=None if second is None else place_of(second),
-        truth=None if truth is None else place_of(truth),
+        second=place_of(second),
+        truth=place_of(truth),
         progress=progress,
     )
     written = ""

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,6 @@ from das_spark.config import load_run, plans_in
 from das_spark.errors import DasError
 from das_spark.report import table
 from das_spark.spark.java import usable_java
-
-if TYPE_CHECKING:
-    from das_spark.spark.workers import WorkerReport
 
 PACKAGES = (
     "pyspark",
@@ -95,7 +92,7 @@ def _solver_packages() -> tuple[str, str, str]:
 
 
 def _workers(conf: Path | None, settings: Sequence[str]) -> list[tuple[str, str, str]]:
-    """What every worker has and can do, beside what this machine has."""
+    """Ask every worker, and compare what it has with what this machine has."""
     from das_spark.spark.session import session  # noqa: PLC0415 - after Java was found
     from das_spark.spark.workers import (  # noqa: PLC0415 - the same
         WorkerReport,
@@ -115,18 +112,17 @@ def _workers(conf: Path | None, settings: Sequence[str]) -> list[tuple[str, str,
         return [("workers", type(error).__name__, str(error).splitlines()[0])]
     rows = [("executors", f"{len(reports)} workers asked on {spark.sparkContext.master}; each executor: {asked}", "ok")]
     for report in reports:
-        odd = [f"{name} {has}, here {ours}" for (name, has), (_, ours) in _unequal(report, here)]
+        odd = [
+            f"{name} {has}, here {here.versions[name]}"
+            for name, has in sorted(report.versions.items() - here.versions.items())
+        ]
         odd += [] if report.numbers == here.numbers else ["its kernels round otherwise than those of this machine"]
-        rows.append((report.worker, f"python {report.versions[0][1]}", "; ".join([*odd, *report.wrong]) or "ok"))
+        rows.append((report.worker, f"python {report.versions['python']}", "; ".join([*odd, *report.wrong]) or "ok"))
     return rows
 
 
-def _unequal(one: WorkerReport, other: WorkerReport) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    return [pair for pair in zip(one.versions, other.versions, strict=True) if pair[0] != pair[1]]
-
-
 def _places_of_tasks(conf: Path, settings: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What tasks of a run read and write."""
+    """Name the files that tasks of a run read, and the folders that they write to."""
     from das_spark.pipeline.delivery import input_files  # noqa: PLC0415 - `das-spark --help` needs no Spark
     from das_spark.pipeline.space import roots_of  # noqa: PLC0415 - the same
     from das_spark.store import RunLayout  # noqa: PLC0415 - the same

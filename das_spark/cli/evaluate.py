@@ -108,7 +108,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     for wrong, why in apart:
         if wrong:
             raise typer.BadParameter(why)
-    folders, holder = [place_of(run) for run in runs], None if truth is None else place_of(truth)
+    folders, holder = [place_of(run) for run in runs], place_of(truth)
     if compare:
         over_what: Over | None = None if over is None else over.value
         written = _compare(folders, holder, over_what, out, data, paired=paired, as_json=as_json)
@@ -119,8 +119,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
         areas_of_map = None if boundaries is None else read_boundaries(place_of(boundaries), boundary_key)
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
-        of_areas = None if areas is None else place_of(areas)
-        reports, study = study_runs(folders, areas=of_areas, truth=holder, shares=shares, seeds=sample_seeds)
+        reports, study = study_runs(folders, areas=place_of(areas), truth=holder, shares=shares, seeds=sample_seeds)
         _print_study(reports, study, as_json=as_json)
         written = () if out is None else _write_study(folders, holder, reports, study, areas_of_map, out, data)
     if out is not None and not as_json:

@@ -12,10 +12,10 @@ import typer
 
 from das_spark.cli.options import Json, Run, console, print_json
 from das_spark.errors import OutputError
-from das_spark.places import place_of, seen_from, size_of, system_of
+from das_spark.places import place_of, seen_from
 from das_spark.privacy import LedgerEntry
 from das_spark.report import size, table
-from das_spark.store import files_below
+from das_spark.store import bytes_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -257,18 +257,11 @@ def _confidential(layout: RunLayout) -> list[tuple[Place, int]]:
         if attempt.is_dir()
     ]
     entries = [path for path in restricted.path.iterdir() if path not in restricted.kept] + staged
-    return [(path, _bytes_of(path)) for path in sorted(entries, key=str)]
-
-
-def _bytes_of(path: Place) -> int:
-    """Bytes of a file, or of all files below a folder."""
-    if path.is_file():
-        return size_of(path)
-    return sum(size_of(path / name) for name in files_below(path))
+    return [(path, bytes_of(path)) for path in sorted(entries, key=str)]
 
 
 def _remove(layout: RunLayout, paths: list[Place]) -> None:
-    from das_spark.store import discard, hold_run, is_complete, write_durably  # noqa: PLC0415
+    from das_spark.store import hold_run, is_complete, remove_whole, write_durably  # noqa: PLC0415
 
     if not layout.restricted.removed.is_file() and not is_complete(layout):
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
@@ -278,9 +271,4 @@ def _remove(layout: RunLayout, paths: list[Place]) -> None:
         removed = {"removed": datetime.now(UTC).isoformat(timespec="seconds")}
         write_durably(layout.restricted.removed, json.dumps(removed) + "\n")
         for path in paths:
-            if isinstance(path, Path) and path.is_symlink():
-                path.unlink()
-            elif path.is_dir():
-                discard(path)
-            else:
-                system_of(path).remove(str(path))
+            remove_whole(path)

@@ -216,7 +216,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
     from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
 
-    source = open_source(None if run is None else place_of(run), from_measurements, chosen, external)
+    source = open_source(place_of(run), from_measurements, chosen, external)
     out = console()
     name = run_id or usual_run_id(f"{source.plan.name}-estimate")
     with resumable(name), followed(log_format, (), as_json=as_json) as progress:

@@ -23,7 +23,13 @@ def tidy(
 
     Example: das-spark tidy s3://bucket/runs/ID
     """
-    from das_spark.store import find_run, hold_run, is_held, orphans_of  # noqa: PLC0415 - `--help` needs none of it
+    from das_spark.store import (  # noqa: PLC0415 - `--help` needs none of it
+        find_run,
+        hold_run,
+        is_held,
+        orphans_of,
+        remove_whole,
+    )
 
     layout = find_run(place_of(run))
     if is_held(layout):
@@ -32,7 +38,7 @@ def tidy(
     if remove:
         with hold_run(layout):
             for orphan in found:
-                orphan.remove()
+                remove_whole(orphan.place)
     if as_json:
         orphans = [{"place": each.place, "why": each.why, "bytes": each.size} for each in found]
         print_json({"run_id": layout.run_id, "orphans": orphans, "removed": remove})

@@ -43,7 +43,7 @@ from das_spark.io.microdata_formats import (
 )
 from das_spark.places import Place, disk_errors, system_of
 from das_spark.products.base import OF_UNITS
-from das_spark.store import FileRecord, discard, make_folder, promote, record_of, write_durably
+from das_spark.store import FileRecord, discard, make_folder, promote, write_durably
 from das_spark.store.hashed import HashedOutput
 
 if TYPE_CHECKING:
@@ -174,13 +174,13 @@ def _refuse_unassignable(reports: Sequence[Mapping[str, Any]]) -> None:
 
 def _joined(before: str, parts: Sequence[Place], single: Place) -> FileRecord:
     """One file of a text and parts; each part goes when it is copied, so that the disk holds them once."""
-    with system_of(single).open_output(str(single)) as whole:
+    with HashedOutput.open(single) as whole:
         whole.write(before.encode("utf-8"))
         for part in parts:
             with part.open("rb") as source:
                 shutil.copyfileobj(source, whole, _COPIED)
             system_of(part).remove(str(part))
-    return record_of(single)
+    return whole.record(single.name)
 
 
 def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:

@@ -319,7 +319,7 @@ def _accuracy(run: RunLayout, areas: str | None) -> AccuracyReport:
     """Accuracy of a run: as the run has found it, or found now where it was not to evaluate."""
     if run.restricted.accuracy_json.is_file():
         return report_from_json(run.restricted.accuracy_json.read_text(encoding="utf-8"))
-    (report,) = evaluate_runs([run.folder], None if areas is None else place_of(areas))
+    (report,) = evaluate_runs([run.folder], place_of(areas))
     return report
 
 

@@ -7,6 +7,7 @@ a run promises rests on the operations of `FileSystem` and on nothing else (`das
 from das_spark.places.addresses import AddressParts, is_address, parse_address
 from das_spark.places.filesystem import (
     POSIX,
+    TRIED,
     Capabilities,
     Entry,
     FileSystem,
@@ -33,6 +34,7 @@ from das_spark.places.retention import kept_of_removed
 __all__ = [
     "POSIX",
     "SCHEMES",
+    "TRIED",
     "AddressParts",
     "Capabilities",
     "Entry",

@@ -23,10 +23,9 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from textwrap import shorten
@@ -35,6 +34,8 @@ from typing import BinaryIO, Final, Protocol, Self, overload
 from das_spark.errors import OutputError
 from das_spark.process import OTHERS_WRITE
 
+#: Begin of the names of files on which a place is tried; nothing of a result is called so.
+TRIED: Final = ".tried-"
 _NO_NAMES: Final = ("", ".", "..")
 #: Errors of a file that cannot grow.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -103,12 +104,8 @@ class FileSystem(Protocol):
             Whether this call made it; what was there is never replaced.
         """
 
-    def write(self, path: str, content: bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None) -> None:
-        """Write a small file durably, in one step: a reader sees the old one or the new one, never a part.
-
-        `check` is called as the last thing before the file appears, which may have been held up, and raises where it
-        must not appear any more.
-        """
+    def write(self, path: str, content: bytes, *, mode: int = 0o666) -> None:
+        """Write a small file durably, in one step: a reader sees the old one or the new one, never a part."""
 
     def read(self, path: str) -> bytes:
         """The whole content of a small file."""
@@ -121,9 +118,6 @@ class FileSystem(Protocol):
 
     def uri(self, path: str) -> str:
         """The address of a path, by which others name it who do not know which file system is meant."""
-
-    def set_time(self, path: str, instant: datetime) -> None:
-        """Give a file or folder a time of change; nothing where none is kept that can be set."""
 
     def move(self, source: str, target: str) -> None:
         """Give a file another name, in the place of a file of that name; its bytes and, after `sync`, its name last.
@@ -234,7 +228,7 @@ class PosixFileSystem:
         self.sync(os.path.dirname(path))
         return True
 
-    def write(self, path: str, content: bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None) -> None:
+    def write(self, path: str, content: bytes, *, mode: int = 0o666) -> None:
         """As `FileSystem`: beside the place, and renamed when it is whole."""
         temporary = _beside(path, f"{os.getpid()}.tmp")
         try:
@@ -244,7 +238,6 @@ class PosixFileSystem:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            check()
             os.replace(temporary, path)
         finally:
             _unlink(temporary)
@@ -266,11 +259,6 @@ class PosixFileSystem:
     def uri(self, path: str) -> str:
         """As `FileSystem`: itself."""
         return path
-
-    def set_time(self, path: str, instant: datetime) -> None:
-        """As `FileSystem`."""
-        nanoseconds = int(instant.timestamp()) * 1_000_000_000
-        os.utime(path, ns=(nanoseconds, nanoseconds), follow_symlinks=False)
 
     def move(self, source: str, target: str) -> None:
         """As `FileSystem`: renamed, or copied to another device."""

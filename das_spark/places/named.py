@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
+from typing import overload
 
 from das_spark.errors import ConfigurationError
 from das_spark.places.addresses import parse_address
@@ -12,11 +13,15 @@ from das_spark.places.remote import SCHEMES, RemoteFileSystem
 _FILE = "file"
 
 
-def place_of(named: str | Place) -> Place:
+@overload
+def place_of(named: str | Place) -> Place: ...
+@overload
+def place_of(named: str | Place | None) -> Place | None: ...
+def place_of(named: str | Place | None) -> Place | None:
     """Return the place that a text names; nothing is asked of any file system.
 
     Args:
-        named: A path, an address `scheme://authority/path`, or a place, which is returned as it is.
+        named: A path, an address `scheme://authority/path`, or a place, which is returned as it is; None stays None.
 
     Raises:
         ConfigurationError: No file system of that scheme is known, or its path leads upwards.

@@ -15,10 +15,9 @@ import errno
 import io
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from das_spark.places.filesystem import Capabilities, Entry
@@ -75,6 +74,7 @@ class RemoteFileSystem:
         """As `FileSystem`: by a condition on the request; on HDFS by a rename, which replaces nothing."""
         with self._asked(path) as (files, key):
             if self.scheme in _HADOOP:
+                self._make_parent(files, key)
                 return self._create_by_rename(files, key, content)
             try:
                 files.pipe_file(key, content, mode="create")
@@ -86,30 +86,20 @@ class RemoteFileSystem:
     @staticmethod
     def _create_by_rename(files: AbstractFileSystem, key: str, content: bytes) -> bool:
         folder, _, name = key.rpartition("/")
-        files.makedirs(folder, exist_ok=True)
         temporary = f"{folder}/.{name}.{secrets.token_hex(8)}.tmp"
         files.pipe_file(temporary, content)
         try:
-            with suppress(FileExistsError, OSError):
-                files.mv_file(temporary, key) if hasattr(files, "mv_file") else files.mv(temporary, key)
+            with suppress(OSError):  # whether it was moved is seen
+                files.mv(temporary, key)
             return not _is_there(files, temporary)
         finally:
             with suppress(FileNotFoundError):
                 files.rm_file(temporary)
 
-    def write(
-        self,
-        path: str,
-        content: bytes,
-        *,
-        mode: int = 0o666,
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
+    def write(self, path: str, content: bytes, *, mode: int = 0o666) -> None:
         """As `FileSystem`: an object is put as a whole."""
-        check()
         with self._asked(path) as (files, key):
-            if self.scheme in _HADOOP:
-                files.makedirs(key.rpartition("/")[0], exist_ok=True)
+            self._make_parent(files, key)
             files.pipe_file(key, content)
 
     def read(self, path: str) -> bytes:
@@ -133,9 +123,6 @@ class RemoteFileSystem:
         """As `FileSystem`."""
         root = f"{self.scheme}://{self.authority}"
         return path if path.startswith(f"{self.scheme}://") else f"{root}{path}"
-
-    def set_time(self, path: str, instant: datetime) -> None:
-        """As `FileSystem`: objects keep the time at which they were put."""
 
     def move(self, source: str, target: str) -> None:
         """As `FileSystem`: copied there, and removed here."""
@@ -263,6 +250,11 @@ class RemoteFileSystem:
         """A path as fsspec has it."""
         return cast("str", files._strip_protocol(self.uri(path)))
 
+    def _make_parent(self, files: AbstractFileSystem, key: str) -> None:
+        """Make the folder of a file, where folders are more than prefixes."""
+        if self.scheme in _HADOOP:
+            files.makedirs(key.rpartition("/")[0], exist_ok=True)
+
     @contextmanager
     def _asked(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
         """Ask something of a path; what goes wrong is an `OSError`, whatever the library of the store raises."""
@@ -352,8 +344,7 @@ class _Upload(io.RawIOBase):
         super().__init__()
         self._system, self._path = system, path
         with system._asked(path) as (files, key):
-            if system.scheme in _HADOOP:
-                files.makedirs(key.rpartition("/")[0], exist_ok=True)
+            system._make_parent(files, key)
             self._file = files.open(key, "wb", block_size=_BLOCK)
 
     def writable(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.places.filesystem import Location, Place
+from das_spark.places.filesystem import TRIED, Location, Place
 from das_spark.places.remote import RemoteFileSystem
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _of_azure(files: AbstractFileSystem, container: str) -> str:
         policy = properties.get("delete_retention_policy")
         if policy is not None and policy.enabled:
             return "keeps removed blobs"
-        blob = files.service_client.get_blob_client(container, f".tried-{secrets.token_hex(8)}")
+        blob = files.service_client.get_blob_client(container, f"{TRIED}{secrets.token_hex(8)}")
         written = await blob.upload_blob(b"", overwrite=True)  # a blob has a version only where versions are kept
         await blob.delete_blob()
         return "keeps versions" if written.get("version_id") else ""

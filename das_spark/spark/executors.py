@@ -31,6 +31,12 @@ def executor_timeout(context: SparkContext) -> float:
     return float(text)
 
 
+def has_executor(context: SparkContext) -> bool:
+    """Return whether a session on a cluster has an executor at the moment."""
+    scala: Any = context._jsc.sc()
+    return len(scala.statusTracker().getExecutorInfos()) > 1  # the driver is one of them
+
+
 @dataclass(slots=True)
 class ExecutorWait:
     """How long the jobs of a job group have had no executor."""
@@ -68,8 +74,4 @@ class ExecutorWait:
 
     @staticmethod
     def _is_stuck(context: SparkContext) -> bool:
-        if not context.statusTracker().getActiveJobsIds():
-            return False
-        scala: Any = context._jsc.sc()
-        # The driver is one of them.
-        return len(scala.statusTracker().getExecutorInfos()) <= 1
+        return bool(context.statusTracker().getActiveJobsIds()) and not has_executor(context)

@@ -12,11 +12,11 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ import pyarrow as pa
 from das_spark.errors import DasError
 from das_spark.places import place_of
 from das_spark.spark.engine import cores, in_tasks
+from das_spark.spark.executors import has_executor
 from das_spark.spark.session import in_local_mode
 from das_spark.store import require_exclusive, require_writable
 
@@ -36,9 +37,6 @@ PACKAGES: Final = ("das_spark", "numpy", "scipy", "pyarrow", "osqp", "piqp", "cl
 #: Tasks for each core, and how long each takes at least: so that every executor gets one.
 _TASKS_A_CORE: Final = 3
 _SECONDS: Final = 0.5
-_REPORT: Final = pa.schema(
-    [("worker", pa.string()), ("versions", pa.string()), ("numbers", pa.string()), ("wrong", pa.string())]
-)
 _SIZE: Final = 96
 #: Seconds that a cluster has for giving an executor.
 _PATIENCE: Final = 60.0
@@ -56,17 +54,17 @@ class WorkerReport:
     """
 
     worker: str
-    versions: tuple[tuple[str, str], ...]
+    versions: Mapping[str, str]
     numbers: str
     wrong: tuple[str, ...]
 
     @classmethod
     def here(cls, reads: Sequence[str] = (), writes: Sequence[str] = ()) -> WorkerReport:
         """What this process says of itself."""
-        versions = [("python", platform.python_version()), *((name, _version(name)) for name in PACKAGES)]
-        wrong = [*(_unread(path) for path in reads), *(_unwritten(place) for place in writes)]
+        versions = {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+        wrong = [*map(_unread, reads), *map(_unwritten, writes)]
         worker = f"{socket.gethostname()}, process {os.getppid()}"
-        return cls(worker, tuple(versions), _numbers(), tuple(filter(None, wrong)))
+        return cls(worker, versions, _numbers(), tuple(filter(None, wrong)))
 
 
 def look_at_workers(spark: SparkSession, reads: Sequence[str] = (), writes: Sequence[str] = ()) -> list[WorkerReport]:
@@ -82,17 +80,10 @@ def look_at_workers(spark: SparkSession, reads: Sequence[str] = (), writes: Sequ
     """
     tasks = cores(spark) * _TASKS_A_CORE
     asked = _Asked(tuple(reads), tuple(writes))
-    rows = in_tasks(
-        spark.range(0, tasks, 1, tasks), asked, "worker string, versions string, numbers string, wrong string"
-    )
+    rows = in_tasks(spark.range(0, tasks, 1, tasks), asked, "report string").collect()
     found: dict[str, WorkerReport] = {}
-    for row in rows.collect():
-        report = WorkerReport(
-            row["worker"],
-            tuple(tuple(each) for each in json.loads(row["versions"])),
-            row["numbers"],
-            tuple(json.loads(row["wrong"])),
-        )
+    for content in (json.loads(row["report"]) for row in rows):
+        report = WorkerReport(**{**content, "wrong": tuple(content["wrong"])})
         if report.worker not in found or report.wrong:
             found[report.worker] = report
     return sorted(found.values(), key=lambda each: each.worker)
@@ -102,9 +93,8 @@ def wait_for_executor(context: SparkContext, seconds: float = _PATIENCE) -> bool
     """Whether the session has an executor, or is given one within some seconds; the driver itself counts as none."""
     if in_local_mode(context):
         return True
-    scala: Any = context._jsc.sc()
     until = time.monotonic() + seconds
-    while len(scala.statusTracker().getExecutorInfos()) <= 1:
+    while not has_executor(context):
         if time.monotonic() > until:
             return False
         time.sleep(0.5)
@@ -128,8 +118,7 @@ class _Asked:
             pass
         report = WorkerReport.here(self.reads, self.writes)
         time.sleep(_SECONDS)
-        values = (report.worker, json.dumps(report.versions), report.numbers, json.dumps(report.wrong))
-        yield pa.RecordBatch.from_pydict({name: [value] for name, value in zip(_REPORT.names, values, strict=True)})
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(report))]})
 
 
 def _version(name: str) -> str:

@@ -8,6 +8,7 @@ not load before it must, so that they are imported as modules. This package know
 """
 
 from das_spark.store.commit import (
+    bytes_of,
     copy_parts,
     create_exclusively,
     discard,
@@ -20,6 +21,7 @@ from das_spark.store.commit import (
     part_files,
     promote,
     promote_empty,
+    remove_whole,
     replace_folder,
     require_space,
     require_staged,
@@ -126,6 +128,7 @@ __all__ = [
     "SweepRecord",
     "TablesLayout",
     "TablesManifest",
+    "bytes_of",
     "clear_staging",
     "commits_of",
     "copy_parts",
@@ -164,6 +167,7 @@ __all__ = [
     "read_lines",
     "record_of",
     "refuse_links",
+    "remove_whole",
     "replace_folder",
     "require_committed",
     "require_destroying",

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 from das_spark.errors import OutputError
-from das_spark.places import Place, copy_file, disk_errors, inside, move_file, nearest, system_of
+from das_spark.places import Place, copy_file, disk_errors, inside, move_file, nearest, size_of, system_of
 from das_spark.store.digests import FileRecord, appeared, commit, record_of, require_committed
 
 SUCCESS = "_SUCCESS"
@@ -43,23 +43,19 @@ def finished(folder: Place) -> bool:
     return (folder / SUCCESS).is_file()
 
 
-def write_durably(
-    path: Place, content: str | bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None
-) -> None:
+def write_durably(path: Place, content: str | bytes, *, mode: int = 0o666) -> None:
     """Write a small file in one step: a reader sees the old one or the new one, also after a power cut.
 
     Args:
         path: The file, replaced when it exists.
         content: Text (written as UTF-8) or bytes.
         mode: Who may read the file, from its first byte on; less what the umask takes away.
-        check: Called as the last thing before the file appears, which the disk may have held up: raises where it must
-            not appear any more.
 
     Raises:
         OutputError: The disk is full, or the place cannot be written.
     """
     with disk_errors(path):
-        system_of(path).write(str(path), _bytes(content), mode=mode, check=check)
+        system_of(path).write(str(path), _bytes(content), mode=mode)
 
 
 def write_texts(folder: Place, texts: Mapping[str, str | bytes], *, restricted: bool = False) -> tuple[str, ...]:
@@ -323,6 +319,24 @@ def discard(folder: Place, *, tombstone: bool = False) -> None:
     """
     with disk_errors(folder):
         system_of(folder).destroy(str(folder), tombstone=tombstone)
+
+
+def remove_whole(place: Place) -> None:
+    """Destroy a file, or a folder with all that it holds; of a link the link alone.
+
+    Raises:
+        OutputError: Something of it cannot be removed.
+    """
+    if place.is_dir() and not (isinstance(place, Path) and place.is_symlink()):
+        discard(place)
+        return
+    with disk_errors(place):
+        system_of(place).remove(str(place))
+
+
+def bytes_of(place: Place) -> int:
+    """Bytes of a file, or of all files below a folder."""
+    return size_of(place) if place.is_file() else sum(size_of(place / name) for name in files_below(place))
 
 
 def set_times(folder: Place, instant: datetime) -> None:

@@ -88,11 +88,15 @@ class Commits:
     tables: dict[str, tuple[FileRecord, ...]] = field(default_factory=dict)
     #: Whether a version made the run that wrote no digests: its tables are taken as they are found.
     is_earlier: bool = False
-    _lines: Lines | None = None
+    _lines: Lines = field(init=False)
     #: File -> its state when it was last compared.
     _compared: dict[str, _State] = field(default_factory=dict)
     #: The same when this driver promoted it, with the digest that was made while it was written.
     _promoted: dict[str, _State] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Write lines down where the file says."""
+        self._lines = Lines(self.file)
 
     def load(self) -> None:
         """Read what earlier drivers have committed.
@@ -205,8 +209,6 @@ class Commits:
             self._append(_line(key, self.tables[key]))
 
     def _append(self, line: bytes) -> None:
-        if self._lines is None:
-            self._lines = Lines(self.file)
         self._lines.append(line, durably=True)
 
     def _folder(self, key: str) -> Place:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from das_spark.places import Place, place_of, size_of, system_of
-from das_spark.store.commit import discard, files_below, names_in
+from das_spark.places import TRIED, Place, place_of
+from das_spark.store.commit import bytes_of, files_below, names_in
 from das_spark.store.journal import Journal, State
 from das_spark.store.layout import STAGING
 from das_spark.store.manifest import PublicManifest
@@ -19,9 +19,6 @@ from das_spark.store.runs import RunMarker
 
 if TYPE_CHECKING:
     from das_spark.store.layout import RunLayout
-
-#: How the files are called on which a place is tried.
-_TRIED = ".tried-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +35,10 @@ class Orphan:
     why: str
     size: int
 
-    @classmethod
-    def at(cls, place: Place, why: str) -> Orphan:
-        """What lies at a place that is there."""
-        if place.is_file():
-            return cls(place, why, size_of(place))
-        return cls(place, why, sum(size_of(place / name) for name in files_below(place)))
-
-    def remove(self) -> None:
-        """Remove it.
-
-        Raises:
-            OutputError: It cannot be removed.
-        """
-        if self.place.is_file():
-            system_of(self.place).remove(str(self.place))
-        else:
-            discard(self.place)
-
 
 def orphans_of(layout: RunLayout) -> tuple[Orphan, ...]:
     """Find what belongs to no result of a run on which no driver is at work."""
-    return tuple(Orphan.at(place, why) for place, why in _found(layout))
+    return tuple(Orphan(place, why, bytes_of(place)) for place, why in _found(layout))
 
 
 def _found(layout: RunLayout) -> Iterator[tuple[Place, str]]:
@@ -74,7 +53,7 @@ def _staged(layout: RunLayout) -> Iterator[tuple[Place, str]]:
         for name in sorted(names_in(staging)):
             yield staging / name, "written by a driver that died, and never published"
     for root in {side.path.parent for side in (layout.public, layout.restricted)}:
-        for name in sorted(name for name in names_in(root) if name.startswith(_TRIED)):
+        for name in sorted(name for name in names_in(root) if name.startswith(TRIED)):
             yield root / name, "left of a trial of the place"
 
 

@@ -63,7 +63,7 @@ class SweepRecord:
     @property
     def root(self) -> Place:
         """Where its runs lie."""
-        return place_of(self.config["output"]["root"])
+        return place_of(str(self.config["output"]["root"]))
 
     def grid(self) -> dict[str, Any]:
         """All that a sweep may not change while it lasts, as JSON values."""

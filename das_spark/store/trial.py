@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from das_spark.errors import OutputError
-from das_spark.places import Location, Place, disk_errors, kept_of_removed
+from das_spark.places import TRIED, Location, Place, disk_errors, kept_of_removed
 from das_spark.store.commit import names_in, write_durably
 
 _NOT_GONE: Final = (
@@ -32,7 +32,7 @@ def require_exclusive(place: Place) -> None:
     """
     if not isinstance(place, Location):
         return
-    folder = place / f".tried-{secrets.token_hex(8)}"
+    folder = place / f"{TRIED}{secrets.token_hex(8)}"
     file, system, address = folder / "file", place.system, str(place)
     with disk_errors(place):
         try:

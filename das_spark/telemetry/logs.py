@@ -150,11 +150,10 @@ class RunLog(logging.Handler):
         self.last: Event | None = None
         self.opening = 1
         self._lines = Lines(path)
-        if path.exists():
-            self.opening += max((int(line["opening"]) for line in read_log(path).lines), default=0)
-            content = read_lines(path)
-            if content and not content.endswith(b"\n"):
-                self._append(b"\n")
+        content = _content(path) if path.exists() else b""
+        self.opening += max((int(line["opening"]) for line in _contents(content).lines), default=0)
+        if content and not content.endswith(b"\n"):
+            self._append(b"\n")
 
     def log(self, event: Event, **fields: object) -> None:
         """Append one line; fields that are None are left out.
@@ -248,10 +247,17 @@ def read_log(path: Place) -> LogContents:
     Raises:
         OutputError: It exists and cannot be read.
     """
+    return _contents(_content(path))
+
+
+def _content(path: Place) -> bytes:
     try:
-        content = read_lines(path)
+        return read_lines(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be read ({type(error).__name__})") from error
+
+
+def _contents(content: bytes) -> LogContents:
     read = [_parsed(raw) for raw in content.splitlines()]
     torn = tuple(number for number, line in enumerate(read, start=1) if line is None)
     return LogContents(tuple(line for line in read if line is not None), torn)

@@ -18,7 +18,6 @@ from das_spark.cli.main import main
 from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 from das_spark.places import place_of
-from das_spark.store import files_below
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified, pytest.mark.slow]
 
@@ -30,21 +29,13 @@ def put(folder: Path, address: str) -> None:
             place.system.write(f"{place}/{path.relative_to(folder)}", path.read_bytes())
 
 
-def get(address: str, folder: Path) -> Path:
-    place = place_of(address)
-    for name in files_below(place):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes((place / name).read_bytes())
-    return folder
-
-
 def may_mount(folder: Path) -> bool:
     """Whether this machine lets a test hide a folder from a program."""
     seen = subprocess.run([*APART, str(folder), "ls", str(folder)], capture_output=True, check=False)
     return seen.returncode == 0 and not seen.stdout
 
 
-def test_a_run_without_a_shared_disk_dies_goes_on_and_publishes_the_same(tmp_path, spark, monkeypatch, capsys):
+def test_a_run_without_a_shared_disk_dies_goes_on_and_publishes_the_same(tmp_path, spark, capsys):
     """Drivers die in the middle of measuring, estimating and writing; each next one begins in a folder of its own."""
     driver = tmp_path / "driver"
     tools = pipeline_tools()
@@ -53,9 +44,8 @@ def test_a_run_without_a_shared_disk_dies_goes_on_and_publishes_the_same(tmp_pat
     conf = workshop.run_file()
     if not may_mount(driver):
         pytest.skip("a folder can be hidden from a program where mounting is permitted alone")
-    with servers.s3_server(tmp_path / "s3") as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)  # of this process, of the daemons, and so of executors
+    # Of this process, of the daemons, and so of executors.
+    with servers.s3_server(tmp_path / "s3") as server, servers.reached(server.environment):
         put(workshop.census, f"{server.url}/census")
         arguments = [str(conf), "--run-id", "one", "--test-key", KEY]
         for key, value in (("input.path", "census"), ("output.root", "runs"), ("ledger.path", "ledgers")):
@@ -76,7 +66,7 @@ def test_a_run_without_a_shared_disk_dies_goes_on_and_publishes_the_same(tmp_pat
                     process.wait()
                 else:
                     assert process.wait(PATIENCE) == 0, log.read_text()[-4000:]
-        remote = get(f"{server.url}/runs/one/public", tmp_path / "remote")
+        remote = servers.fetched(place_of(f"{server.url}/runs/one/public"), tmp_path / "remote")
         assert not (driver / "runs").exists()
         assert main(["tidy", f"{server.url}/runs/one"]) == 0
         assert "0 found" in capsys.readouterr().out

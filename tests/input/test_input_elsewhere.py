@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import servers
 import shapefile
-from fsspec.config import conf as fsspec_conf
-from fsspec.config import set_conf_env
 from pyarrow import csv, parquet
 from readings import ingest
-from servers import s3_server
 from spark.readers.conftest import Cef, Ipums, OfficialFiles
 from spark.readers.geography.conftest import Assignment, Grfc, Header, TidyTable
 
@@ -47,13 +45,8 @@ BLOCK, GEOCODE = "530010001001000", "5300100010011000"
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
     """A folder of a server of S3, to which the clients of this process are led."""
-    with s3_server(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
-        remote._MADE.clear()
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
-        set_conf_env(fsspec_conf, dict(os.environ))
+    with servers.s3_server(tmp_path_factory.mktemp("s3")) as server, servers.reached(server.environment):
         yield place_of(f"{server.url}/input")
-    remote._MADE.clear()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from das_spark.cli.main import main
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.pipeline import require_begun, run_stages
 from das_spark.places import place_of
-from das_spark.store import RunLayout, files_below, publication, read_lines
+from das_spark.store import RunLayout, publication, read_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.verified]
 
@@ -44,22 +44,15 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture
-def address(server, workshop, monkeypatch) -> str:
+def address(server, workshop):
     """A folder of runs in a bucket, which driver and tasks find by their environment."""
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    given = workshop.spark.sparkContext.environment
-    monkeypatch.setattr(workshop.spark.sparkContext, "environment", given | dict(server.environment))
-    return f"{server.url}/{secrets.token_hex(4)}"
+    with servers.reached(server.environment, workshop.spark):
+        yield f"{server.url}/{secrets.token_hex(4)}"
 
 
 def fetched(address: str, folder: Path) -> Path:
     """What lies below an address, on a disk."""
-    place = place_of(address)
-    for name in files_below(place):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes((place / name).read_bytes())
-    return folder
+    return servers.fetched(place_of(address), folder)
 
 
 def tree(folder: Path) -> set[str]:

@@ -36,7 +36,7 @@ from das_spark.pipeline.stages import verify
 from das_spark.pipeline.verified_joint import CONTRADICTIONS, NAMES, TEXTS, joint_report
 from das_spark.places import place_of
 from das_spark.privacy import Ledger
-from das_spark.store import JointLayout, files_below, find_run, open_public
+from das_spark.store import JointLayout, find_run, open_public
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.verified]
 
@@ -246,12 +246,8 @@ def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
 
 
 @pytest.mark.slow
-def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark, monkeypatch):
-    with servers.s3_server(tmp_path) as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        given = spark.sparkContext.environment
-        monkeypatch.setattr(spark.sparkContext, "environment", given | dict(server.environment))
+def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark):
+    with servers.s3_server(tmp_path) as server, servers.reached(server.environment, spark):
         address = f"{server.url}/runs"
         plan = load_parts(CONF, settings=[*settings(population, tmp_path), f"output.root={address}"])
         summary = run_parts(plan, run_id="both", test_key=KEY, spark=spark)
@@ -266,11 +262,7 @@ def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark, monk
             path.name for path in (whole / "both").iterdir()
         }
         for record in plan.parts:
-            far = tmp_path / "far" / record
-            public = there / f"both-{record}" / "public"
-            for name in files_below(public):
-                (far / name).parent.mkdir(parents=True, exist_ok=True)
-                (far / name).write_bytes((public / name).read_bytes())
+            far = servers.fetched(there / f"both-{record}" / "public", tmp_path / "far" / record)
             on_disk = whole / f"both-{record}" / "public"
             assert answers(far) == answers(on_disk)
             assert estimates(far) == estimates(on_disk)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
-import fsspec
 import pyarrow as pa
 import pytest
 import servers
 from faulty_proxy import Faults, faulty_proxy
 
 from das_spark.errors import OutputError
-from das_spark.places import place_of, remote
+from das_spark.places import place_of
 from das_spark.store import (
     Journal,
     Lines,
@@ -38,25 +38,16 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture
-def behind(server, monkeypatch):
+def behind(server):
     """A place behind a proxy with faults."""
-    opened = []
+    with ExitStack() as opened:
 
-    def through(faults):
-        proxy = faulty_proxy(server.port, faults)
-        port = proxy.__enter__()
-        opened.append(proxy)
-        variables = servers.s3_environment(f"http://127.0.0.1:{port}")
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        fsspec.config.set_conf_env(fsspec.config.conf, variables)
-        remote._MADE.clear()
-        return place_of(f"{server.url}/{secrets.token_hex(4)}")
+        def through(faults):
+            port = opened.enter_context(faulty_proxy(server.port, faults))
+            opened.enter_context(servers.reached(servers.s3_environment(f"http://127.0.0.1:{port}")))
+            return place_of(f"{server.url}/{secrets.token_hex(4)}")
 
-    yield through
-    remote._MADE.clear()
-    for proxy in opened:
-        proxy.__exit__(None, None, None)
+        yield through
 
 
 SOMETIMES = {"refused": 0.05, "failed": 0.05, "cut": 0.04, "lost": 0.04, "slow": 0.02}

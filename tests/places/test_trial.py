@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 
-import fsspec
 import pytest
 import servers
 
 from das_spark.errors import OutputError
-from das_spark.places import place_of, remote
+from das_spark.places import place_of
 from das_spark.store import require_destroying, require_exclusive
 
 
 @pytest.fixture
-def reach(monkeypatch):
+def reach():
     """Lead the clients of this process to a server."""
+    with ExitStack() as reached:
 
-    def to(server):
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        fsspec.config.set_conf_env(fsspec.config.conf, dict(server.environment))
-        remote._MADE.clear()
-        return place_of(f"{server.url}/{secrets.token_hex(4)}/runs")
+        def to(server):
+            reached.enter_context(servers.reached(server.environment))
+            return place_of(f"{server.url}/{secrets.token_hex(4)}/runs")
 
-    yield to
-    remote._MADE.clear()
+        yield to
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def test_a_worker_of_this_machine_has_what_this_machine_has(spark, tmp_path):
     here = WorkerReport.here()
     assert len(reports) == 1
     assert (reports[0].versions, reports[0].numbers, reports[0].wrong) == (here.versions, here.numbers, ())
-    assert dict(here.versions).keys() == {"python", *PACKAGES}
+    assert here.versions.keys() == {"python", *PACKAGES}
 
 
 def test_what_a_worker_cannot_read_or_write_is_named(spark, tmp_path):
@@ -32,15 +32,13 @@ def test_what_a_worker_cannot_read_or_write_is_named(spark, tmp_path):
 
 def test_doctor_says_how_a_worker_differs(monkeypatch, capsys):
     here = WorkerReport.here()
-    other = WorkerReport(
-        "worker-1", (("python", "3.0.1"), *here.versions[1:]), "0" * 16, ("cannot read s3://b/x: 403",)
-    )
+    other = WorkerReport("worker-1", {**here.versions, "python": "3.0.1"}, "0" * 16, ("cannot read s3://b/x: 403",))
     monkeypatch.setattr("das_spark.spark.workers.look_at_workers", lambda *_: [here, other])
     monkeypatch.setattr(command, "_solver_packages", lambda: ("solvers", "", "ok"))
     assert main(["doctor", "--cluster", "--json"]) == 2
     findings = {each["what"]: each["result"] for each in json.loads(capsys.readouterr().out)["findings"]}
     assert findings[here.worker] == "ok"
-    python = dict(here.versions)["python"]
+    python = here.versions["python"]
     assert findings["worker-1"] == (
         f"python 3.0.1, here {python}; its kernels round otherwise than those of this machine; "
         "cannot read s3://b/x: 403"

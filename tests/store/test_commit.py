@@ -109,19 +109,6 @@ def test_a_staging_folder_that_vanished_is_not_an_empty_result(tmp_path, staging
     assert names(target) == ["_SUCCESS", "part-9"]
 
 
-def test_a_file_is_asked_for_once_more_when_its_bytes_are_down(tmp_path):
-    path = tmp_path / "state.json"
-    write_durably(path, "old")
-
-    def refuse():
-        assert [each.read_text() for each in tmp_path.glob(".state.json.*")] == ["new"]
-        raise OutputError("too late")
-
-    with pytest.raises(OutputError, match="too late"):
-        write_durably(path, "new", check=refuse)
-    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("state.json", "old")]
-
-
 def test_what_cannot_be_destroyed_is_not_said_to_be(tmp_path, staging, monkeypatch):
     doomed = tmp_path / ".staging.destroyed"
     doomed.mkdir()
