@@ -274,5 +274,5 @@ def draws(run: Path) -> dict[str, set[int]]:
 def published_attempt(run: Path, geolevel: str) -> int:
     """The attempt at a level whose bytes the journal calls staged or published."""
     journal = [json.loads(path.read_text()) for path in (run / "restricted" / "journal").glob(f"{geolevel}.*.json")]
-    (number,) = [each["number"] for each in journal if each["state"] in ("staged", "promoted")]
+    (number,) = {state["number"] for state in journal if state["state"] in ("staged", "promoted")}
     return int(number)
