@@ -193,13 +193,17 @@ def _beside_python(name: str) -> str:
 def _make_bucket_of_s3(server: Server) -> None:
     import boto3
 
-    boto3.client(
+    client = boto3.client(
         "s3",
         endpoint_url=server.environment["AWS_ENDPOINT_URL"],
         aws_access_key_id="tests",
         aws_secret_access_key="tests",
         region_name="us-east-1",
-    ).create_bucket(Bucket=BUCKET)
+    )
+    client.create_bucket(Bucket=BUCKET)
+    # Amazon's own buckets are encrypted from the first; those of moto say so when they are asked to be.
+    encrypted = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
+    client.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=encrypted)
 
 
 @contextmanager

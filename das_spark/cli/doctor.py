@@ -93,24 +93,20 @@ def _solver_packages() -> tuple[str, str, str]:
 
 def _workers(conf: Path | None, settings: Sequence[str]) -> list[tuple[str, str, str]]:
     """Ask every worker, and compare what it has with what this machine has."""
-    from das_spark.spark.session import session  # noqa: PLC0415 - after Java was found
-    from das_spark.spark.workers import (  # noqa: PLC0415 - the same
-        WorkerReport,
-        asked_of_cluster,
-        look_at_workers,
-        wait_for_executor,
-    )
+    from das_spark.spark.offers import asked_of_cluster, shortage  # noqa: PLC0415 - after Java was found
+    from das_spark.spark.session import session  # noqa: PLC0415 - the same
+    from das_spark.spark.workers import WorkerReport, look_at_workers, wait_for_executor  # noqa: PLC0415 - the same
 
     reads, writes = ((), ()) if conf is None else _places_of_tasks(conf, settings)
     try:
         spark = session("das-spark doctor")
-        asked = asked_of_cluster(spark.sparkContext)
         if not wait_for_executor(spark.sparkContext):
-            return [("workers", "none", f"no executor within a minute; each asks for {asked}: has any worker so much?")]
+            return [("workers", "none", f"no executor within a minute; {shortage(spark.sparkContext)}")]
         reports, here = look_at_workers(spark, reads, writes), WorkerReport.here()
     except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
         return [("workers", type(error).__name__, str(error).splitlines()[0])]
-    rows = [("executors", f"{len(reports)} workers asked on {spark.sparkContext.master}; each executor: {asked}", "ok")]
+    asked = f"{len(reports)} on {spark.sparkContext.master}; asked for {asked_of_cluster(spark.sparkContext)} each"
+    rows = [("executors", asked, "ok")]
     for report in reports:
         odd = [
             f"{name} {has}, here {here.versions[name]}"

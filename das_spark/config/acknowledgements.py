@@ -32,10 +32,17 @@ COUNTED_ELSEWHERE: Final = (
 )
 #: Acknowledges that the store of what is confidential keeps what is removed from it.
 REMOVED_IS_KEPT: Final = "removed_is_kept"
-#: Banner of such a run.
-KEPT_IN_STORE: Final = (
-    "NOT DESTROYED: the store in which this run was made keeps what is removed from it, so that measurements that were"
-    " drawn and destroyed, and confidential tables that are removed, can be brought back by those who may read it"
+#: Acknowledges that the store of what is confidential does not say that it encrypts what lies there.
+NOT_ENCRYPTED_AT_REST: Final = "not_encrypted_at_rest"
+#: What an acknowledged store does not do: banners of such a run, by what it acknowledges.
+BANNERS_OF_STORES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        REMOVED_IS_KEPT: "NOT DESTROYED: the store in which this run was made keeps what is removed from it, so that"
+        " measurements that were drawn and destroyed, and confidential tables that are removed, can be brought back by"
+        " those who may read it",
+        NOT_ENCRYPTED_AT_REST: "NOT KNOWN TO BE ENCRYPTED AT REST: the store in which this run was made does not say"
+        " that it encrypts what lies there, so that confidential tables may be read from its disks",
+    }
 )
 #: The geolevel by which official files count people in group quarters.
 _BLOCK: Final = "Block"
@@ -116,7 +123,7 @@ def may_acknowledge(section: InputSettings, product: Product, output: OutputSect
     """Names that a run file may acknowledge; whether it has to is found out when the run is tried."""
     elsewhere = (PUBLISHED_ELSEWHERE,) if may_be_elsewhere(section, product) else ()
     places = (output.restricted or output.root, output.work or "")
-    return (*elsewhere, *((REMOVED_IS_KEPT,) if any(map(is_address, places)) else ()))
+    return (*elsewhere, *(BANNERS_OF_STORES if any(map(is_address, places)) else ()))
 
 
 def resolve_acknowledgements(
@@ -131,7 +138,7 @@ def resolve_acknowledgements(
         problems: Is given what is wrong.
         optional: Result of `may_acknowledge`.
     """
-    known = (*GIVEN_UP, PUBLISHED_ELSEWHERE, REMOVED_IS_KEPT)
+    known = (*GIVEN_UP, PUBLISHED_ELSEWHERE, *BANNERS_OF_STORES)
     for name in dict.fromkeys(acknowledged):
         if name not in known:
             problems.add(KEY, f"there is nothing called '{name}'; {nearest(name, known)}")

@@ -15,13 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config import REMOVED_IS_KEPT, StageKind
+from das_spark.config import NOT_ENCRYPTED_AT_REST, REMOVED_IS_KEPT, StageKind
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.pipeline.charge import is_charged
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.pipeline.stages import stages_by_kind
 from das_spark.pipeline.trials import Ahead, Trial
-from das_spark.store import ledger_folder, require_destroying, require_exclusive, require_writable
+from das_spark.store import (
+    ledger_folder,
+    require_destroying,
+    require_encrypted,
+    require_exclusive,
+    require_writable,
+)
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan, Stage
@@ -94,9 +100,10 @@ def _places(ahead: Ahead, kinds: Iterable[str]) -> Iterator[Trial]:
     for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
         yield Trial(key, partial(require_exclusive, folder), reads=True)
-    if REMOVED_IS_KEPT not in ahead.plan.acknowledged:
+    asked = {REMOVED_IS_KEPT: require_destroying, NOT_ENCRYPTED_AT_REST: require_encrypted}
+    for required in (ask for name, ask in asked.items() if name not in ahead.plan.acknowledged):
         for side in (ahead.layout.restricted, ahead.layout.public):
-            yield Trial("", partial(require_destroying, side.path), reads=True)
+            yield Trial("", partial(required, side.path), reads=True)
     if StageKind.MEASURE in kinds and ahead.plan.ledger.path is not None:  # the usual one is made beside the runs
         yield Trial("ledger.path", partial(_try_ledger, ahead), reads=True)
     yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)

@@ -104,11 +104,12 @@ class Progress(Reporter):
                 self._report_extent(name, families, spent, watched, step)
             with suppress(Exception):
                 if waited := wait.seconds():
-                    self._report_no_executor(name, waited)
+                    self._report_no_executor(name, waited, wait.shortage())
 
-    def _report_no_executor(self, name: str, waited: float) -> None:
+    def _report_no_executor(self, name: str, waited: float, shortage: str) -> None:
         facts: dict[str, object] = {"stage": name, "seconds": float(round(waited))}
-        self.report(f"{name}: no executor for {waited:.0f} s", Event.EXECUTORS_MISSING, facts)
+        text = "; ".join(filter(None, (f"no executor for {waited:.0f} s", shortage)))
+        self.report(f"{name}: {text}", Event.EXECUTORS_MISSING, facts)
         self.log(Event.EXECUTORS_MISSING, **facts)
 
     def _follow_extent(self, name: str, families: int | None, spent: float, step: RunningStage | None) -> None:

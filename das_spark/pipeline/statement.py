@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark import __version__
 from das_spark.config import (
+    BANNERS_OF_STORES,
     COUNTED_ELSEWHERE,
-    KEPT_IN_STORE,
     PUBLISHED_ELSEWHERE,
-    REMOVED_IS_KEPT,
     geounit_sentences,
     held_sentence,
     holding_losses,
@@ -56,8 +55,7 @@ def notices_of(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
     found += notice_of_people(published_from_people(plan.acknowledged, plan.spine.leaf.name))
     if PUBLISHED_ELSEWHERE in plan.acknowledged:
         found.append(COUNTED_ELSEWHERE)
-    if REMOVED_IS_KEPT in plan.acknowledged:
-        found.append(KEPT_IN_STORE)
+    found += [banner for name, banner in BANNERS_OF_STORES.items() if name in plan.acknowledged]
     if plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
     if plan.estimation.accept_uncertified:

@@ -28,8 +28,8 @@ from das_spark.places.filesystem import (
     want_of_room,
 )
 from das_spark.places.named import place_of
+from das_spark.places.promises import is_encrypted_at_rest, kept_of_removed
 from das_spark.places.remote import SCHEMES, RemoteFileSystem
-from das_spark.places.retention import kept_of_removed
 
 __all__ = [
     "POSIX",
@@ -48,6 +48,7 @@ __all__ = [
     "disk_errors",
     "inside",
     "is_address",
+    "is_encrypted_at_rest",
     "kept_of_removed",
     "move_file",
     "nearest",

@@ -7,10 +7,12 @@ forgotten the application, as a standalone master does that is started again wit
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.errors import EnvironmentProblemError, SessionError
+from das_spark.spark.offers import shortage
 from das_spark.spark.session import in_local_mode
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class ExecutorWait:
     timeout: float  # seconds; negative where the driver itself does the work
     over: bool = False  # whether the timeout is over, and jobs have been ended
     _since: float | None = None
+    _shortage: str = ""
 
     @classmethod
     def of(cls, context: SparkContext, group: str) -> ExecutorWait:
@@ -64,13 +67,23 @@ class ExecutorWait:
             self.context.cancelJobGroup(self.group)
         return waited
 
+    def shortage(self) -> str:
+        """What was asked for and what the workers have, in words; asked of the cluster once."""
+        if not self._shortage:
+            with suppress(
+                Exception
+            ):  # a master that has gone says nothing; that there is no executor is said all the same
+                self._shortage = shortage(self.context)
+        return self._shortage
+
     def cause_of(self, error: Exception) -> Exception:
         """The error that a stage ends with: that there was no executor, if its jobs were ended for that."""
         if not self.over:
             return error
         hint = "see whether workers are alive and have room, or submit again: what is finished is kept. "
         hint += f"{TIMEOUT} says how long to wait"
-        return SessionError(f"the cluster has given no executor for {self.timeout:.0f} s", hint=hint)
+        message = f"the cluster has given no executor for {self.timeout:.0f} s"
+        return SessionError("; ".join(filter(None, (message, self.shortage()))), hint=hint)
 
     @staticmethod
     def _is_stuck(context: SparkContext) -> bool:

@@ -101,13 +101,6 @@ def wait_for_executor(context: SparkContext, seconds: float = _PATIENCE) -> bool
     return True
 
 
-def asked_of_cluster(context: SparkContext) -> str:
-    """What the session asks of a machine for each executor, in words."""
-    conf = context.getConf()
-    memory = [conf.get(name, "") for name in ("spark.executor.memory", "spark.executor.pyspark.memory")]
-    return f"{conf.get('spark.executor.cores', '1')} cores and {' + '.join(filter(None, memory)) or '1g'} of memory"
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
     reads: tuple[str, ...]

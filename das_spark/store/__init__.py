@@ -96,7 +96,7 @@ from das_spark.store.runs import (
 )
 from das_spark.store.strict_json import strict_json
 from das_spark.store.sweep import RunState, SweepLayout, SweepRecord
-from das_spark.store.trial import require_destroying, require_exclusive
+from das_spark.store.trial import require_destroying, require_encrypted, require_exclusive
 
 __all__ = [
     "LEDGERS",
@@ -171,6 +171,7 @@ __all__ = [
     "replace_folder",
     "require_committed",
     "require_destroying",
+    "require_encrypted",
     "require_exclusive",
     "require_finished",
     "require_held",

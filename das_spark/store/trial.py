@@ -11,12 +11,16 @@ from contextlib import suppress
 from typing import Final
 
 from das_spark.errors import OutputError
-from das_spark.places import TRIED, Location, Place, disk_errors, kept_of_removed
+from das_spark.places import TRIED, Location, Place, disk_errors, is_encrypted_at_rest, kept_of_removed
 from das_spark.store.commit import names_in, write_durably
 
 _NOT_GONE: Final = (
     "switch off versions and soft delete there, or name another bucket; if both are meant to be on, acknowledge it by "
     'privacy.acknowledge = ["removed_is_kept"]: the statement will say so'
+)
+_NOT_ENCRYPTED: Final = (
+    "switch on its encryption at rest (on S3 the default encryption of the bucket); if disks are encrypted by other "
+    'means, acknowledge it by privacy.acknowledge = ["not_encrypted_at_rest"]: the statement will say so'
 )
 _ANOTHER: Final = "name a place of a store that creates a file only where there is none, or a folder of a disk"
 
@@ -63,3 +67,23 @@ def require_destroying(place: Place) -> None:
         kept = kept_of_removed(place)
     if kept:
         raise OutputError(f"{place}: the store {kept}, so that nothing is destroyed there", hint=_NOT_GONE)
+
+
+def require_encrypted(place: Place) -> None:
+    """Refuse a place whose store does not say of a file that it is encrypted at rest; a disk is not asked.
+
+    Raises:
+        OutputError: It does not, or cannot be asked.
+    """
+    if not isinstance(place, Location):
+        return
+    file = place / f"{TRIED}{secrets.token_hex(8)}"
+    with disk_errors(place):
+        try:
+            write_durably(file, "tried")
+            encrypted = is_encrypted_at_rest(file)
+        finally:
+            with suppress(OSError):
+                place.system.remove(str(file))
+    if not encrypted:
+        raise OutputError(f"{place}: the store does not say that it encrypts what lies there", hint=_NOT_ENCRYPTED)

@@ -41,6 +41,15 @@ def test_the_master_is_killed_and_started_again(tmp_path, calm):
         check_end(scenario, calm)
 
 
+def test_an_executor_that_no_worker_could_hold_is_said_beside_what_workers_have(tmp_path):
+    greedy = EAGER | {TIMEOUT: "10", "spark.executor.cores": "4", "spark.executor.memory": "18g"}
+    with standalone_cluster(tmp_path / "cluster", python_path=str(ROOT), settings=greedy) as cluster:
+        scenario = Scenario(cluster, tmp_path / "scenario")
+        said = " ".join(scenario.fails(scenario.start()).split())
+    assert "no executor for 10 s; asked for 4 cores and 18.0 GiB for each executor" in said
+    assert "; the largest worker has 1 core and 1.2 GiB" in said
+
+
 def test_a_master_that_forgot_the_run_makes_it_fail_after_a_while(tmp_path, calm):
     """Without recovery the new master has the executors killed, and gives no others: Spark would wait for ever."""
     impatient = EAGER | {TIMEOUT: "15"}

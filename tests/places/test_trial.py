@@ -10,7 +10,7 @@ import servers
 
 from das_spark.errors import OutputError
 from das_spark.places import place_of
-from das_spark.store import require_destroying, require_exclusive
+from das_spark.store import require_destroying, require_encrypted, require_exclusive
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def test_a_store_that_does_what_it_must_passes_and_keeps_no_trace(s3, reach):
     place = reach(s3)
     require_exclusive(place)
     require_destroying(place)
+    require_encrypted(place)
     assert place.system.names(str(place)) == set()
 
 
@@ -42,6 +43,7 @@ def test_disks_and_memory_are_not_asked(tmp_path):
     for place in (tmp_path, place_of(f"memory://{secrets.token_hex(4)}/runs")):
         require_exclusive(place)
         require_destroying(place)
+        require_encrypted(place)
 
 
 def test_a_store_that_overwrites_without_a_word_is_refused(tmp_path, reach):
@@ -70,12 +72,21 @@ def test_a_bucket_that_keeps_versions_is_refused(s3, reach, status):
         require_destroying(place_of(f"s3://{bucket}/runs"))
 
 
+def test_a_bucket_that_does_not_say_that_it_encrypts_is_refused(s3, reach):
+    files = reach(s3).system.opened()
+    files.call_s3("create_bucket", Bucket="open")
+    with pytest.raises(OutputError, match="s3://open/runs: the store does not say that it encrypts"):
+        require_encrypted(place_of("s3://open/runs"))
+    assert files.ls("open") == [], "what was tried is removed"
+
+
 @pytest.mark.slow
 def test_containers_of_azure_that_keep_removed_blobs_are_refused(tmp_path, reach):
     with servers.azure_server(tmp_path) as server:
         place = reach(server)
         require_exclusive(place)
         require_destroying(place)
+        require_encrypted(place)
         from azure.storage.blob import BlobServiceClient, RetentionPolicy
 
         account = BlobServiceClient.from_connection_string(server.environment["AZURE_STORAGE_CONNECTION_STRING"])
@@ -90,3 +101,5 @@ def test_a_bucket_of_google_is_asked(tmp_path, reach):
         place = reach(server)
         require_exclusive(place)
         require_destroying(place)
+        with pytest.raises(OutputError, match="does not say that it encrypts"):
+            require_encrypted(place)  # Google's own store does, and is known by its host
