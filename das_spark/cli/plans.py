@@ -510,6 +510,15 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             help="Show instead which columns of published tables will have wider intervals, in people (or units).",
         ),
     ] = None,
+    resources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resources",
+            metavar="[PART=]RECORDS",
+            help="Show instead what a run on so many records needs: cores, memory, disk, hours; of a joint run, once"
+            " for each part, such as person=331000000.",
+        ),
+    ] = None,
     test_key: Annotated[
         str | None,
         typer.Option(
@@ -528,6 +537,7 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             "--at-epsilon": at_epsilon,
             "--stages": stages or None,
             "--out": out,
+            "--resources": resources or None,
         },
         statistics,
     )
@@ -544,14 +554,11 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         names = stage_names(loaded)
         print_json(names) if as_json else typer.echo("\n".join(names))
         return
-    if wider_than is not None:
-        from das_spark.cli.wide_columns import show_wide_columns  # noqa: PLC0415 - as above
-
-        show_wide_columns(plans_in(loaded), wider_than, geounits or (), as_json=as_json)
-        return
     if at_epsilon is not None:
         found = gain_record(loaded, exact(at_epsilon, "--at-epsilon"), exact(delta, "--delta"))
         print_json(found) if as_json else print_gain(found, console())
+        return
+    if _by_sizes(loaded, wider_than, resources, geounits or (), as_json=as_json):
         return
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in plans_in(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
@@ -569,6 +576,26 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         _print_together(together, terminal)
     if out is not None:
         terminal.print(f"written to {out}: {', '.join(FILES)}")
+
+
+def _by_sizes(
+    loaded: RunPlan | JointPlan,
+    wider_than: str | None,
+    resources: Sequence[str] | None,
+    geounits: Sequence[str],
+    *,
+    as_json: bool,
+) -> bool:
+    """Show what depends on how many geounits there are, if it is asked for; return whether it was."""
+    if resources:
+        from das_spark.cli.resources import show_resources  # noqa: PLC0415 - it takes from here
+
+        show_resources(loaded, resources, geounits, as_json=as_json)
+    elif wider_than is not None:
+        from das_spark.cli.wide_columns import show_wide_columns  # noqa: PLC0415 - as above
+
+        show_wide_columns(plans_in(loaded), wider_than, geounits, as_json=as_json)
+    return bool(resources) or wider_than is not None
 
 
 def _refuse_contradictions(instead: Mapping[str, object], statistics: Sequence[str] | None) -> None:

@@ -52,20 +52,30 @@ class ReaderNeeds:
     # there are people of it
     facilities_from_people: bool = False
     geounits_of_units: bool = False  # whether the units say which geounits exist where no table of geography does
+    rows_are_records: bool = False  # whether its files have a row for each record, and not for each count
 
 
-def _tidy(what: str, geounit_keys: tuple[str, ...], *further: str) -> ReaderNeeds:
+def _tidy(what: str, geounit_keys: tuple[str, ...], *further: str, rows_are_records: bool = False) -> ReaderNeeds:
     """A folder of tables of known names, or the tables one by one."""
     others = ("units", "geography", "columns", "code_base", "labels", "delimiter", "encoding", UNITS_FROM_PEOPLE)
     return ReaderNeeds(
-        what, ("path", "persons"), (*others, *further), ("units", "path"), geounit_keys, geounits_of_units=True
+        what,
+        ("path", "persons"),
+        (*others, *further),
+        ("units", "path"),
+        geounit_keys,
+        geounits_of_units=True,
+        rows_are_records=rows_are_records,
     )
 
 
 READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
     {
         "ipums_1940": ReaderNeeds(
-            "IPUMS extract EXT1940USCB.dat, fixed width (.dat or .dat.gz)", ("path",), geounits_of_units=True
+            "IPUMS extract EXT1940USCB.dat, fixed width (.dat or .dat.gz)",
+            ("path",),
+            geounits_of_units=True,
+            rows_are_records=True,
         ),
         "cef_2020": ReaderNeeds(
             "census edited file of 2020: person and unit records and the geographic reference file (GRF-C)",
@@ -74,6 +84,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
             unit_keys=("units", "path"),
             geounit_keys=("geography", "path"),
             housing_keys=("units", "path"),
+            rows_are_records=True,
         ),
         "pl94_summary": ReaderNeeds(
             "official P.L. 94-171 redistricting summary files of 2020, a folder",
@@ -84,7 +95,12 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
         "tidy_counts": _tidy(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
-        OF_RECORDS: _tidy("one row a person or household, and one a unit; Parquet or CSV", ("units", "path"), IDENTITY),
+        OF_RECORDS: _tidy(
+            "one row a person or household, and one a unit; Parquet or CSV",
+            ("units", "path"),
+            IDENTITY,
+            rows_are_records=True,
+        ),
         PUBLISHED_TABLES: ReaderNeeds(
             "published counts, one row a geounit and one column a count; Parquet or CSV",
             ("path", "persons"),

@@ -183,14 +183,18 @@ def _estimated(known: KnownSizes, geolevel: str) -> int:
 
 
 def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
-    """Bytes of the measurements of a level, as far as its parents' support needs them."""
+    """Bytes of the measurements of a level."""
+    return answers_at(plan, geolevel, known) * (_NUMBERED_ANSWER if geolevel in lazy_levels(plan) else _ANSWER)
+
+
+def answers_at(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
+    """Count the noisy answers of a level, as far as its parents' support needs them."""
     answers = [plan.queries[each.query].rows for each in plan.budget.level(geolevel).queries]
-    depth = plan.spine.index(geolevel)
     if geolevel not in lazy_levels(plan):
-        return known.geounits[geolevel] * sum(answers) * _ANSWER
-    above = plan.spine.names[depth - 1]
+        return known.geounits[geolevel] * sum(answers)
+    above = plan.spine.names[plan.spine.index(geolevel) - 1]
     support = max(1, _SPREAD * known.cells[above] // max(known.geounits[above], 1))
-    return known.geounits[geolevel] * sum(min(each, support) for each in answers) * _NUMBERED_ANSWER
+    return known.geounits[geolevel] * sum(min(each, support) for each in answers)
 
 
 def _upward(plan: RunPlan, known: KnownSizes) -> dict[str, int]:

@@ -1,0 +1,102 @@
+"""`plan --resources`: cores, memory, disk and hours that a run needs, from what measured runs took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from das_spark.cli.options import console, print_json
+from das_spark.cli.plans import known_geounits
+from das_spark.config import JointPlan, RunPlan
+from das_spark.errors import ConfigurationError
+from das_spark.report import size, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def resources_record(plan: RunPlan, records: int, geounits: Sequence[str]) -> dict[str, Any]:
+    """What a run needs, as JSON values.
+
+    Raises:
+        ConfigurationError: It is not known how many geounits there are.
+    """
+    from das_spark.pipeline.resources import CORES, JVM, resources_of  # noqa: PLC0415 - Spark's packages
+
+    known = known_geounits(plan, geounits)
+    if missing := [name for name in plan.spine.names if name not in known.counts]:
+        raise ConfigurationError(
+            f"--resources: it is not known how many geounits there are in {', '.join(missing)}",
+            hint=f"say so: {' '.join(f'--geounits {name}=NUMBER' for name in missing)}",
+        )
+    needed = resources_of(plan, records, known.counts, known.largest)
+    return {
+        "run": plan.name,
+        "records": records,
+        "geounits": dict(known.counts),
+        "stages": [
+            {"stage": stage.stage, "cpu_seconds": stage.seconds, "longest_task_seconds": stage.longest}
+            for stage in needed.stages
+        ],
+        "not_counted": list(needed.unknown),
+        "driver_seconds": needed.driver,
+        "hours": {str(cores): needed.seconds(cores) / 3600 for cores in CORES},
+        "memory": {"jvm_bytes": JVM, "bytes_per_core": needed.worker},
+        "disk": {
+            "public_bytes": needed.room.public,
+            "restricted_bytes": needed.room.restricted,
+            "scratch_bytes": needed.room.scratch,
+        },
+    }
+
+
+def show_resources(
+    loaded: RunPlan | JointPlan, records: Sequence[str], geounits: Sequence[str], *, as_json: bool
+) -> None:
+    """Print it of a run, or of all parts of a joint run."""
+    plans = {"": loaded} if isinstance(loaded, RunPlan) else loaded.parts
+    counts = _records(records, list(plans))
+    needed = [resources_record(plan, counts[part], geounits) for part, plan in plans.items()]
+    if as_json:
+        print_json(needed[0] if isinstance(loaded, RunPlan) else {"parts": needed})
+        return
+    for record in needed:
+        _print(record, console())
+
+
+def _records(said: Sequence[str], parts: Sequence[str]) -> dict[str, int]:
+    """How many records each part of a run reads."""
+    hint = "write a number" if parts == [""] else f"write {' '.join(f'--resources {part}=NUMBER' for part in parts)}"
+    counts = {}
+    for text in said:
+        part, _, number = text.rpartition("=")
+        if part not in parts or not number.isdecimal() or int(number) < 1:
+            raise ConfigurationError(f"--resources {text}: not a number of records", hint=hint)
+        counts[part] = int(number)
+    if missing := [part for part in parts if part not in counts]:
+        raise ConfigurationError(f"--resources: nothing is said of {', '.join(missing)}", hint=hint)
+    return counts
+
+
+def _print(record: Mapping[str, Any], out: Console) -> None:
+    title = f"{record['run']}: {record['records']:,} records, {max(record['geounits'].values()):,} geounits at the most"
+    stages = [
+        (stage["stage"], f"{stage['cpu_seconds']:,.0f}", f"{stage['longest_task_seconds']:,.0f}")
+        for stage in record["stages"]
+        if stage["cpu_seconds"] >= 1
+    ]
+    out.print(table(title, ("stage", "CPU s", "longest task, s"), stages))
+    hours = [
+        (cores, f"{needed:,.1f}" if needed >= 1 else f"{needed * 60:,.0f} min")
+        for cores, needed in record["hours"].items()
+    ]
+    out.print(table("\nHow long", ("cores", "hours"), hours, left=0))
+    memory, disk = record["memory"], record["disk"]
+    out.print(f"\nmemory: {size(memory['jvm_bytes'])} for each JVM, and {size(memory['bytes_per_core'])} for each core")
+    out.print(
+        f"disk, at most: {size(disk['public_bytes'])} public, {size(disk['restricted_bytes'])} restricted,"
+        f" {size(disk['scratch_bytes'])} for scratch files of Spark"
+    )
+    if record["not_counted"]:
+        out.print(f"not counted, for want of a measured run: {', '.join(record['not_counted'])}")
+    out.print("by the costs of runs that were measured; of those, times come out within a factor of two")
