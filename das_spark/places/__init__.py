@@ -30,6 +30,7 @@ from das_spark.places.filesystem import (
 from das_spark.places.named import place_of
 from das_spark.places.promises import is_encrypted_at_rest, kept_of_removed
 from das_spark.places.remote import SCHEMES, RemoteFileSystem
+from das_spark.places.waiting import for_all
 
 __all__ = [
     "POSIX",
@@ -46,6 +47,7 @@ __all__ = [
     "as_input",
     "copy_file",
     "disk_errors",
+    "for_all",
     "inside",
     "is_address",
     "is_encrypted_at_rest",

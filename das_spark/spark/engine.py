@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.errors import without_values
-from das_spark.places import Location, Place, size_of
+from das_spark.places import Location, Place, for_all, size_of
 from das_spark.process import SAFE_PATH, same_numbers
 from das_spark.store import part_files
 from das_spark.store.parquet import batches_of
@@ -67,8 +67,8 @@ def scan(spark: SparkSession, schema: StructType, folders: Sequence[Place], base
 
 
 def _scan_elsewhere(spark: SparkSession, schema: StructType, folders: Sequence[Place]) -> DataFrame:
-    files = [path for folder in folders for path in part_files(folder)]
-    sizes = np.array([size_of(path) for path in files], dtype=np.int64)
+    files = [path for found in for_all(folders[0], part_files, folders) for path in found]
+    sizes = np.array(for_all(folders[0], size_of, files), dtype=np.int64)
     # As many tasks as Spark itself would make of files of these sizes, each with its share of the bytes.
     tasks = max(min(len(files), cores(spark) * _TASKS_A_CORE, int(sizes.sum() // _LEAST_BYTES) + 1), 1)
     shares: list[list[Place]] = [[] for _ in range(tasks)]

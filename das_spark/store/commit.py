@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from das_spark.errors import OutputError
-from das_spark.places import Place, copy_file, disk_errors, inside, move_file, nearest, size_of, system_of
+from das_spark.places import Place, copy_file, disk_errors, for_all, inside, move_file, nearest, size_of, system_of
 from das_spark.store.digests import FileRecord, appeared, commit, record_of, require_committed
 
 SUCCESS = "_SUCCESS"
@@ -150,8 +150,7 @@ def promote(
     commit(target, records)
     with disk_errors(target):
         make_folder(target)
-        for record in records:
-            _promote_file(inside(staging, record.name), inside(target, record.name), record, check=check)
+        for_all(target, lambda record: _promote_file(staging, target, record, check=check), records)
         sync_folder(target)
         succeed(target)
     appeared(target)
@@ -247,15 +246,16 @@ def require_staged(staging: Place) -> None:
         )
 
 
-def _promote_file(source: Place, target: Place, record: FileRecord, *, check: bool) -> None:
-    if not source.is_file():
+def _promote_file(staging: Place, folder: Place, record: FileRecord, *, check: bool) -> None:
+    source, target = inside(staging, record.name), inside(folder, record.name)
+    try:
+        if check and record_of(source) != record:
+            raise OutputError(f"{source}: not the bytes that were recorded when it was written")
+        system_of(source).sync(str(source))
+        move_file(source, target)
+    except FileNotFoundError:  # it has arrived, or nothing has
         if not target.is_file() or record_of(target) != record:
-            raise OutputError(f"{target}: the bytes that were staged for it are gone")
-        return
-    if check and record_of(source) != record:
-        raise OutputError(f"{source}: not the bytes that were recorded when it was written")
-    system_of(source).sync(str(source))
-    move_file(source, target)
+            raise OutputError(f"{target}: the bytes that were staged for it are gone") from None
 
 
 def link_parts(source: Place, target: Place) -> None:
@@ -274,12 +274,15 @@ def link_parts(source: Place, target: Place) -> None:
     require_committed(source)
     with disk_errors(target):
         make_folder(target)
-        for path in part_files(source):
-            if system_of(path) == system_of(target):
-                system_of(target).share(str(path), str(target / path.name))
-            else:
-                copy_file(path, target / path.name)
+        for_all(target, lambda path: _share(path, target / path.name), part_files(source))
         sync_folder(target)
+
+
+def _share(source: Place, target: Place) -> None:
+    if system_of(source) == system_of(target):
+        system_of(target).share(str(source), str(target))
+    else:
+        copy_file(source, target)
 
 
 def copy_parts(source: Place, target: Place) -> None:
@@ -291,8 +294,7 @@ def copy_parts(source: Place, target: Place) -> None:
     """
     require_committed(source)
     make_folder(target)
-    for path in part_files(source):
-        copy_file(path, target / path.name)
+    for_all(target, lambda path: copy_file(path, target / path.name), part_files(source))
     sync_folder(target)
 
 
@@ -336,7 +338,9 @@ def remove_whole(place: Place) -> None:
 
 def bytes_of(place: Place) -> int:
     """Bytes of a file, or of all files below a folder."""
-    return size_of(place) if place.is_file() else sum(size_of(place / name) for name in files_below(place))
+    if place.is_file():
+        return size_of(place)
+    return sum(for_all(place, lambda name: size_of(place / name), files_below(place)))
 
 
 def set_times(folder: Place, instant: datetime) -> None:

@@ -8,11 +8,10 @@ manifest last, which names every file with its digest. What no manifest names wa
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
-from das_spark.places import Place, copy_file, disk_errors, system_of
+from das_spark.places import Place, copy_file, disk_errors, for_all, system_of
 from das_spark.store.commit import discard, files_below, write_durably
 from das_spark.store.digests import record_of
 from das_spark.store.layout import STAGING
@@ -21,9 +20,6 @@ from das_spark.store.manifest import PublicManifest
 
 if TYPE_CHECKING:
     from das_spark.store.layout import RunLayout
-
-#: Copies at once: each waits for the store.
-_COPIES: Final = 8
 
 
 def publish(layout: RunLayout) -> RunLayout:
@@ -51,11 +47,9 @@ def publish(layout: RunLayout) -> RunLayout:
     with disk_errors(final.path):
         _copy(made.marker, final.marker)
         system_of(final.path).remove(str(final.manifest))
-        with ThreadPoolExecutor(_COPIES) as threads:
-            for _ in threads.map(lambda name: _copy(made.file(name), final.file(name), digests.get(name)), names):
-                pass
-        for name in set(files_below(final.path)) - {first, *names}:
-            system_of(final.path).remove(str(final.file(name)))
+        for_all(final.path, lambda name: _copy(made.file(name), final.file(name), digests.get(name)), names)
+        strays = set(files_below(final.path)) - {first, *names}
+        for_all(final.path, lambda name: system_of(final.path).remove(str(final.file(name))), strays)
         require_held(layout)
         write_durably(final.manifest, made.manifest.read_bytes())
     discard(made.path)

@@ -1,0 +1,29 @@
+"""Many requests to a store at once: each waits for its answer, and none for that of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from das_spark.places.filesystem import Location, Place
+
+_AT_ONCE: Final = 8
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+def for_all(place: Place, work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """Do something in a place for every item: in a store several at once, on a disk one after the other.
+
+    Returns:
+        The answers, in the order of the items.
+    """
+    return at_once(work, items) if isinstance(place, Location) else [work(item) for item in items]
+
+
+def at_once(work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """Do something for every item, several at once; when one raises an error, those that had begun have ended."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(work, items))
