@@ -255,7 +255,7 @@ def sweep(
     """
     from das_spark.pipeline import run_sweep  # noqa: PLC0415
 
-    return run_sweep(plan, Path(out), test_key=test_key, spark=spark, progress=_followed_by(progress))
+    return run_sweep(plan, place_of(out), test_key=test_key, spark=spark, progress=_followed_by(progress))
 
 
 def verify(
@@ -308,7 +308,7 @@ def publish_measurements(
     """
     from das_spark.pipeline import publish_measurements as publish  # noqa: PLC0415
 
-    return publish(place_of(run_folder), Path(out), spark)
+    return publish(place_of(run_folder), place_of(out), spark)
 
 
 def estimate(
@@ -337,8 +337,7 @@ def estimate(
     """
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415
 
-    run, measurements = (None if each is None else Path(each) for each in (run_folder, from_measurements))
-    source = open_source(run, measurements, settings, plan)
+    source = open_source(place_of(run_folder), place_of(from_measurements), settings, plan)
     return estimate_from(source, run_id=run_id, spark=spark, progress=_followed_by(progress))
 
 
@@ -379,5 +378,4 @@ def compare(
     """
     from das_spark.pipeline import compare_runs  # noqa: PLC0415
 
-    holder = None if truth is None else Path(truth)
-    return compare_runs([place_of(folder) for folder in run_folders], holder, paired=paired)
+    return compare_runs([place_of(folder) for folder in run_folders], place_of(truth), paired=paired)

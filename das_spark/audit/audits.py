@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from das_spark.config import RunPlan
 from das_spark.core import InProcess
 from das_spark.errors import ConfigurationError
 from das_spark.limits import require_level
+from das_spark.places import Place
 from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
 from das_spark.report import markdown_text, page
 from das_spark.store import write_texts
@@ -281,7 +281,7 @@ def _standardised(one: WatchedAnswer, values: Floats) -> Floats:
     return np.where(np.isnan(distance), 0.0, distance)
 
 
-def write_audit(report: AuditReport, folder: Path) -> None:
+def write_audit(report: AuditReport, folder: Place) -> None:
     """Write audit.json, audit.md and audit.html.
 
     Args:

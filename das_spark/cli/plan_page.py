@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from das_spark.config import BANNER, JointPlan, RunPlan, holding_losses, is_void, plans_in
+from das_spark.places import Place
 from das_spark.privacy import (
     Framework,
     Unknown,
@@ -34,7 +34,7 @@ _NO_CURVES: Final = (
 
 
 def write_plan(
-    loaded: RunPlan | JointPlan, records: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], folder: Path
+    loaded: RunPlan | JointPlan, records: Sequence[Mapping[str, Any]], whole: Mapping[str, Any], folder: Place
 ) -> None:
     """Write plan.json and plan.html.
 

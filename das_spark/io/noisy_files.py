@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -37,12 +37,8 @@ from pyarrow import parquet
 
 from das_spark.errors import InputError
 from das_spark.histogram import DETAILED
-from das_spark.places import inside
-from das_spark.store import FileRecord, level_folder, record_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
+from das_spark.places import Place, as_input, inside, place_of, seen_from, system_of
+from das_spark.store import FileRecord, files_below, level_folder, names_in, record_of
 
 DPQUERY: Final = "DPQuery"
 CONSTRAINT: Final = "Constraint"
@@ -79,32 +75,32 @@ _VALUES: Final = 1 << 22
 class NoisyLayout:
     """Paths of a folder of measurements."""
 
-    path: Path
+    path: Place
 
     @property
-    def record(self) -> Path:
+    def record(self) -> Place:
         """What the folder says of itself."""
         return self.path / RECORD
 
     @property
-    def about(self) -> Path:
+    def about(self) -> Place:
         """The same in words."""
         return self.path / ABOUT
 
     @property
-    def raw(self) -> Path:
+    def raw(self) -> Place:
         """Rows as one job writes them, before each file is put where it belongs."""
         return self.path / ".rows"
 
-    def dataset(self, name: str) -> Path:
+    def dataset(self, name: str) -> Place:
         """The folder of a dataset, which holds one folder a geolevel."""
         return inside(self.path, name)
 
-    def rows(self, dataset: str, geolevel: str, kind: str) -> Path:
+    def rows(self, dataset: str, geolevel: str, kind: str) -> Place:
         """The folder of the rows of a geolevel."""
         return inside(_level_folder(self.dataset(dataset), geolevel), kind)
 
-    def table(self, name: str, geolevel: str) -> Path:
+    def table(self, name: str, geolevel: str) -> Place:
         """The folder of a level of a table that stands beside the datasets."""
         return inside(self.path, name, level_folder(geolevel))
 
@@ -115,19 +111,20 @@ class RowFile:
 
     level: str
     kind: str
-    path: Path
+    path: Place
 
 
-def _level_folder(dataset: Path, geolevel: str) -> Path:
+def _level_folder(dataset: Place, geolevel: str) -> Place:
     """The folder of a geolevel in a dataset."""
     return inside(dataset, f"{geolevel}.parquet")
 
 
-def find_dataset(path: Path, geolevels: Sequence[str]) -> Path:
+def find_dataset(path: Place, geolevels: Sequence[str]) -> Place:
     """The dataset that a path names: the folder itself, or the only one in it."""
     if not path.is_dir():
         raise InputError(f"{path}: no such folder", hint="name a folder of measurement files")
-    candidates = [path, *sorted(folder for folder in path.iterdir() if folder.is_dir())]
+    entries = system_of(path).entries(str(path))
+    candidates = [path, *(path / entry.name for entry in entries if entry.is_folder)]
     found = [each for each in candidates if any(_level_folder(each, name).is_dir() for name in geolevels)]
     if len(found) == 1 or path in found:
         return found[0]
@@ -138,37 +135,42 @@ def find_dataset(path: Path, geolevels: Sequence[str]) -> Path:
     raise InputError(f"{path}: holds no measurement files of these geolevels (expected folders {expected})")
 
 
-def row_files(dataset: Path, geolevels: Sequence[str]) -> tuple[RowFile, ...]:
+def row_files(dataset: Place, geolevels: Sequence[str]) -> tuple[RowFile, ...]:
     """The files of a dataset, partitioned or not."""
     files = []
     for name in geolevels:
         for kind in (DPQUERY, CONSTRAINT):
             folder = _level_folder(dataset, name) / kind
-            parts = sorted(path for path in folder.rglob("part-*") if path.is_file()) if folder.is_dir() else []
+            parts = row_parts(folder)
             if not parts and kind == DPQUERY:
-                there = sorted(each.name for each in dataset.glob("*.parquet"))
+                there = sorted(each for each in names_in(dataset) if each.endswith(".parquet"))
                 raise InputError(
-                    f"{dataset}: the measurements of geolevel {name} are missing ({folder.relative_to(dataset)})",
+                    f"{dataset}: the measurements of geolevel {name} are missing ({seen_from(dataset, folder)})",
                     hint=f"there are {', '.join(there) or 'none'}",
                 )
-            files += [RowFile(name, kind, path) for path in parts]
+            files += [RowFile(name, kind, folder / part) for part in parts]
     return tuple(files)
 
 
-def check_whole(files: Sequence[RowFile], attributes: Sequence[str], *, below: Path) -> None:
+def row_parts(folder: Place) -> list[str]:
+    """The data files in a folder and below it, as seen from there; none where there is no such folder."""
+    return [name for name in files_below(folder) if name.rpartition("/")[2].startswith("part-")]
+
+
+def check_whole(files: Sequence[RowFile], attributes: Sequence[str], *, below: Place) -> None:
     """Read the footer of every file: is it a whole Parquet file, of this schema?"""
     for file in files:
-        name = str(file.path.relative_to(below))
+        name = seen_from(below, file.path)
         try:
-            schema = parquet.read_schema(file.path)
+            schema = parquet.read_schema(as_input(file.path))
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{name}: is not a whole Parquet file", hint="copy or download it again") from error
         _check_columns(name, schema, attributes)
 
 
-def check_records(folder: Path, records: Sequence[FileRecord]) -> None:
+def check_records(folder: Place, records: Sequence[FileRecord]) -> None:
     """Compare files with what was recorded of them when they were written; a record leads to no file elsewhere."""
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("part-*") if path.is_file()}
+    found = set(row_parts(folder))
     for record in records:
         if record.name not in found:
             raise InputError(f"{folder}: {record.name} is missing", hint="copy or download the folder again")
@@ -222,7 +224,7 @@ def _check_columns(name: str, schema: pa.Schema, attributes: Sequence[str]) -> N
 def rows_of_file(file: Mapping[str, str], attributes: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
     """The rows of a file in the columns `ROWS`, whatever the widths of its numbers."""
     rows_at_once = max(1, min(4096, _VALUES // max(size, 1)))
-    with parquet.ParquetFile(file["path"]) as source:
+    with parquet.ParquetFile(as_input(place_of(file["path"]))) as source:
         there = [name for name in written_schema(attributes) if name in source.schema_arrow.names]
         for batch in source.iter_batches(batch_size=rows_at_once, columns=there):
             yield _as_rows(batch, file, attributes)

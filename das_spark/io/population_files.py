@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from das_spark.config import PRODUCT_FILE, find_product
-from das_spark.errors import ConfigurationError, OutputError, did_you_mean
+from das_spark.errors import ConfigurationError, did_you_mean
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
 from das_spark.io.cef_people import people_lines
-from das_spark.places import disk_errors
+from das_spark.places import Place, system_of
 from das_spark.simulation import (
     LIKES,
     PERSON_ATTRIBUTES,
@@ -40,11 +40,9 @@ from das_spark.simulation import (
     person_cells,
     population_kind,
 )
-from das_spark.store import discard, write_durably
+from das_spark.store import files_below, new_folder, write_durably
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from das_spark.simulation.population import Counts
@@ -97,7 +95,7 @@ _Tally = tuple[int, int, int, int, int]
 
 
 def simulate(  # noqa: PLR0913 - an option each
-    out: Path,
+    out: Place,
     like: str = "1940",
     share: Fraction = Fraction(1),
     layout: _Layout = "tidy",
@@ -114,28 +112,17 @@ def simulate(  # noqa: PLR0913 - an option each
     Its tidy tables count persons in the geounits of the geolevel `lowest`.
     """
     kind = _kind(like, layout, share, product, lowest)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise OutputError(f"{out}: there is something already", hint="choose a new folder with --out")
-    draft = out.with_name(f".{out.name}.draft")
-    with disk_errors(out):
-        discard(draft)
-        draft.mkdir(parents=True)
-        try:
-            if product and layout == "tidy":
-                tally = _write_counts(draft, kind, share, seed, lowest, progress)
-            elif product:
-                tally = _write_people(draft, kind, share, seed, compress=compress, progress=progress)
-            else:
-                tally = _write(draft, kind, share, seed, layout, compress=compress, progress=progress)
-            files = tuple(sorted(str(path.relative_to(draft)) for path in draft.rglob("*") if path.is_file()))
-            summary = _PopulationSummary(like, str(share), seed, layout, product, lowest, files, *tally)
-            write_durably(draft / "population.json", json.dumps({"version": 1, **asdict(summary)}, indent=2) + "\n")
-            write_durably(draft / "README.md", _readme(summary, kind))
-            if out.exists():
-                out.rmdir()
-            draft.rename(out)
-        finally:
-            discard(draft)
+    with new_folder(out) as made:
+        if product and layout == "tidy":
+            tally = _write_counts(made, kind, share, seed, lowest, progress)
+        elif product:
+            tally = _write_people(made, kind, share, seed, compress=compress, progress=progress)
+        else:
+            tally = _write(made, kind, share, seed, layout, compress=compress, progress=progress)
+        files = tuple(sorted(files_below(made)))
+        summary = _PopulationSummary(like, str(share), seed, layout, product, lowest, files, *tally)
+        write_durably(made / "README.md", _readme(summary, kind))
+        write_durably(made / "population.json", json.dumps({"version": 1, **asdict(summary)}, indent=2) + "\n")
     return summary
 
 
@@ -169,7 +156,7 @@ def _kind(like: str, layout: _Layout, share: Fraction, product: str, lowest: str
 
 
 def _write(
-    folder: Path,
+    folder: Place,
     kind: PopulationKind,
     share: Fraction,
     seed: int,
@@ -193,7 +180,7 @@ def _write(
 
 
 def _write_people(
-    folder: Path,
+    folder: Place,
     kind: PopulationKind,
     share: Fraction,
     seed: int,
@@ -234,7 +221,7 @@ def _states(
 
 
 def _write_counts(
-    folder: Path,
+    folder: Place,
     kind: PopulationKind,
     share: Fraction,
     seed: int,
@@ -261,7 +248,7 @@ def _write_counts(
 
 
 @contextmanager
-def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Population], None]]:
+def _tidy_writer(folder: Place, kind: PopulationKind) -> Iterator[Callable[[Population], None]]:
     with _tables(folder) as write_table:
 
         def write(population: Population) -> None:
@@ -288,16 +275,15 @@ def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Popul
 
 
 @contextmanager
-def _tables(folder: Path) -> Iterator[Callable[[str, pa.Table], None]]:
+def _tables(folder: Place) -> Iterator[Callable[[str, pa.Table], None]]:
     """Writes rows of named Parquet tables, each of them begun with its first rows."""
     with ExitStack() as stack:
         writers: dict[str, pq.ParquetWriter] = {}
 
         def write(name: str, rows: pa.Table) -> None:
             if name not in writers:
-                (folder / name).parent.mkdir(exist_ok=True)
-                writer = pq.ParquetWriter(folder / f"{name}.parquet", rows.schema, compression="zstd")
-                writers[name] = stack.enter_context(writer)
+                file = stack.enter_context(_new_file(folder / f"{name}.parquet"))
+                writers[name] = stack.enter_context(pq.ParquetWriter(file, rows.schema, compression="zstd"))
             writers[name].write_table(rows)
 
         yield write
@@ -353,17 +339,21 @@ def _unit_table(geocodes: NDArray[np.str_], units: Counts, vacant: Counts) -> pa
     return pa.table({**columns, "vacant": pa.array(vacant)})
 
 
+def _new_file(path: Place) -> BinaryIO:
+    return system_of(path).open_output(str(path))
+
+
 @contextmanager
-def _text_file(path: Path, *, compress: bool) -> Iterator[BinaryIO]:
+def _text_file(path: Place, *, compress: bool) -> Iterator[BinaryIO]:
     # No time and no name in the header: the same population gives the same bytes.
-    with (path.with_name(f"{path.name}.gz") if compress else path).open("wb") as raw:
+    with _new_file(path.with_name(f"{path.name}.gz") if compress else path) as raw:
         opened = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress else raw
         with cast("BinaryIO", opened) as file:
             yield file
 
 
 @contextmanager
-def _ipums_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
+def _ipums_writer(folder: Place, *, compress: bool) -> Iterator[Callable[[Population], None]]:
     serial = 1
     with _text_file(folder / _IPUMS_FILE, compress=compress) as file:
 
@@ -377,7 +367,7 @@ def _ipums_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Populat
 
 
 @contextmanager
-def _cef_files(folder: Path, *, compress: bool) -> Iterator[tuple[BinaryIO, BinaryIO, BinaryIO]]:
+def _cef_files(folder: Place, *, compress: bool) -> Iterator[tuple[BinaryIO, BinaryIO, BinaryIO]]:
     """The files of persons, units and geography, the latter begun."""
     with ExitStack() as stack:
         paths = [folder / f"{name}{ENDINGS[0]}" for name in FILES]
@@ -387,7 +377,7 @@ def _cef_files(folder: Path, *, compress: bool) -> Iterator[tuple[BinaryIO, Bina
 
 
 @contextmanager
-def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
+def _cef_writer(folder: Place, *, compress: bool) -> Iterator[Callable[[Population], None]]:
     unit, block = cef.FIRST_UNIT, cef.FIRST_BLOCK
     with _cef_files(folder, compress=compress) as (persons, units, geography):
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.attack import (
@@ -137,7 +136,7 @@ class _Attacked:
             return error.message
 
 
-def write_attacks(report: AttackReport, folder: Path, data: Path | None = None) -> tuple[str, ...]:
+def write_attacks(report: AttackReport, folder: Place, data: Place | None = None) -> tuple[str, ...]:
     """Write what attacks found.
 
     Args:

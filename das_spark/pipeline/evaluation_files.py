@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from das_spark.evaluation import (
     AccuracyReport,
@@ -14,6 +13,7 @@ from das_spark.evaluation import (
     present_comparison,
     spread,
 )
+from das_spark.places import Place
 from das_spark.report import Report, csv_files, page, table_records
 from das_spark.report.data import data_files
 from das_spark.store import write_texts
@@ -22,9 +22,9 @@ from das_spark.store import write_texts
 def write_accuracy(
     reports: Sequence[AccuracyReport],
     study: Study,
-    folder: Path,
+    folder: Place,
     error_map: ErrorMap | None = None,
-    data: Path | None = None,
+    data: Place | None = None,
 ) -> tuple[str, ...]:
     """Write what one configuration is like, over one run or several.
 
@@ -49,7 +49,7 @@ def write_accuracy(
     return write_report("accuracy", found, content, folder, data, samples)
 
 
-def write_comparison(comparison: RunComparison, folder: Path, data: Path | None = None) -> tuple[str, ...]:
+def write_comparison(comparison: RunComparison, folder: Place, data: Place | None = None) -> tuple[str, ...]:
     """Write how two configurations differ.
 
     Args:
@@ -67,7 +67,7 @@ def write_comparison(comparison: RunComparison, folder: Path, data: Path | None 
 
 
 def write_report(
-    name: str, report: Report, content: str, folder: Path, data: Path | None, more: Mapping[str, str] | None = None
+    name: str, report: Report, content: str, folder: Place, data: Place | None, more: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
     """Write a restricted report as JSON, page and CSV files.
 

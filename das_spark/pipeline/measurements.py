@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from das_spark.config import RunPlan, plan_from_config
 from das_spark.errors import ConfigurationError
 from das_spark.io.dictionary import measurements_dictionary
-from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about
-from das_spark.places import Place
+from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, row_parts
+from das_spark.places import Place, seen_from
 from das_spark.spark.noisy_rows import published_rows, write_published
 from das_spark.spark.session import session
 from das_spark.spark.tables import read_levels, read_table
@@ -58,13 +57,13 @@ class MeasurementsSummary:
         notices: What they must know, such as that the run is insecure.
     """
 
-    folder: Path
+    folder: Place
     rows: Mapping[str, int]
     sha256: str
     notices: tuple[str, ...]
 
 
-def publish_measurements(run_folder: Place, out: Path, spark: SparkSession | None = None) -> MeasurementsSummary:
+def publish_measurements(run_folder: Place, out: Place, spark: SparkSession | None = None) -> MeasurementsSummary:
     """Write the measurements of a finished run into a folder of their own.
 
     Args:
@@ -130,11 +129,11 @@ def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout
             folder, target = f"{kind}/{level_folder(name)}", layout.rows(plan.product.name, name, kind)
             if (raw / folder).is_dir():
                 promote(raw / folder, target, below(folder, written), check=False)
-                counted[str(target.relative_to(layout.path))] = count_rows(target)
+                counted[seen_from(layout.path, target)] = count_rows(target)
         for table in EXTRA_TABLES:
             target = layout.table(table, name)
             copy_parts(public.level(table, name), target)
-            counted[str(target.relative_to(layout.path))] = count_rows(target)
+            counted[seen_from(layout.path, target)] = count_rows(target)
     discard(raw)
     return counted
 
@@ -143,7 +142,6 @@ def _write_record(
     layout: NoisyLayout, manifest: PublicManifest, plan: RunPlan, rows: Mapping[str, int]
 ) -> MeasurementsManifest:
     below = layout.path
-    files = sorted(path for path in below.rglob("part-*") if path.is_file())
     record = MeasurementsManifest(
         run_id=manifest.run_id,
         created=manifest.created,
@@ -157,7 +155,7 @@ def _write_record(
         invariants=manifest.invariants,
         notices=manifest.notices,
         rows=rows,
-        files=tuple(record_of(path, str(path.relative_to(below))) for path in files),
+        files=tuple(record_of(below / name, name) for name in row_parts(below)),
         data_dictionary=measurements_dictionary(plan.product),
     )
     write_durably(layout.about, about(_facts(record, plan), record.data_dictionary))

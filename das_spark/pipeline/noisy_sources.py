@@ -38,6 +38,7 @@ from das_spark.pipeline.ingest import NAMED, refuse_contradictions
 from das_spark.pipeline.measurements import same_schema
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, judge_layout, measured_queries
 from das_spark.pipeline.sources import Source, copy_level, digest_of, entry_of
+from das_spark.places import Place
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS
 from das_spark.spark import bounds, noisy_rows
@@ -52,7 +53,6 @@ from das_spark.store import MeasurementsManifest, discard, part_files, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 class _RowsSource(Source):
     """Files of rows."""
 
-    folder: Path  # where they lie, for messages
+    folder: Place  # where they lie, for messages
     files: tuple[RowFile, ...]  # the files
     _known: Known | None = None
 
@@ -145,7 +145,7 @@ class MeasurementsSource(_RowsSource):
             )
 
 
-def open_measurements(path: Path, settings: Sequence[str]) -> MeasurementsSource:
+def open_measurements(path: Place, settings: Sequence[str]) -> MeasurementsSource:
     """Verify the checksums of a folder of measurements, and find out what it holds. Needs no Spark."""
     path = path.absolute()
     refuse_links(path)
@@ -306,7 +306,7 @@ class ExternalSource(_RowsSource):
             discard(staging)
 
 
-def open_external(path: Path, plan: RunPlan) -> ExternalSource:
+def open_external(path: Place, plan: RunPlan) -> ExternalSource:
     """Find out what a folder of external measurements holds, as far as that needs no Spark."""
     if plan.invariants.units:
         raise ConfigurationError(

@@ -7,7 +7,6 @@ other: microdata, tables, statement, manifests and verification.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config import Stage, StageKind, stages_from_measurements, steps_of
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def open_source(
-    run: Place | None, measurements: Path | None, settings: Sequence[str] = (), external: RunPlan | None = None
+    run: Place | None, measurements: Place | None, settings: Sequence[str] = (), external: RunPlan | None = None
 ) -> Source:
     """Find measurements, and verify all of them that can be verified without Spark.
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import BudgetError
 from das_spark.evaluation import SpineLevelRow, SpineReport, present_spine
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
+from das_spark.pipeline.spines import require_source
+from das_spark.places import Place
 from das_spark.report import page
 from das_spark.report.data import data_files
 from das_spark.spark.census import read_spine
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
 from das_spark.store import write_texts
-from das_spark.store.spine import RECORD, SpineRecord, read_record, require_source
+from das_spark.store.spine import RECORD, SpineRecord, read_record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,7 @@ _PLACES: Final = ("", "spine", "public/spine")
 class ReportRequest:
     """What a report is made from."""
 
-    spine: Path  # folder of a spine, of a run, or of what is public of a run
+    spine: Place  # folder of a spine, of a run, or of what is public of a run
     geography: str  # file or folder of the geography that it was made from
     reader: str  # name of its reader
     budget: Fraction = Fraction(1)  # rho or epsilon, all of it for totals
@@ -74,13 +75,13 @@ def report_spine(spark: SparkSession, request: ReportRequest) -> SpineReport:
     )
 
 
-def spine_folder(folder: Path) -> Path:
+def spine_folder(folder: Place) -> Place:
     """The folder of the spine in a folder that is one, or that of a run."""
     places = [folder / place for place in _PLACES]
     return next((place for place in places if (place / RECORD).is_file()), folder)
 
 
-def write_spine_report(report: SpineReport, folder: Path, data: Path | None = None) -> None:
+def write_spine_report(report: SpineReport, folder: Place, data: Place | None = None) -> None:
     """Write `spine_report.json` and `spine_report.html`; with `data`, every table and figure of the page there."""
     found = present_spine(report)
     write_texts(folder, {"spine_report.json": report.to_json(), "spine_report.html": page(found)})

@@ -11,8 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from das_spark.config import follows_from_people, spine_of
-from das_spark.errors import PrivacyGuardError
+from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.geography import GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
+from das_spark.io.input_places import is_there
 from das_spark.pipeline.input_record import geography_files_of, keep_geography, require_same_geography
 from das_spark.places import Place
 from das_spark.spark.census import geounit_shares, on_spine, read_spine
@@ -25,7 +26,7 @@ from das_spark.spark.readers import (
 from das_spark.spark.spine import blocks_in_areas, build_spine, path_leaves, with_quarters, write_blocks
 from das_spark.spark.spine_report import share_paths
 from das_spark.store import discard, finished, guarded_staging, require_held
-from das_spark.store.spine import SpineRecord, read_record, require_new, require_source, write_spine
+from das_spark.store.spine import SpineRecord, read_record, require_new, write_spine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,6 +65,19 @@ class SpineRequest:
         for path in (self.geography, self.units, self.crosswalk):
             if path is not None:
                 require_source(path)
+
+
+def require_source(path: str) -> None:
+    """Refuse a file or folder of a geography that is not there.
+
+    Args:
+        path: What a spine is to be made from, or compared with.
+
+    Raises:
+        InputError: There is nothing of that name.
+    """
+    if not is_there(path):
+        raise InputError(f"{path}: no such file or folder", hint="name a file or folder of public geography")
 
 
 def make_spine(spark: SparkSession, request: SpineRequest, out: Place) -> SpineRecord:

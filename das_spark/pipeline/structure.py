@@ -35,6 +35,7 @@ from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
+from das_spark.places import Place
 from das_spark.report import escaped, markdown_page
 from das_spark.spark.session import ONE_TASK, temporary_properties
 from das_spark.store import write_texts
@@ -201,7 +202,7 @@ def _is_compared(path: str, variant: Variant) -> bool:
     return not variant.derived or bool(set(path.split("/")) & set(_DECIDE_MEASUREMENTS))
 
 
-def write_structure(report: StructureReport, folder: Path) -> None:
+def write_structure(report: StructureReport, folder: Place) -> None:
     """Write structure.json, structure.md and structure.html."""
     text = report.to_markdown()
     texts = {"structure.json": report.to_json(), "structure.md": text, "structure.html": markdown_page(text)}

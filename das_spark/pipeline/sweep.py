@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config import difference, require_dataset, stages_of, sweep_config
@@ -34,7 +33,7 @@ from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.samples import sample_run
-from das_spark.places import place_of
+from das_spark.places import Place, place_of
 from das_spark.report import csv_files, page
 from das_spark.report.data import data_files
 from das_spark.spark.session import require_safe_session, session
@@ -75,19 +74,19 @@ class SweepSummary:
 
     runs: tuple[RunLayout, ...]
     report: SweepReport
-    paths: Mapping[str, Path]
+    paths: Mapping[str, Place]
     insecure: bool
 
 
 def run_sweep(
     plan: SweepPlan,
-    folder: Path,
+    folder: Place,
     *,
     test_key: str | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     tables: Sequence[ReportTable] = (),
-    data: Path | None = None,
+    data: Place | None = None,
 ) -> SweepSummary:
     """Carry out a sweep, or go on where it stopped, and write what is made of it.
 
@@ -298,7 +297,7 @@ def write_results(
     report: SweepReport,
     layout: SweepLayout,
     tables_of_page: Sequence[ReportTable] = (),
-    data: Path | None = None,
+    data: Place | None = None,
     *,
     insecure: bool = False,
 ) -> None:

@@ -12,9 +12,11 @@ from pyspark.sql import functions as F
 
 from das_spark.geography import BLOCK, ROOT_GEOCODE
 from das_spark.places import Place
+from das_spark.spark.engine import scan
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.problems import reading
-from das_spark.store.spine import SpineRecord, checked_blocks, read_record
+from das_spark.spark.tables import BLOCKS
+from das_spark.store.spine import SpineRecord, blocks_of, read_record, require_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +91,6 @@ class StoredSpine:
 def read_spine(spark: SparkSession, folder: Place) -> StoredSpine:
     """Open a spine that `write_spine` wrote, after comparing every byte with its record."""
     record = read_record(folder)
-    files = checked_blocks(folder, record.files)
+    require_blocks(folder, record.files)
     with reading(str(folder)):
-        return StoredSpine(record, spark.read.parquet(*map(str, files)))
+        return StoredSpine(record, scan(spark, BLOCKS, [blocks_of(folder)]))

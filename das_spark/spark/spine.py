@@ -45,6 +45,7 @@ from das_spark.geography import (
     join_counties,
 )
 from das_spark.io.input_fields import MOST_EXAMPLES
+from das_spark.places import Place
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import unknown_blocks
 from das_spark.spark.engine import in_sorted_tasks
@@ -53,8 +54,6 @@ from das_spark.spark.problems import Problem, reading, refuse
 from das_spark.store.parquet import ParquetTables, TableFolder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame
 
     from das_spark.store import FileRecord
@@ -295,7 +294,7 @@ def path_leaves(paths: DataFrame) -> DataFrame:
     return paths.select(F.element_at("path", -1).alias("geocode"))
 
 
-def write_blocks(blocks: DataFrame, folder: Path) -> tuple[FileRecord, ...]:
+def write_blocks(blocks: DataFrame, folder: Place) -> tuple[FileRecord, ...]:
     """Write the blocks of a spine, by geocode: in files and in an order that which blocks exist decides alone."""
     writer = ParquetTables({"blocks": TableFolder(folder.absolute(), to_arrow_schema(blocks.schema))})
     kept = blocks.persist()  # cut by which blocks there are, then written

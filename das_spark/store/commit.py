@@ -197,10 +197,11 @@ def replace_folder(
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
+def new_folder(out: Place) -> Iterator[Place]:
     """Write a folder under a hidden name beside its own, which it is given when all of it is there, and not before.
 
-    What an earlier attempt left there that died is removed first; what is there after an error, too.
+    What an earlier attempt left there that died is removed first; what is there after an error, too. Where nothing can
+    be renamed it is written in its place: what lists its files comes last, and a driver that is killed leaves some.
 
     Args:
         out: The folder; it must not exist, or be empty.
@@ -211,21 +212,28 @@ def new_folder(out: Path) -> Iterator[Path]:
     Raises:
         OutputError: There is something already, the disk is full, or the place cannot be written.
     """
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
-    target = unfinished_beside(out)
     with disk_errors(out):
+        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
+        if not system_of(out).capabilities.renames:
+            try:
+                yield out
+            except BaseException:
+                discard(out)
+                raise
+            return
+        target = unfinished_beside(out)
         make_folder(target.parent)
         discard(target)
         try:
             yield target
-            target.replace(out.absolute())
+            os.replace(str(target), str(out.absolute()))
             sync_folder(target.parent)
         finally:
             discard(target)
 
 
-def unfinished_beside(out: Path) -> Path:
+def unfinished_beside(out: Place) -> Place:
     """The hidden name beside a file or folder under which what is made for it lies meanwhile."""
     return out.absolute().with_name(f".{out.absolute().name}.unfinished")
 

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Final, Self
 
 from das_spark.errors import GeographyError, InputError, OutputError
@@ -251,19 +250,6 @@ def require_new(folder: Place) -> None:
         raise OutputError(f"{folder}: there is something already", hint="choose a new folder with --out")
 
 
-def require_source(path: str) -> None:
-    """Refuse a file or folder of a geography that is not there.
-
-    Args:
-        path: What a spine is to be made from, or compared with.
-
-    Raises:
-        InputError: There is nothing of that name.
-    """
-    if not Path(path).exists():
-        raise InputError(f"{path}: no such file or folder", hint="name a file or folder of public geography")
-
-
 def blocks_of(folder: Place) -> Place:
     """The folder of the blocks of a spine."""
     return folder / _BLOCKS
@@ -286,8 +272,8 @@ def read_record(folder: Place) -> SpineRecord:
     return SpineRecord.from_json(text, str(folder / RECORD))
 
 
-def checked_blocks(folder: Place, files: Sequence[FileRecord]) -> tuple[Place, ...]:
-    """The files of the blocks of a spine, after comparing their bytes with their record.
+def require_blocks(folder: Place, files: Sequence[FileRecord]) -> None:
+    """Compare the bytes of the blocks of a spine with their record.
 
     Raises:
         InputError: A file is missing, has been changed, or does not belong there.
@@ -298,8 +284,8 @@ def checked_blocks(folder: Place, files: Sequence[FileRecord]) -> tuple[Place, .
     unknown = sorted({path.name for path in part_files(blocks)} - {file.name for file in files})
     if unknown:
         raise InputError(f"{blocks / unknown[0]}: is no part of the spine", hint="take it away, or build it again")
-    paths = tuple(blocks / file.name for file in files)
-    for path, file in zip(paths, files, strict=True):
+    for file in files:
+        path = blocks / file.name
         if not path.is_file():
             raise InputError(f"{path}: is missing", hint=_AGAIN)
         found = record_of(path)
@@ -307,7 +293,6 @@ def checked_blocks(folder: Place, files: Sequence[FileRecord]) -> tuple[Place, .
             raise InputError(f"{path}: has {found.size:,} bytes, {file.size:,} were written", hint=_AGAIN)
         if found != file:
             raise InputError(f"{path}: was changed after it was written (its checksum is another)", hint=_AGAIN)
-    return paths
 
 
 def _is_count(value: object) -> bool:

@@ -9,13 +9,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Final
 
 from das_spark.errors import OutputError
 from das_spark.places import Place, disk_errors, place_of
 from das_spark.report import RESTRICTED
-from das_spark.store.commit import make_folder, names_in, write_durably
+from das_spark.store.commit import close_to_others, make_folder, names_in, write_durably
 
 SWEEP_VERSION: Final = 2  # 2: `created`
 #: What follows from the grid, or changes while a sweep lasts.
@@ -79,7 +78,7 @@ class SweepRecord:
         return json.dumps(head | self._values(), indent=1) + "\n"
 
     @classmethod
-    def load(cls, path: Path) -> SweepRecord:
+    def load(cls, path: Place) -> SweepRecord:
         """Read a record.
 
         Raises:
@@ -111,30 +110,30 @@ class SweepLayout:
         path: The folder, mode 0700; its files have mode 0600.
     """
 
-    path: Path
+    path: Place
 
     @property
-    def record(self) -> Path:
+    def record(self) -> Place:
         """The grid, and how far it has come."""
         return self.path / "sweep.json"
 
     @property
-    def samples(self) -> Path:
+    def samples(self) -> Place:
         """Residuals of the simple random samples, kept since they do not change."""
         return self.path / "samples.json"
 
     @property
-    def curve(self) -> Path:
+    def curve(self) -> Place:
         """Accuracy and privacy of every budget and of every sample, as a table."""
         return self.path / "curve.restricted.csv"
 
     @property
-    def closest_samples(self) -> Path:
+    def closest_samples(self) -> Place:
         """The closest sample of every budget, as a table."""
         return self.path / "closest_samples.restricted.csv"
 
     @property
-    def page(self) -> Path:
+    def page(self) -> Place:
         """Everything as a page."""
         return self.path / "sweep.html"
 
@@ -150,10 +149,10 @@ class SweepLayout:
                 return SweepRecord.load(self.record)
             if names_in(self.path):
                 raise OutputError(f"{self.path}: not empty and not the folder of a sweep", hint="choose another --out")
-            self.path.chmod(0o700)
+            close_to_others(self.path)
         return None
 
-    def write(self, path: Path, text: str) -> None:
+    def write(self, path: Place, text: str) -> None:
         """Write one file of the folder, for its owner alone.
 
         Args:

@@ -22,7 +22,6 @@ from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from math import isnan
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -45,6 +44,7 @@ from das_spark.evaluation import (
     report_from_json,
     statistics_of,
 )
+from das_spark.places import Place
 from das_spark.report import (
     PAGE,
     PROGRAMS,
@@ -504,7 +504,7 @@ def _study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterato
 _PRODUCT: Final = "e2e_1940"
 
 
-def replicate(sweep_folder: Path) -> Replication:
+def replicate(sweep_folder: Place) -> Replication:
     """Set the figures of a sweep beside the published ones. RESTRICTED, where its population is."""
     layout = SweepLayout(sweep_folder)
     record = SweepRecord.load(layout.record)

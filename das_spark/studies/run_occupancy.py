@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from das_spark.errors import InputError
 from das_spark.evaluation import Frequencies
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.pipeline.accuracy import pairs
+from das_spark.places import Place
 from das_spark.products import PRODUCTS
 from das_spark.spark.finished_runs import FinishedRun, Pair, require_truths
 from das_spark.spark.session import session
@@ -69,7 +69,7 @@ FROM {together} WHERE true_people + truth + people + released > 0
 
 
 def occupancy_of_run(
-    folder: Path, truth: Path | None = None, persons: Path | None = None, spark: SparkSession | None = None
+    folder: Place, truth: Place | None = None, persons: Place | None = None, spark: SparkSession | None = None
 ) -> RunOccupancy:
     """Compare occupied housing units, or households, of a run with the confidential ones. RESTRICTED.
 

@@ -354,7 +354,7 @@ def test_units_and_blocks_of_a_nation_have_numbers_of_their_own(tmp_path: Path) 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("kept")
-    with pytest.raises(OutputError, match="something already"):
+    with pytest.raises(OutputError, match="is there already, and not an empty folder"):
         simulate(tmp_path, "quickstart")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 

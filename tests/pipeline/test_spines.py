@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import servers
 
 from das_spark.attack import AttackSettings
 from das_spark.cli.main import main
@@ -36,7 +37,8 @@ from das_spark.pipeline.context import RunContext, RunOptions
 from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import LedgerEntry, RunKey
-from das_spark.store import PublicLayout, RunLayout, created_at, open_run
+from das_spark.store import PublicLayout, RunLayout, created_at, finished, open_run
+from das_spark.store.spine import read_record
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow, pytest.mark.verified]
 
@@ -53,7 +55,7 @@ def population(tmp_path_factory) -> Path:
     return place
 
 
-def plan_of(population: Path, root: Path, *settings: str) -> RunPlan:
+def plan_of(population: Path, root: Path | str, *settings: str) -> RunPlan:
     given = [f"input.path={population}", f"output.root={root}", "budget.strategy=state", 'output.microdata=["parquet"]']
     return load_plan(CONF, settings=[*given, *settings])
 
@@ -63,6 +65,16 @@ def optimised(population, tmp_path_factory, spark) -> RunLayout:
     """A run of persons on the optimised spine, by the stages of a run."""
     plan = plan_of(population, tmp_path_factory.mktemp("optimised"), "geography.spine=optimised")
     return run_stages(plan, run_id="optimised", test_key=KEY, spark=spark).layout
+
+
+def test_a_spine_is_built_in_a_store_and_the_run_goes_on_with_it(population, tmp_path, spark) -> None:
+    with servers.s3_server(tmp_path) as server, servers.reached(server.environment, spark):
+        plan = plan_of(population, f"{server.url}/runs", "geography.spine=optimised")
+        for until in ("spine", "measure State"):
+            summary = run_stages(plan, run_id="mine", test_key=KEY, spark=spark, until=until)
+        record = read_record(summary.layout.public.spine)
+        assert record.kind == "optimised"
+        assert finished(summary.layout.public.level("measurements", "State"))
 
 
 def rows(public: PublicLayout, table: str, level: str) -> list[dict]:

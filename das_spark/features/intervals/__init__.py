@@ -10,6 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.places import place_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
@@ -49,8 +51,8 @@ def geounit_intervals(
     """
     from das_spark.features.intervals import finished  # noqa: PLC0415 - Spark is imported when it is asked for
 
-    found = finished.open_intervals(Path(measured), str(level), tables, geolevels, plan)
-    return finished.geounit_intervals(found, Path(out), spark)
+    found = finished.open_intervals(place_of(measured), str(level), tables, geolevels, plan)
+    return finished.geounit_intervals(found, place_of(out), spark)
 
 
 def area_intervals(
@@ -83,5 +85,5 @@ def area_intervals(
     """
     from das_spark.features.intervals import finished  # noqa: PLC0415
 
-    found = finished.open_intervals(Path(measured), str(level), tables, (), plan)
-    return list(finished.area_intervals(found, Path(areas), spark=spark))
+    found = finished.open_intervals(place_of(measured), str(level), tables, (), plan)
+    return list(finished.area_intervals(found, place_of(areas), spark=spark))

@@ -38,7 +38,7 @@ from das_spark.pipeline.sources import RunSource
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.table_writing import TablesWriting, TabulationSummary, table_rows
-from das_spark.places import disk_errors
+from das_spark.places import Place, disk_errors
 from das_spark.spark.evaluate_areas import areas_of_file
 from das_spark.spark.session import session
 from das_spark.spark.tables import at_levels, count_and_first
@@ -61,7 +61,7 @@ _NAMED: Final = 3
 class IntervalSource:
     """Public measurements that were found and verified, and what is wanted of them: result of `open_intervals`."""
 
-    path: Path  # where they were found
+    path: Place  # where they were found
     source: Source  # the measurements
     settings: IntervalSettings  # what is wanted
 
@@ -82,7 +82,7 @@ class IntervalSource:
 
 
 def open_intervals(
-    path: Path,
+    path: Place,
     level: str,
     tables: Sequence[str] = (),
     geolevels: Sequence[str] = (),
@@ -136,7 +136,7 @@ class AreaInterval:
 
 
 def area_intervals(
-    measured: IntervalSource, areas: Path, beside: Path | None = None, spark: SparkSession | None = None
+    measured: IntervalSource, areas: Place, beside: Place | None = None, spark: SparkSession | None = None
 ) -> Iterator[AreaInterval]:
     """Intervals of unions of geounits of the lowest level: exact, covariances between geounits included.
 
@@ -177,7 +177,7 @@ def area_intervals(
             raise InputError(f"{areas}: no geocode of it has an area", hint="its second column names the areas")
 
 
-def geounit_intervals(measured: IntervalSource, out: Path, spark: SparkSession | None = None) -> TabulationSummary:
+def geounit_intervals(measured: IntervalSource, out: Place, spark: SparkSession | None = None) -> TabulationSummary:
     """Write intervals of geounits into a folder of their own, which appears when all of them are there.
 
     Args:
@@ -255,7 +255,7 @@ def _wide_cells(
 
 @contextmanager
 def _passes(
-    source: Source, tables: Sequence[Table], scratch: Path, spark: SparkSession | None
+    source: Source, tables: Sequence[Table], scratch: Place, spark: SparkSession | None
 ) -> Iterator[LinearPasses]:
     """The passes over public tables: those of the run, or those that are made of a folder of measurements.
 
@@ -287,7 +287,7 @@ def _passes(
         discard(scratch)
 
 
-def _unions(passes: LinearPasses, areas: Path, census: Spine) -> DataFrame:
+def _unions(passes: LinearPasses, areas: Place, census: Spine) -> DataFrame:
     """The leaves of the spine that lie in areas; every geocode of the file must be one of them."""
     named = areas_of_file(passes.spark, areas, census).frame
     unions, others = unions_of_areas(named, passes.leaves(), is_census=passes.spine.is_census)

@@ -31,4 +31,4 @@ def tabulate(
     """
     from das_spark.features.tables.finished import tabulate_run  # noqa: PLC0415 - Spark is imported when it is asked for
 
-    return tabulate_run(place_of(run_folder), None if out is None else Path(out), spark)
+    return tabulate_run(place_of(run_folder), place_of(out), spark)

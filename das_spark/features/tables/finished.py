@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config import plan_from_config
@@ -33,14 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def _beside(run: Place) -> Path:
-    """The folder of the tables of a run for which none is named."""
-    if isinstance(run, Path):
-        return run.with_name(f"{run.name}.{TABLES}")
-    raise OutputError(f"{run}: its tables are written to a disk", hint="name a folder: --out DIR")
-
-
-def tabulate_run(run_folder: Place, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
+def tabulate_run(run_folder: Place, out: Place | None = None, spark: SparkSession | None = None) -> TabulationSummary:
     """Write the tables of a finished run into a folder of their own, from its public root; the run does not change.
 
     The folder has a manifest, which names the manifest of the run by its SHA-256 and every file by its own.
@@ -65,7 +57,8 @@ def tabulate_run(run_folder: Place, out: Path | None = None, spark: SparkSession
     census, estimates = product.census(spine), published_estimates(spine)
     if missing := [level for level in census.names if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="finish the run first")
-    folder = _beside(run_folder.resolve()) if out is None else out
+    run = run_folder.resolve()
+    folder = run.with_name(f"{run.name}.{TABLES}") if out is None else out
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     formats = plan.output.tables or FORMATS
