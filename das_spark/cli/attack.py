@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -62,7 +61,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         str | None, typer.Option("--test-key", metavar="TEXT", help="INSECURE: keys from a text, to repeat draws.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write attack.json, attack.html and CSV files there.")
+        str | None, typer.Option("--out", metavar="DIR", help="Write attack.json, attack.html and CSV files there.")
     ] = None,
     data: Data = None,
     as_json: Json = False,
@@ -98,9 +97,9 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         truth=place_of(truth),
         progress=progress,
     )
-    written = ""
-    if out is not None:
-        written = f"{out} (restricted): {', '.join(write_attacks(report, out, data))}"
+    written, target = "", place_of(out)
+    if target is not None:
+        written = f"{target} (restricted): {', '.join(write_attacks(report, target, place_of(data)))}"
     print_found(report.to_json, partial(present_attacks, report), written, as_json=as_json)
     if report.convicts:
         raise typer.Exit(1)

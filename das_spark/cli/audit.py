@@ -12,9 +12,12 @@ import typer
 
 from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_found
 from das_spark.config import load_plan, load_run
+from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from das_spark.places import Place
 
 
 class _AuditStage(StrEnum):
@@ -51,7 +54,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         str | None, typer.Option("--test-key", metavar="TEXT", help="INSECURE: keys from a text, to repeat an audit.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write audit.json, audit.md and audit.html there.")
+        str | None, typer.Option("--out", metavar="DIR", help="Write audit.json, audit.md and audit.html there.")
     ] = None,
     structure: Annotated[
         bool,
@@ -67,7 +70,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     Example: das-spark audit conf/quickstart.toml --runs 1000 --level 0.99 --out audit
     """
     if structure:
-        _audit_structure(conf, overlay or (), settings or (), out, as_json=as_json)
+        _audit_structure(conf, overlay or (), settings or (), place_of(out), as_json=as_json)
         return
     # A wrong run file is refused before statistics are imported; no input file is looked for.
     plan = load_plan(conf, overlay or (), settings or (), files=False)
@@ -84,17 +87,17 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         test_key=test_key,
     )
     report = run_audit(plan, chosen, progress=(lambda _: None) if as_json else console().print)
-    written = ""
-    if out is not None:
-        write_audit(report, out)
-        written = f"{out}: audit.json, audit.md, audit.html"
+    written, target = "", place_of(out)
+    if target is not None:
+        write_audit(report, target)
+        written = f"{target}: audit.json, audit.md, audit.html"
     print_found(report.to_json, partial(present_audit, report), written, as_json=as_json)
     if report.convicts:
         raise typer.Exit(1)
 
 
 def _audit_structure(
-    conf: Path, overlays: Sequence[Path], settings: Sequence[str], out: Path | None, *, as_json: bool
+    conf: Path, overlays: Sequence[Path], settings: Sequence[str], out: Place | None, *, as_json: bool
 ) -> None:
     plan = load_run(conf, overlays, settings, files=False)
     from das_spark.pipeline.structure import audit_structure, write_structure  # noqa: PLC0415 - needs Spark's packages

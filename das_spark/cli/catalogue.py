@@ -14,6 +14,7 @@ import typer
 
 from das_spark.cli import completion
 from das_spark.cli.options import Json, console, print_json
+from das_spark.places import place_of
 from das_spark.report import table
 
 Rows = list[tuple[str, ...]]
@@ -131,7 +132,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             autocompletion=completion.populations,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write; must not exist, or be empty.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder to write; must not exist, or be empty.")],
     share: Annotated[str, typer.Option("--share", metavar="SHARE", help="Share of the whole, such as 1/100.")] = "1",
     layout: Annotated[
         FileLayout,
@@ -165,11 +166,11 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark import simulation  # noqa: PLC0415 - `das-spark --help` needs neither Arrow nor the census figures
     from das_spark.io import population_files  # noqa: PLC0415
 
-    exact_share = simulation.share_of(share, "--share")
+    target, exact_share = place_of(out), simulation.share_of(share, "--share")
     screen = console(err=as_json)
     with screen.status("simulating") as status:
         summary = population_files.simulate(
-            out,
+            target,
             like,
             exact_share,
             layout.value,
@@ -180,7 +181,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             progress=lambda done, total: status.update(f"simulating: {done} of {total} parts"),
         )
     if as_json:
-        print_json({"folder": out, **asdict(summary)})
+        print_json({"folder": target, **asdict(summary)})
         return
     rows = [
         ("geounits", f"{summary.geounits:,}"),
@@ -189,5 +190,5 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ("vacant units", f"{summary.vacant:,}"),
         ("occupied cells", f"{summary.cells:,}"),
     ]
-    screen.print(table(f"A synthetic population like {like}, in {out}", ("what", "how many"), rows))
+    screen.print(table(f"A synthetic population like {like}, in {target}", ("what", "how many"), rows))
     screen.print(f"files: {', '.join(summary.files)}")

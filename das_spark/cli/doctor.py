@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import Json, Settings, console, print_json
+from das_spark.cli.options import Json, Settings, console, print_json, refuse_address
 from das_spark.config import load_run, plans_in
 from das_spark.errors import DasError
 from das_spark.report import table
@@ -43,6 +43,7 @@ def doctor(
             "--conf",
             metavar="CONF",
             help="With --cluster: run file whose input every worker must read, and whose places it must write.",
+            callback=refuse_address,
             autocompletion=completion.run_files,
         ),
     ] = None,

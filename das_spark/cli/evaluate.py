@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -87,7 +86,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         bool, typer.Option("--paired", help="With --compare: pair runs in the order given, which share a test key.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
+        str | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
     ] = None,
     data: Data = None,
     as_json: Json = False,
@@ -109,9 +108,10 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         if wrong:
             raise typer.BadParameter(why)
     folders, holder = [place_of(run) for run in runs], place_of(truth)
+    target, of_data = place_of(out), place_of(data)
     if compare:
         over_what: Over | None = None if over is None else over.value
-        written = _compare(folders, holder, over_what, out, data, paired=paired, as_json=as_json)
+        written = _compare(folders, holder, over_what, target, of_data, paired=paired, as_json=as_json)
     else:
         from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
         from das_spark.io.boundary_files import read_boundaries  # noqa: PLC0415
@@ -121,17 +121,17 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
         reports, study = study_runs(folders, areas=place_of(areas), truth=holder, shares=shares, seeds=sample_seeds)
         _print_study(reports, study, as_json=as_json)
-        written = () if out is None else _write_study(folders, holder, reports, study, areas_of_map, out, data)
-    if out is not None and not as_json:
-        console().print(f"\nwritten to {out} (restricted): {', '.join(written)}")
+        written = () if target is None else _write_study(folders, holder, reports, study, areas_of_map, target, of_data)
+    if target is not None and not as_json:
+        console().print(f"\nwritten to {target} (restricted): {', '.join(written)}")
 
 
 def _compare(
     runs: list[Place],
     truth: Place | None,
     over: Over | None,
-    out: Path | None,
-    data: Path | None,
+    out: Place | None,
+    data: Place | None,
     *,
     paired: bool,
     as_json: bool,
@@ -167,8 +167,8 @@ def _write_study(
     reports: Sequence[AccuracyReport],
     study: Study,
     areas_of_map: Boundaries | None,
-    out: Path,
-    data: Path | None,
+    out: Place,
+    data: Place | None,
 ) -> Sequence[str]:
     from das_spark.pipeline import map_runs  # noqa: PLC0415
     from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import Json, Settings, console, listed, print_json, write_new
+from das_spark.cli.options import Json, Settings, console, listed, print_json, refuse_address, write_new
 from das_spark.config import (
     READER_NEEDS,
     SIMULATED,
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 def init(  # noqa: PLR0913, PLR0917 - options of a command are parameters
-    out: Annotated[Path, typer.Argument(metavar="[OUT.toml]", help="Run file to write.")] = Path("run.toml"),
+    out: Annotated[
+        Path, typer.Argument(metavar="[OUT.toml]", help="Run file to write.", callback=refuse_address)
+    ] = Path("run.toml"),
     product: Annotated[
         str | None,
         typer.Option(

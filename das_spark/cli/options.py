@@ -15,6 +15,7 @@ from das_spark.cli import completion
 from das_spark.config import AREA_READERS
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.names import visible
+from das_spark.places import is_address
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,11 +23,22 @@ if TYPE_CHECKING:
     from das_spark.places import Place
     from das_spark.report import Report
 
+
+def refuse_address(value: Path | Sequence[Path] | None) -> Path | Sequence[Path] | None:
+    """Refuse an address for an option that names files of this machine; as a path it has lost one slash of two."""
+    for path in (value,) if isinstance(value, Path) else value or ():
+        address = str(path).replace(":/", "://", 1)
+        if is_address(address):
+            raise typer.BadParameter(f"{address} is an address, and this is a path of this machine alone")
+    return value
+
+
 Conf = Annotated[
     Path,
     typer.Argument(
         metavar="CONF",
         help="Run file, such as conf/quickstart.toml, or the name of one that comes with das_spark.",
+        callback=refuse_address,
         autocompletion=completion.run_files,
     ),
 ]
@@ -36,6 +48,7 @@ Overlays = Annotated[
         "--overlay",
         metavar="FILE",
         help="Run file laid over CONF; may be repeated.",
+        callback=refuse_address,
         autocompletion=completion.run_files,
     ),
 ]
@@ -86,11 +99,12 @@ External = Annotated[
         "--conf",
         metavar="CONF",
         help="Run file that says what measurements of others are.",
+        callback=refuse_address,
         autocompletion=completion.run_files,
     ),
 ]
 Data = Annotated[
-    Path | None,
+    str | None,  # as RUN
     typer.Option("--data", metavar="DIR", help="Every table and figure of the page as CSV and Parquet, there."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
@@ -131,7 +145,7 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
-def require_new(path: Path) -> None:
+def require_new(path: Place) -> None:
     """Refuse to write what is there, before the work is done.
 
     Raises:
@@ -141,11 +155,11 @@ def require_new(path: Path) -> None:
         raise _is_there(path)
 
 
-def _is_there(path: Path) -> OutputError:
+def _is_there(path: Place) -> OutputError:
     return OutputError(f"{path}: is there already", hint="choose another name; nothing is overwritten")
 
 
-def write_new(path: Path, text: str) -> None:
+def write_new(path: Place, text: str) -> None:
     """Write a file that was not there.
 
     Raises:

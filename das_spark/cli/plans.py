@@ -16,7 +16,7 @@ import typer
 
 from das_spark.cli import completion
 from das_spark.cli.gain import gain_record, holds_for, print_gain
-from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey, console, print_json
+from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey, console, print_json, refuse_address
 from das_spark.cli.plan_page import FILES, write_plan
 from das_spark.config import (
     ANSWERS_ALONE,
@@ -46,6 +46,7 @@ from das_spark.config import (
 )
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import CENSUS_BLOCK, block_geocode
+from das_spark.places import place_of
 from das_spark.privacy import (
     POWERS,
     PUBLISHED_DELTA,
@@ -480,7 +481,7 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         str, typer.Option("--delta", metavar="NUMBER", help="With --at-epsilon: the delta at which it is meant.")
     ] = "1e-10",
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--out", metavar="DIR", help="Write plan.json and a page with figures, plan.html, there."),
     ] = None,
     compare: Annotated[
@@ -490,6 +491,7 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             metavar="FILE",
             help="Show instead the budget of this run file (A), as it is, beside that of CONF (B); --overlay and --set"
             " change B alone.",
+            callback=refuse_address,
             autocompletion=completion.run_files,
         ),
     ] = None,
@@ -563,8 +565,9 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in plans_in(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
     whole = records[0] if together is None else {"run": together["run"], "parts": records, "together": together}
-    if out is not None:
-        write_plan(loaded, records, whole, out)
+    target = place_of(out)
+    if target is not None:
+        write_plan(loaded, records, whole, target)
     if as_json:
         print_json(whole)
         return
@@ -574,8 +577,8 @@ def plan(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         terminal.print()
     if together is not None:
         _print_together(together, terminal)
-    if out is not None:
-        terminal.print(f"written to {out}: {', '.join(FILES)}")
+    if target is not None:
+        terminal.print(f"written to {target}: {', '.join(FILES)}")
 
 
 def _by_sizes(

@@ -9,7 +9,7 @@ import tomli_w
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import Json, console, group, print_json, write_new
+from das_spark.cli.options import Json, console, group, print_json, refuse_address, write_new
 from das_spark.config import PRODUCT_FILE, find_product
 from das_spark.errors import ConfigurationError
 from das_spark.names import check_name
@@ -31,7 +31,9 @@ _Named = Annotated[
 
 @app.command("new")
 def new(
-    out: Annotated[Path, typer.Argument(metavar="FILE", help="File to write, such as my_census.toml.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File to write, such as my_census.toml.", callback=refuse_address)
+    ],
     like: Annotated[
         str | None,
         typer.Option(

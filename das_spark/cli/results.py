@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -104,13 +103,13 @@ def show(
         ),
     ] = False,
     page: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--page", metavar="FILE", help="Write the run as one HTML page; RUN/public gives a page for everybody."
         ),
     ] = None,
     statement: Annotated[
-        Path | None, typer.Option("--statement", metavar="FILE", help="Write the privacy statement as one HTML page.")
+        str | None, typer.Option("--statement", metavar="FILE", help="Write the privacy statement as one HTML page.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -126,9 +125,9 @@ def show(
         raise typer.BadParameter("one of --retention, --restricted, --page and --statement, or none of them")
     out, place = console(), place_of(run)
     if statement is not None:
-        _write_statement(place, statement, out, as_json=as_json)
+        _write_statement(place, place_of(statement), out, as_json=as_json)
     elif page is not None:
-        _write_page(place, page, out, as_json=as_json)
+        _write_page(place, place_of(page), out, as_json=as_json)
     elif restricted:
         _show_restricted(place, out, as_json=as_json)
     elif retention:
@@ -158,7 +157,7 @@ def _show_retention(place: Place, out: Console, *, remove: bool, as_json: bool) 
         out.print(f"removed {len(found)}; kept {', '.join(kept)}, {why}")
 
 
-def _write_page(run: Place, page: Path, out: Console, *, as_json: bool) -> None:
+def _write_page(run: Place, page: Place, out: Console, *, as_json: bool) -> None:
     """Write the page of a run, and say where it is and who may see it."""
     from das_spark.pipeline.run_record import page_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
@@ -169,7 +168,7 @@ def _write_page(run: Place, page: Path, out: Console, *, as_json: bool) -> None:
     out.print(f"{page}: run {record.run_id}, {record.state}{' (RESTRICTED)' if record.restricted else ''}")
 
 
-def _write_statement(run: Place, page: Path, out: Console, *, as_json: bool) -> None:
+def _write_statement(run: Place, page: Place, out: Console, *, as_json: bool) -> None:
     """Write the privacy statement as a page, and say where it is."""
     from das_spark.report import markdown_page  # noqa: PLC0415
     from das_spark.store import open_public, write_durably  # noqa: PLC0415

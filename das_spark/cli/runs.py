@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -150,7 +149,7 @@ NOT_PROTECTED = "WARNING: the measurements were made under a test key. They prot
 
 def measurements(
     run: Run,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to make; it must not exist, or be empty.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Folder to make; it must not exist, or be empty.")],
     as_json: Json = False,
 ) -> None:
     """Publish the noisy measurements of a finished run, with all that estimation needs, as one folder with checksums.
@@ -161,7 +160,7 @@ def measurements(
     """
     from das_spark.pipeline import publish_measurements  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
-    summary = publish_measurements(place_of(run), out)
+    summary = publish_measurements(place_of(run), place_of(out))
     if as_json:
         print_json(asdict(summary))
         return
@@ -183,7 +182,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ),
     ] = None,
     from_measurements: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--from-measurements", metavar="PATH", help="Folder of measurements instead of a run."),
     ] = None,
     conf: External = None,
@@ -216,7 +215,7 @@ def estimate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
     from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
 
-    source = open_source(place_of(run), from_measurements, chosen, external)
+    source = open_source(place_of(run), place_of(from_measurements), chosen, external)
     out = console()
     name = run_id or usual_run_id(f"{source.plan.name}-estimate")
     with resumable(name), followed(log_format, (), as_json=as_json) as progress:
@@ -236,7 +235,7 @@ NONE = "none"
 def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     conf: Conf,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder of the sweep; the same one goes on where it stopped.")
+        str, typer.Option("--out", metavar="DIR", help="Folder of the sweep; the same one goes on where it stopped.")
     ],
     epsilon: Annotated[
         str | None, typer.Option("--epsilon", metavar="LIST", help="Budgets, exact: 0.25,0.5,1 or 1/4,1/2,1.")
@@ -299,7 +298,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     screen = console()
     stages = [f"{run.run_id}: {name}" for run in plan for name in names_until(run.plan, None)]
     with resumable(), followed(LogFormat.TEXT, stages, as_json=as_json) as progress:
-        summary = run_sweep(plan, out, test_key=test_key, progress=progress, data=data)
+        summary = run_sweep(plan, place_of(out), test_key=test_key, progress=progress, data=place_of(data))
     if as_json:
         print_json({**sweep_record(summary.report), "insecure": summary.insecure, "paths": summary.paths})
     else:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from das_spark.cli import completion
-from das_spark.cli.options import AreaReader, Data, Json, Settings, console, group, print_found
+from das_spark.cli.options import AreaReader, Data, Json, Settings, console, group, print_found, refuse_address
 from das_spark.config import absolute
+from das_spark.places import place_of
 from das_spark.report import number, table
 
 if TYPE_CHECKING:
+    from das_spark.places import Place
     from das_spark.store.spine import SpineRecord
 
 app = group("spine", "Make and examine geographic spines.")
@@ -23,7 +25,7 @@ app = group("spine", "Make and examine geographic spines.")
 def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     geography: Annotated[str, typer.Option("--geography", metavar="PATH", help="Geographic file or folder.")],
     reader: AreaReader,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder of the spine.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="New folder of the spine.")],
     kind: Annotated[str | None, typer.Option("--spine", metavar="KIND", help="census, aian, optimised or dhc.")] = None,
     preset: Annotated[
         str | None,
@@ -31,7 +33,12 @@ def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     ] = None,
     shares: Annotated[
         Path | None,
-        typer.Option("--shares", metavar="CONF", help="Run file, TOML of budget.geolevels, or dhc_person_us and such."),
+        typer.Option(
+            "--shares",
+            metavar="CONF",
+            help="Run file, TOML of budget.geolevels, or dhc_person_us and such.",
+            callback=refuse_address,
+        ),
     ] = None,
     product: Annotated[
         str | None,
@@ -79,16 +86,16 @@ def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     request = SpineRequest(
         absolute(geography), reader, choice.settings, choice.shares, choice.framework, units, crosswalk, facts
     )
-    out = out.absolute()
-    request.look(out)
-    record = make_spine(session("das-spark spine"), request, out)
+    folder = place_of(out).absolute()
+    request.look(folder)
+    record = make_spine(session("das-spark spine"), request, folder)
     if as_json:
         typer.echo(record.to_json(), nl=False)
     else:
-        _print(record, out)
+        _print(record, folder)
 
 
-def _print(record: SpineRecord, out: Path) -> None:
+def _print(record: SpineRecord, out: Place) -> None:
     screen = console()
     columns = ("geolevel", "share", "geounits", "largest fan-out", "mean fan-out", "bypassed", "unmeasured")
     rows = [
@@ -112,12 +119,12 @@ def _print(record: SpineRecord, out: Path) -> None:
 @app.command("report")
 def report(
     spine: Annotated[
-        Path, typer.Argument(metavar="SPINE", help="Folder of `spine build`, or of a run that has a spine.")
+        str, typer.Argument(metavar="SPINE", help="Folder of `spine build`, or of a run that has a spine.")
     ],
     geography: Annotated[str, typer.Option("--geography", metavar="PATH", help="Geography that it was made from.")],
     reader: AreaReader,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--out", metavar="DIR", help="Write spine_report.json and spine_report.html there."),
     ] = None,
     data: Data = None,
@@ -144,11 +151,11 @@ def report(
     if data is not None and out is None:
         raise typer.BadParameter("--data goes with --out")
     chosen = tuple(dict.fromkeys(categories)) if categories else tuple(ENTITY_CATEGORIES)
-    request = ReportRequest(spine.absolute(), absolute(geography), reader, exact(budget, "--budget"), chosen)
+    request = ReportRequest(place_of(spine).absolute(), absolute(geography), reader, exact(budget, "--budget"), chosen)
     request.look()
     found = report_spine(session("das-spark spine report"), request)
-    written = ""
-    if out is not None:
-        write_spine_report(found, out, data)
-        written = f"{out}: spine_report.json, spine_report.html"
+    written, target = "", place_of(out)
+    if target is not None:
+        write_spine_report(found, target, place_of(data))
+        written = f"{target}: spine_report.json, spine_report.html"
     print_found(found.to_json, partial(present_spine, found), written, as_json=as_json)

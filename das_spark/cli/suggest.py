@@ -10,7 +10,7 @@ import tomli_w
 import typer
 
 from das_spark import config
-from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_json, write_new
+from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_json, refuse_address, write_new
 from das_spark.cli.plans import Said, known_geounits
 from das_spark.config import USUAL_KEPT, USUAL_LEVEL, errors_of_tables, expected_errors, load_plan
 from das_spark.privacy import PUBLISHED_DELTA, epsilon_cks, exact
@@ -49,7 +49,12 @@ def suggest_budget(  # noqa: PLR0913, PLR0917 - options of a command are paramet
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the budget as a run file, to be laid over CONF."),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the budget as a run file, to be laid over CONF.",
+            callback=refuse_address,
+        ),
     ] = None,
     overlay: Overlays = None,
     settings: Settings = None,

@@ -45,12 +45,23 @@ def shipped_run_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
+def path_alone(named: str | Path, what: str) -> Path:
+    """Return the path of a file that lies on this machine, whatever else has an address.
+
+    Raises:
+        ConfigurationError: It is an address.
+    """
+    if is_address(str(named)):
+        raise ConfigurationError(f"{named}: is an address, and {what} is a file of this machine", hint="copy it here")
+    return Path(named)
+
+
 def run_file_path(path: str | Path) -> Path:
     """Where a run file lies that is given by its path or, if it came with das_spark, by its bare name.
 
     A path is never looked for elsewhere: a run must not spend a budget on another file than the one that was meant.
     """
-    given = Path(path)
+    given = path_alone(path, "a run file")
     if given.exists() or given.name != str(path) or given.suffix:
         return given
     return shipped_run_files().get(given.name, given)
@@ -336,8 +347,9 @@ def _read_run_file(path: str | Path) -> dict[str, Any]:
     except IsADirectoryError as error:
         raise ConfigurationError(f"{place}: is a folder", hint="name a run file in it, such as run.toml") from error
     run = data.get("run")
-    named = run.get("product") if isinstance(run, dict) else None
-    if isinstance(run, dict) and isinstance(named, str) and (named.endswith(PRODUCT_FILE) or PYTHON_FILE in named):
+    named = run.get("product", "") if isinstance(run, dict) else ""
+    is_path = isinstance(named, str) and not is_address(named)
+    if isinstance(run, dict) and is_path and (named.endswith(PRODUCT_FILE) or PYTHON_FILE in named):
         run["product"] = str(place.absolute().parent / named)
     return data
 

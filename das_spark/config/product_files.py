@@ -11,7 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
 
-from das_spark.config.load import PRODUCT_FILE, PYTHON_FILE, read_toml
+from das_spark.config.load import PRODUCT_FILE, PYTHON_FILE, path_alone, read_toml
 from das_spark.config.published import held_counts
 from das_spark.errors import ConfigurationError, DasError, Problems, did_you_mean, shortened
 from das_spark.limits import check_sizes
@@ -34,7 +34,7 @@ def find_product(named: str) -> Product:
     if named in PRODUCTS:
         return PRODUCTS[named]
     if named.endswith(PRODUCT_FILE):
-        return _own(read_product(Path(named)), named)
+        return _own(read_product(path_alone(named, "a product file")), named)
     if PYTHON_FILE in named:
         return _own(_from_python(named), named)
     brought = {each.name: each for each in entry_points(group=GROUP)}
@@ -93,7 +93,7 @@ def _seen_from(path: Path, named: str, held: tuple[Path, ...]) -> Product:
 
 def _from_python(named: str) -> Product:
     path, _, name = named.rpartition(":")
-    if not Path(path).is_file():
+    if not path_alone(path, "a product file").is_file():
         raise ConfigurationError(f"{path}: no such Python file")
     spec = spec_from_file_location(f"das_spark_product_{Path(path).stem}", path)
     assert spec is not None  # noqa: S101 - the ending is .py

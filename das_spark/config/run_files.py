@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 from pydantic import ConfigDict, Field, Strict, ValidationError
 
 from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up, may_acknowledge
-from das_spark.config.load import merged, read_tables, run_file_of, run_file_path, sentence_of
+from das_spark.config.load import merged, path_alone, read_tables, run_file_of, run_file_path, sentence_of
 from das_spark.config.model import ConfigVersion, Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.config.product_files import find_product
@@ -145,7 +145,7 @@ def _part(
     name: str, data: dict[str, Any], path: Path, earlier: Mapping[str, str], *, files: bool, named: bool
 ) -> RunPlan:
     """The plan of a part: its own file, under all tables of the joint one but [run]."""
-    own = path.parent / name
+    own = path.parent / path_alone(name, "a run file")
     shared = {key: value for key, value in data.items() if key != "run"}
     tables = merged(read_tables(own), shared)
     if isinstance(tables.get("run"), dict):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from das_spark.cli.options import Json, console, group
+from das_spark.places import place_of
 
 if TYPE_CHECKING:
     from das_spark.studies.results import StudyResult
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = group("experiment", "Do published studies of such systems again, on people whom nobody counted.")
 
 Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Write JSON, CSV tables and a page with figures there.")
+    str | None, typer.Option("--out", metavar="DIR", help="Write JSON, CSV tables and a page with figures there.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Change it to get a different population and different noise.")]
 Epsilons = Annotated[
@@ -88,15 +88,15 @@ def occupancy(  # noqa: PLR0913, PLR0917 - an option each
     ] = 5_000,
     seed: Seed = 2010,
     run: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--run", metavar="RUN", help="Look at this run of units or households instead. RESTRICTED."),
     ] = None,
     truth: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--truth", metavar="RUN", help="With --run: take the confidential histograms of that run."),
     ] = None,
     persons: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--persons", metavar="RUN", help="With --run: the run of its people, for persons per household."),
     ] = None,
     out: Out = None,
@@ -111,7 +111,7 @@ def occupancy(  # noqa: PLR0913, PLR0917 - an option each
     if run is not None:
         from das_spark.studies.run_occupancy import occupancy_of_run  # noqa: PLC0415 - needs Spark
 
-        _deliver("occupancy", occupancy_of_run(run, truth, persons), out, as_json=as_json)
+        _deliver("occupancy", occupancy_of_run(place_of(run), place_of(truth), place_of(persons)), out, as_json=as_json)
         return
     if given := [name for name, value in (("--truth", truth), ("--persons", persons)) if value is not None]:
         raise typer.BadParameter(f"{given[0]} goes with --run")
@@ -125,7 +125,7 @@ def occupancy(  # noqa: PLR0913, PLR0917 - an option each
 
 @app.command("replication")
 def replication(
-    sweep: Annotated[Path, typer.Argument(metavar="SWEEP", help="Folder of a finished sweep of e2e_1940.")],
+    sweep: Annotated[str, typer.Argument(metavar="SWEEP", help="Folder of a finished sweep of e2e_1940.")],
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -135,7 +135,7 @@ def replication(
     """
     from das_spark.studies.replication import replicate  # noqa: PLC0415
 
-    _deliver("replication", replicate(sweep), out, as_json=as_json)
+    _deliver("replication", replicate(place_of(sweep)), out, as_json=as_json)
 
 
 def _exact(epsilons: list[str] | None) -> tuple[Fraction, ...]:
@@ -144,21 +144,21 @@ def _exact(epsilons: list[str] | None) -> tuple[Fraction, ...]:
     return tuple(exact(epsilon, "--epsilon") for epsilon in epsilons or ())
 
 
-def _deliver(name: str, found: StudyResult, out: Path | None, *, as_json: bool) -> None:
+def _deliver(name: str, found: StudyResult, out: str | None, *, as_json: bool) -> None:
     """Write what was found where a folder is named, and print it; the names of the files begin with the study's."""
     from das_spark import report as reports  # noqa: PLC0415
 
-    report = found.report(drawn=out is not None)
-    if out is not None:
+    target, report = place_of(out), found.report(drawn=out is not None)
+    if target is not None:
         contents = {f"{name}.json": found.to_json(), f"{name}.html": reports.page(report)}
         contents |= {f"{name}_{each.name}.csv": reports.csv_text(each) for each in report.tables("csv")}
         from das_spark.store import write_texts  # noqa: PLC0415
 
-        write_texts(out, contents, restricted=bool(report.restricted))
+        write_texts(target, contents, restricted=bool(report.restricted))
     if as_json:
         typer.echo(found.to_json(), nl=False)
         return
     screen = console()
     reports.print_report(report, screen)
-    if out is not None:
-        screen.print(f"\nwritten to {out}: {', '.join(contents)}")
+    if target is not None:
+        screen.print(f"\nwritten to {target}: {', '.join(contents)}")

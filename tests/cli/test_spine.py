@@ -6,10 +6,13 @@ import json
 from fractions import Fraction
 
 import pytest
+import servers
 
 from das_spark.cli.main import main
 from das_spark.io.population_files import simulate
+from das_spark.places import place_of
 from das_spark.spark.census import read_spine
+from das_spark.store import files_below
 
 pytestmark = pytest.mark.slow
 
@@ -159,3 +162,28 @@ def test_the_command_is_explained(capsys):
     assert main(["spine", "build", "--help"]) == 0
     assert "--crosswalk" in capsys.readouterr().out
     assert main(["spine"]) in (0, 2)
+
+
+@pytest.mark.spark
+def test_a_spine_and_its_report_lie_in_a_store_as_on_a_disk(spark, capsys, tmp_path, table):
+    rows = table()
+    with servers.s3_server(tmp_path / "s3") as server, servers.reached(server.environment, spark):
+        places = [tmp_path / "here", place_of(f"{server.url}/there")]
+        geography = places[1] / "blocks.csv"
+        geography.system.write(str(geography), rows.read_bytes())
+        for place, blocks in zip(places, (rows, geography), strict=True):
+            given = ["--geography", str(blocks), "--reader", "tidy"]
+            built = ["--spine", "optimised", *SHARES, "--out", f"{place}/spine"]
+            assert main(["spine", "build", *given, *built]) == 0
+            assert f"written: {place}/spine" in capsys.readouterr().out
+            reported = ["--out", f"{place}/report", "--data", f"{place}/data"]
+            assert main(["spine", "report", f"{place}/spine", *given, *reported]) == 0
+            assert main(["spine", "build", *given, *built]) == 1
+            assert "there is something already" in capsys.readouterr().err
+        here, there = ({name: (place / name).read_bytes() for name in files_below(place)} for place in places)
+        del there["blocks.csv"]
+        assert there == here
+        assert {"spine/spine.json", "spine/_SUCCESS", "report/spine_report.html"} < there.keys()
+        missing = ["--geography", f"{server.url}/nothing", "--reader", "tidy"]
+        assert main(["spine", "report", f"{places[1]}/spine", *missing]) == 1
+        assert f"{server.url}/nothing: no such file or folder" in capsys.readouterr().err

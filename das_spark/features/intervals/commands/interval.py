@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from dataclasses import asdict, fields
+from io import TextIOWrapper
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +23,7 @@ from das_spark.cli.options import (
     write_new,
 )
 from das_spark.config import load_plan
+from das_spark.places import disk_errors, place_of, system_of
 from das_spark.report import ReportTable, csv_field, csv_text, table
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from das_spark.features.intervals.finished import AreaInterval, IntervalSource
     from das_spark.features.intervals.wide_cells import WideCells, WidthLimit
+    from das_spark.places import Place
 
 #: How far a column may be indented in its table, and be printed: all columns go to a file.
 _PRINTED_DEPTH = 2
@@ -40,7 +42,7 @@ _COLUMNS = ("of", "level", "table", "geolevel", "column", "label", "cells", "wid
 
 def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     path: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="RUN|MEASUREMENTS",
             help="Finished run, or folder of published measurements.",
@@ -57,7 +59,7 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         ),
     ] = None,
     areas: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--areas", metavar="FILE", help="CSV of geocode and area: one row for each block of an area."),
     ] = None,
     geolevels: Annotated[
@@ -73,7 +75,7 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         str, typer.Option("--level", metavar="LEVEL", help="Probability that an interval covers the truth.")
     ] = "0.9",
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--out", metavar="PATH", help="CSV to write, of areas; or folder to make, of geounits."),
     ] = None,
     wider_than: Annotated[
@@ -111,28 +113,29 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         open_intervals,
     )
 
-    measured = open_intervals(path, level, tables or (), geolevels or (), external)
+    target, of_areas = place_of(out), place_of(areas)
+    measured = open_intervals(place_of(path), level, tables or (), geolevels or (), external)
     screen = console()
     warn(*measured.notices)
     if limit is not None:
-        _show_wide_cells(measured, limit, out, as_json=as_json)
+        _show_wide_cells(measured, limit, target, as_json=as_json)
         return
     facts = {"level": level, "notices": measured.notices}
-    if areas is None and out is not None:
-        summary = geounit_intervals(measured, out)
+    if of_areas is None and target is not None:
+        summary = geounit_intervals(measured, target)
         if as_json:
             print_json({**facts, "folder": summary.folder, "rows": summary.rows})
             return
         rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
         screen.print(table(f"Intervals in {summary.folder}", ("table", "rows"), rows))
-    elif areas is not None and out is not None:
-        number = _write(area_intervals(measured, areas, out), out)
+    elif of_areas is not None and target is not None:
+        number = _write(area_intervals(measured, of_areas, target), target)
         if as_json:
-            print_json({**facts, "file": out, "rows": number})
+            print_json({**facts, "file": target, "rows": number})
         else:
-            screen.print(f"{number:,} intervals in {out}")
-    elif areas is not None:
-        found = area_intervals(measured, areas)
+            screen.print(f"{number:,} intervals in {target}")
+    elif of_areas is not None:
+        found = area_intervals(measured, of_areas)
         if as_json:
             print_json({**facts, "intervals": [asdict(each) for each in found]})
             return
@@ -142,9 +145,7 @@ def interval(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         screen.print("columns that stand deeper in their tables go to a file only: --out FILE")
 
 
-def _refuse_contradictions(
-    areas: Path | None, geolevels: list[str] | None, wider_than: str | None, out: Path | None
-) -> None:
+def _refuse_contradictions(areas: object, geolevels: list[str] | None, wider_than: str | None, out: object) -> None:
     """Refuse options that do not go together, and ask for one that says what is wanted."""
     if areas is not None and geolevels:
         raise typer.BadParameter("--geolevel is of geounits, and goes without --areas")
@@ -162,13 +163,12 @@ def _line(each: AreaInterval) -> tuple[str, ...]:
     return (each.area, each.column, each.label, *numbers)
 
 
-def _write(found: Iterator[AreaInterval], out: Path) -> int:
+def _write(found: Iterator[AreaInterval], out: Place) -> int:
     """Write a CSV whole or not at all."""
-    from das_spark.places import disk_errors  # noqa: PLC0415 - `das-spark --help` needs no files
-
     part, count = out.with_name(f".{out.name}.part"), 0
+    system = system_of(part)
     try:
-        with disk_errors(out), part.open("w", encoding="utf-8", newline="") as file:
+        with disk_errors(out), TextIOWrapper(system.open_output(str(part)), "utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             for each in found:
                 if not count:
@@ -176,13 +176,15 @@ def _write(found: Iterator[AreaInterval], out: Path) -> int:
                     writer.writerow(names)
                 writer.writerow([csv_field(getattr(each, name)) for name in names])
                 count += 1
-        part.replace(out)
+        with disk_errors(out):
+            system.move(str(part), str(out))
     finally:
-        part.unlink(missing_ok=True)
+        if part.is_file():
+            system.remove(str(part))
     return count
 
 
-def _show_wide_cells(measured: IntervalSource, limit: WidthLimit, out: Path | None, *, as_json: bool) -> None:
+def _show_wide_cells(measured: IntervalSource, limit: WidthLimit, out: Place | None, *, as_json: bool) -> None:
     """Count wide intervals and print them, by column as JSON or CSV, by table and geolevel for people.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ from das_spark.report import table
 def tabulate(
     run: Run,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--out", metavar="DIR", help="Folder to make for the tables; by default RUN.tables, beside the run."
         ),
@@ -31,7 +30,7 @@ def tabulate(
     """
     from das_spark.features.tables.finished import tabulate_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
 
-    summary = tabulate_run(place_of(run), out)
+    summary = tabulate_run(place_of(run), place_of(out))
     if as_json:
         print_json(asdict(summary))
         return
