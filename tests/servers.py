@@ -1,19 +1,24 @@
 """Servers of stores of objects on the loopback, and the environment by which clients find them.
 
 Everything is from PyPI or npm. Each server keeps its objects in memory or in a folder of its own, has no login that
-would be worth anything, and ends with the block that started it.
+would be worth anything, and ends with the block that started it. By hand:
+
+    .venv/bin/python tests/servers.py s3      prints the environment as lines of a shell, and serves until Ctrl-C
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -170,7 +175,11 @@ def fetched(place: Place, folder: Path) -> Path:
     return folder
 
 
-SERVERS: dict[str, Callable[[Path], object]] = {"s3": s3_server, "abfs": azure_server, "gs": google_server}
+SERVERS: dict[str, Callable[[Path], AbstractContextManager[Server]]] = {
+    "s3": s3_server,
+    "abfs": azure_server,
+    "gs": google_server,
+}
 
 
 def _azurite() -> Path:
@@ -225,3 +234,23 @@ def _running(command: list[str], log: Path, port: int, seconds: float = 60) -> I
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def serve(scheme: str) -> None:
+    """Serve an empty bucket until somebody interrupts, and say by which variables and address it is found."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with (
+        suppress(KeyboardInterrupt),
+        tempfile.TemporaryDirectory(prefix="das_spark-store-") as folder,
+        SERVERS[scheme](Path(folder)) as server,
+    ):
+        for name, value in server.environment.items():
+            print(f"export {name}={shlex.quote(value)}")
+        print(f"# {server.url} is served until Ctrl-C; nothing of it is kept", flush=True)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=serve.__doc__)
+    parser.add_argument("scheme", choices=SERVERS, help="of the addresses: s3://..., and so on")
+    serve(parser.parse_args().scheme)
