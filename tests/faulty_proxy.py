@@ -1,4 +1,4 @@
-"""A proxy before a server of a store that loses answers, refuses, and is slow, as often and in the order of a seed."""
+"""A proxy before a server of a store that loses answers, refuses, is slow, as often as a seed says, or lists late."""
 
 from __future__ import annotations
 
@@ -16,12 +16,22 @@ SLOW_DOWN = (
     b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 )
 
+#: Status, headers, content.
+Answer = tuple[int, list[tuple[str, str]], bytes]
+
 
 class Faults:
-    """Decides what becomes of each request, and counts."""
+    """Decides what becomes of each request, and counts.
 
-    def __init__(self, seed: int, shares: dict[str, float]) -> None:
-        self.shares, self.count = shares, Counter[str]()
+    Attributes:
+        shares: Kind of a fault -> the share of all requests that it befalls.
+        late: Seconds for which a list is answered as the same list was answered before.
+        count: How often each kind occurred.
+    """
+
+    def __init__(self, seed: int, shares: dict[str, float], late: float = 0.0) -> None:
+        self.shares, self.late, self.count = shares, late, Counter[str]()
+        self._listed: dict[str, tuple[float, Answer]] = {}
         self._random, self._one = random.Random(seed), threading.Lock()
 
     def next(self) -> str:
@@ -35,11 +45,25 @@ class Faults:
             self.count["passed"] += 1
             return "passed"
 
+    def listed(self, query: str) -> Answer | None:
+        """What the same list was answered a little while ago, where lists are late."""
+        answered, answer = self._listed.get(query, (0.0, None))
+        if answer is None or time.monotonic() - answered >= self.late:
+            return None
+        self.count["late"] += 1
+        return answer
+
+    def keep(self, query: str, answer: Answer) -> None:
+        """Keep what a list was answered, where lists are late."""
+        if self.late:
+            self._listed[query] = (time.monotonic(), answer)
+
 
 class _Handler(BaseHTTPRequestHandler):
     """Hands a request on, or does not."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and content are sent one after the other
     port: int
     faults: Faults
 
@@ -56,6 +80,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if kind == "slow":
             time.sleep(1)
+        is_list = self.command == "GET" and "list-type=2" in self.path
+        earlier = self.faults.listed(self.path) if is_list else None
+        if earlier is not None:
+            self._answer(*earlier)
+            return
         behind = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {name: value for name, value in self.headers.items() if name.lower() != "transfer-encoding"}
         behind.request(self.command, self.path, body, headers)
@@ -64,6 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
         if kind == "lost":
             self._cut()
             return
+        if is_list:
+            self.faults.keep(self.path, (answer.status, answer.getheaders(), content))
         self._answer(answer.status, answer.getheaders(), content, length=answer.getheader("Content-Length"))
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_one
@@ -98,7 +129,8 @@ def faulty_proxy(port: int, faults: Faults) -> Iterator[int]:
     """The port of a proxy before a port of the loopback.
 
     Kinds of faults: "refused" (503, and nothing is done), "failed" (500, the same), "cut" (the connection is cut, the
-    same), "lost" (it is cut when all is done, before the answer), "slow" (done after a second).
+    same), "lost" (it is cut when all is done, before the answer), "slow" (done after a second). Lists of S3 may be late
+    besides (`Faults.late`).
     """
     handler = type("Handler", (_Handler,), {"port": port, "faults": faults})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -270,6 +270,8 @@ class Journal:
             raise _refusal(attempt.geolevel, "the public folder holds files that were not staged")
 
     def _destroy(self, attempt: Attempt) -> None:
+        if self._last(attempt)[1] is not attempt.state:
+            raise _gone_on(attempt)  # the only measurement of the level, perhaps
         discard(self.staging(attempt.geolevel, attempt.number), tombstone=True)
         if attempt.state is not State.DESTROYED:
             # What a driver has staged meanwhile that lost the run is gone as well.
@@ -293,18 +295,19 @@ class Journal:
 
     def _write(self, attempt: Attempt, *before: State) -> Attempt:
         """Record a state, unless the attempt is in another one than it may follow: a driver that slept is too late."""
-        names = system_of(self.folder).names(str(self.folder))
-        one = (attempt.geolevel, attempt.number)
-        state = max(state for *known, state in map(_named, names) if tuple(known) == one)
-        found = self._read(self._path(attempt.geolevel, attempt.number, state)).state
-        path = self._path(attempt.geolevel, attempt.number, state + 1)
-        if found in before and create_exclusively(path, _encode(attempt), mode=0o600):
+        order, state = self._last(attempt)
+        path = self._path(attempt.geolevel, attempt.number, order + 1)
+        if state in before and create_exclusively(path, _encode(attempt), mode=0o600):
             return attempt
-        raise OutputError(
-            f"measurements of level {attempt.geolevel}: another driver has gone on with attempt {attempt.number}; "
-            "this one stops, and publishes nothing",
-            hint="see whether the run is finished; if no other driver is at work on it, start it again",
-        )
+        raise _gone_on(attempt)
+
+    def _last(self, attempt: Attempt) -> tuple[int, State]:
+        """The number of the last state of an attempt, and the state."""
+        names, one = system_of(self.folder).names(str(self.folder)), (attempt.geolevel, attempt.number)
+        order = max((order for *known, order in map(_named, names) if tuple(known) == one), default=1)
+        while self._path(*one, order + 1).is_file():  # a listing may be late
+            order += 1
+        return order, self._read(self._path(*one, order)).state
 
     def _read(self, path: Place) -> Attempt:
         geolevel, number, order = _named(path.name)
@@ -345,6 +348,14 @@ def _named(name: str) -> tuple[str, int, int]:
 def _encode(attempt: Attempt) -> bytes:
     content: dict[str, object] = {"schema_version": JOURNAL_VERSION, **asdict(attempt)}
     return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def _gone_on(attempt: Attempt) -> OutputError:
+    return OutputError(
+        f"measurements of level {attempt.geolevel}: another driver has gone on with attempt {attempt.number}; this one "
+        "stops, and publishes nothing",
+        hint="see whether the run is finished; if no other driver is at work on it, start it again",
+    )
 
 
 def _refusal(geolevel: str, reason: str) -> PrivacyGuardError:

@@ -43,6 +43,12 @@ def publish(layout: RunLayout) -> RunLayout:
     digests = {each.name: each.sha256 for each in PublicManifest.load(made.manifest).files}
     first, last = made.marker.name, made.manifest.name
     names = [name for name in files_below(made.path, without={STAGING}) if name not in (first, last)]
+    missing = sorted(digests.keys() - {first, *names})
+    if missing:
+        raise OutputError(
+            f"{made.path}: {missing[0]}, which the manifest names, is not listed there; nothing is published",
+            hint="run the same command again: a store may list late what lies in it; restore what is gone from a copy",
+        )
     require_held(layout)
     with disk_errors(final.path):
         _copy(made.marker, final.marker)
