@@ -11,10 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from roles import Asked, Roles, right_to_miss, rights_of, role_of
+
 #: What a store says that is asked too often.
 SLOW_DOWN = (
     b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 )
+#: What it says to those who may not ask.
+DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
 #: Status, headers, content.
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -66,12 +70,16 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # headers and content are sent one after the other
     port: int
     faults: Faults
+    roles: Roles | None
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
     def handle_one(self) -> None:
         body, kind = self._body(), self.faults.next()
+        if self._lacks(rights_of(self.command, self.path, self.headers.get("x-amz-copy-source", ""))):
+            self._deny()
+            return
         if kind in ("refused", "failed"):
             self._answer(503 if kind == "refused" else 500, [("Content-Type", "application/xml")], SLOW_DOWN)
             return
@@ -93,11 +101,21 @@ class _Handler(BaseHTTPRequestHandler):
         if kind == "lost":
             self._cut()
             return
+        if answer.status == 404 and self._lacks([right_to_miss(self.path)]):
+            self._deny()
+            return
         if is_list:
             self.faults.keep(self.path, (answer.status, answer.getheaders(), content))
         self._answer(answer.status, answer.getheaders(), content, length=answer.getheader("Content-Length"))
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_one
+
+    def _lacks(self, rights: list[Asked]) -> bool:
+        role = role_of(self.headers.get("Authorization", ""))
+        return self.roles is not None and self.roles.refuse(role, rights)
+
+    def _deny(self) -> None:
+        self._answer(403, [("Content-Type", "application/xml")], DENIED)
 
     def _cut(self) -> None:
         self.close_connection = True
@@ -125,14 +143,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def faulty_proxy(port: int, faults: Faults) -> Iterator[int]:
+def faulty_proxy(port: int, faults: Faults, roles: Roles | None = None) -> Iterator[int]:
     """The port of a proxy before a port of the loopback.
 
     Kinds of faults: "refused" (503, and nothing is done), "failed" (500, the same), "cut" (the connection is cut, the
     same), "lost" (it is cut when all is done, before the answer), "slow" (done after a second). Lists of S3 may be late
-    besides (`Faults.late`).
+    besides (`Faults.late`). With roles, whoever may not ask is refused (403), whatever the faults.
     """
-    handler = type("Handler", (_Handler,), {"port": port, "faults": faults})
+    handler = type("Handler", (_Handler,), {"port": port, "faults": faults, "roles": roles})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -71,7 +71,7 @@ def s3_server(folder: Path, port: int = 0) -> Iterator[Server]:
     endpoint = f"http://127.0.0.1:{port}"
     server = Server("s3", port, s3_environment(endpoint))
     with _running(command, folder / "moto.log", port):
-        _make_bucket_of_s3(server)
+        make_bucket_of_s3(server)
         yield server
 
 
@@ -199,7 +199,8 @@ def _beside_python(name: str) -> str:
     return str(Path(sys.executable).with_name(name))
 
 
-def _make_bucket_of_s3(server: Server) -> None:
+def make_bucket_of_s3(server: Server, name: str = BUCKET) -> None:
+    """Make a bucket whose objects say that they are encrypted, as those of Amazon's own do."""
     import boto3
 
     client = boto3.client(
@@ -209,10 +210,9 @@ def _make_bucket_of_s3(server: Server) -> None:
         aws_secret_access_key="tests",
         region_name="us-east-1",
     )
-    client.create_bucket(Bucket=BUCKET)
-    # Amazon's own buckets are encrypted from the first; those of moto say so when they are asked to be.
+    client.create_bucket(Bucket=name)
     encrypted = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
-    client.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=encrypted)
+    client.put_bucket_encryption(Bucket=name, ServerSideEncryptionConfiguration=encrypted)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.pipeline.input_record import contents_of, identity_of_input
+from das_spark.pipeline.input_record import contents_of, identity_of_input, is_measured
 from das_spark.pipeline.published import open_published_run, releases_of
 from das_spark.pipeline.statement import declared_invariants
 from das_spark.places import Place, place_of
@@ -69,6 +69,9 @@ class RunLedger:
     contents: tuple[str, ...] = ()  # of its confidential files
     #: Other parts of a joint run, which the cap must leave room for: each with its place.
     together: tuple[tuple[RunPlan, RunLayout], ...] = ()
+    #: Whether its driver has a level to measure: one that has none writes no entry that says nothing new, since it may
+    #: lack the right to.
+    draws: bool = True
 
 
 def open_ledger(
@@ -80,19 +83,22 @@ def open_ledger(
     nonce: str = "",
     together: tuple[tuple[RunPlan, RunLayout], ...] = (),
     session: Callable[[], SparkSession] | None = None,
+    until: str | None = None,
 ) -> RunLedger:
     """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started.
 
-    `session` is asked for where tables of its catalog are the input, which are known by their rows.
+    `session` is asked for where tables of its catalog are the input, which are known by their rows; `until` is the
+    last stage of the driver.
     """
     folder = ledger_folder(plan, layout)
     if plan.ledger.path is not None and place_of(plan.ledger.path).absolute() != folder:
         progress.report(f"ledger: the run goes on with that of {folder}, with which it was begun")
     book = DatasetLedger(folder, plan.input.dataset or "")
-    run = RunLedger(plan, layout, progress, insecure, nonce, book, "", together=together)
+    draws = not is_measured(plan, layout, until)
+    run = RunLedger(plan, layout, progress, insecure, nonce, book, "", together=together, draws=draws)
     if plan.input.dataset:
         _require_possible(run)
-    identity, files = identity_of_input(plan, layout, session)
+    identity, files = identity_of_input(plan, layout, session, until)
     contents = contents_of(plan.input, identity, files)
     book = DatasetLedger.of(folder, plan.input, contents)
     run = replace(run, book=book, identity=identity, files=files, contents=contents)
@@ -296,7 +302,11 @@ def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[Le
     if own != OwnEntry(entry, entered):
         OwnEntry(entry, entered, "" if own is None else own.sha256).save(run.layout.restricted)
 
+    before: tuple[str, ...] = ()
+
     def change(ledger: Ledger) -> Sequence[LedgerEntry]:
+        nonlocal before
+        before = ledger.digests
         _require_entered(run, own, ledger)
         if entry.is_charged:
             _require_budget(run, own, ledger, entry)
@@ -307,7 +317,9 @@ def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[Le
     ledger = _updated(run, change)
     if not entered and not run.insecure:  # another run may have entered the same records under another name meanwhile
         _count_earlier(run, run.book.same_people(entry.contents, run.identity))
-    OwnEntry(entry, entered=True, sha256=ledger.digests[-1]).save(run.layout.restricted)
+    after = OwnEntry(entry, entered=True, sha256=ledger.digests[-1])
+    if run.draws or after != own or ledger.digests != before:
+        after.save(run.layout.restricted)
     return entry, ledger
 
 

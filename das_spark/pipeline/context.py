@@ -39,6 +39,7 @@ class RunOptions:
     #: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and whatever
     #: else differs is a leak; for the audit of structure, and under a test key only.
     blind: bool = False
+    until: str | None = None  # the last stage that its driver carries out; the last one of all by default
     #: Whether whoever begins the run has tried already what its stages will need (`pipeline.preflight`).
     tried: bool = False
 

@@ -76,6 +76,7 @@ def driver_attempt(
                 insecure=insecure,
                 nonce=chosen.nonce,
                 together=chosen.together,
+                until=chosen.until,
                 session=partial(_session_of_tables, plan, layout, spark, insecure=insecure),
             )
         files = () if ledger is None else ledger.files

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from das_spark.config import StageKind, stages_until
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.io.input_places import readable
 from das_spark.io.listed_files import ListedFile
@@ -107,29 +108,31 @@ def require_same_geography(context: RunContext, before: Iterable[Mapping[str, ob
 
 
 def identity_of_input(
-    plan: RunPlan, layout: RunLayout, session: Session | None = None
+    plan: RunPlan, layout: RunLayout, session: Session | None = None, until: str | None = None
 ) -> tuple[str, list[dict[str, object]]]:
     """What `fingerprint` gives, without reading the files again where the leaves were made of them.
 
-    They are asked for their sizes and times of change as long as something is to be measured; tables of a catalog have
-    none, and are read again. After that the input may be withdrawn: it is what the run has recorded.
+    They are asked for their sizes and times of change as long as something is to be measured by a driver that stops
+    after the stage `until`; tables of a catalog have none, and are read again. After that the input may be withdrawn,
+    and may be denied to a driver that measures nothing: it is what the run has recorded.
     """
     restricted = layout.restricted
     if finished(restricted.table("leaves")) and restricted.input_record.is_file():
         record = json.loads(restricted.input_record.read_text(encoding="utf-8"))
         files = record.get("files")
-        if files is not None and _is_measured(plan, layout):
+        if files is not None and is_measured(plan, layout, until):
             return record["identity"], files
         if files is not None and not plan.input.tables and is_unchanged(plan.input, files):
             return record["identity"], files
     return fingerprint(plan.input, session) if plan.input.tables else fingerprint(plan.input)
 
 
-def _is_measured(plan: RunPlan, layout: RunLayout) -> bool:
-    """Whether the measurements of every level are public, by the run's own entry: nothing is drawn any more."""
-    own = OwnEntry.find(layout.restricted)
-    levels = {level.geolevel for level in plan.budget.levels}
-    return own is not None and set(own.entry.completed_levels) >= levels
+def is_measured(plan: RunPlan, layout: RunLayout, until: str | None = None) -> bool:
+    """Whether the measurements of every level up to a stage are public, by the run's own entry: none is drawn there."""
+    own, levels = OwnEntry.find(layout.restricted), {level.geolevel for level in plan.budget.levels}
+    if until is not None:
+        levels &= {stage.geolevel for stage in stages_until(plan, until) if stage.kind == StageKind.MEASURE}
+    return own is not None and own.is_charged and set(own.entry.completed_levels) >= levels
 
 
 def read_identity(layout: RunLayout) -> str:

@@ -99,6 +99,7 @@ def run_parts(
             chosen,
             created=created,
             tried=True,
+            until=last.get(record),
             together=tuple((plan.parts[each], place) for each, place in places.items() if each != record),
         )
         for record in places

@@ -96,14 +96,17 @@ def _try_ledger(ahead: Ahead) -> None:
 
 
 def _places(ahead: Ahead, kinds: Iterable[str]) -> Iterator[Trial]:
-    """Roots that can be written, with room to begin; the ledger, where the run will be charged."""
+    """Roots that can be written, with room to begin; before a run is charged, stores that do what they must."""
+    charged = is_charged(ahead.layout)
     for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
-        yield Trial(key, partial(require_exclusive, folder), reads=True)
-    asked = {REMOVED_IS_KEPT: require_destroying, NOT_ENCRYPTED_AT_REST: require_encrypted}
+        if not charged:
+            yield Trial(key, partial(require_exclusive, folder), reads=True)
+    asked = {REMOVED_IS_KEPT: require_destroying} | ({} if charged else {NOT_ENCRYPTED_AT_REST: require_encrypted})
     for required in (ask for name, ask in asked.items() if name not in ahead.plan.acknowledged):
         for side in (ahead.layout.restricted, ahead.layout.public):
             yield Trial("", partial(required, side.path), reads=True)
-    if StageKind.MEASURE in kinds and ahead.plan.ledger.path is not None:  # the usual one is made beside the runs
+    named = ahead.plan.ledger.path is not None  # the usual one is made beside the runs
+    if named and not charged and StageKind.MEASURE in kinds:
         yield Trial("ledger.path", partial(_try_ledger, ahead), reads=True)
     yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)

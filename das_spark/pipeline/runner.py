@@ -71,7 +71,8 @@ def run_stages(
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
     stages_until(plan, until)  # a wrong name is refused before a folder is made
-    with opened_run(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, options) as context:
+    chosen = replace(options or RunOptions(), until=until)
+    with opened_run(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, chosen) as context:
         return carry_out(context, until)
 
 

@@ -144,10 +144,10 @@ class RunMarker:
         Raises:
             OutputError: It belongs to another run, or holds something else.
         """
-        if not folder.exists():
-            return False
         if not folder.is_dir():
-            raise OutputError(f"{folder} is a file", hint="choose another output folder")
+            if folder.exists():
+                raise OutputError(f"{folder} is a file", hint="choose another output folder")
+            return False
         found = RunMarker.find(folder)
         if found is None:
             if names_in(folder):

@@ -36,6 +36,10 @@ _PROPERTIES = os.environ.get("DAS_SPARK_ENV") or "local"
 PROPERTIES = Path(_PROPERTIES) if "/" in _PROPERTIES else HOME / "conf" / "spark" / f"{_PROPERTIES}.conf"
 ARCHIVE = os.environ.get("DAS_SPARK_ARCHIVE")
 RUN_FILES = (os.environ.get("DAS_SPARK_RUN_FILES") or str(HOME / "conf" / "quickstart.toml")).split(os.pathsep)
+#: Queue of the tasks that estimate: their workers have a role that reaches nothing confidential.
+QUEUE = os.environ.get("DAS_SPARK_ESTIMATING_QUEUE")
+#: Words by which stages begin that read what is confidential, or write the ledger.
+MEASURING = {"spine", "ingest", "published", "measure", "verify", "evaluate"}
 TIMEOUT = timedelta(hours=float(os.environ.get("DAS_SPARK_TIMEOUT_HOURS") or 72))
 DEADLINE = os.environ.get("DAS_SPARK_DEADLINE_HOURS")
 CALLBACK = os.environ.get("DAS_SPARK_DEADLINE_CALLBACK")
@@ -299,8 +303,10 @@ def make_dag(path: Path) -> DAG:
             tasks.append(CommandOperator(task_id="spine", commands=["plan"]))
         for stage in run.stages:
             retries = {"retries": 0} if "measure " in stage else {}
+            # In a joint run the name of a stage begins with what its part counts.
+            queue = {"queue": QUEUE} if QUEUE and not MEASURING & set(stage.split()[:2]) else {}
             about = {"run_name": run.name, "stage": stage, "first": stage == run.stages[0]}
-            tasks.append(StageOperator(task_id=task_id(stage), conn_id=connection, **about, **retries))
+            tasks.append(StageOperator(task_id=task_id(stage), conn_id=connection, **about, **retries, **queue))
         chain(*tasks)
     return dag
 

@@ -234,6 +234,24 @@ def of_an_earlier_version(content: bytes) -> bytes:
     return b"".join(entry.to_json().encode() + b"\n" for entry in ledger.entries[1:])
 
 
+def test_a_driver_that_measures_nothing_writes_no_entry_that_says_nothing_new(tmp_path):
+    """It may lack the right to write."""
+    run = opened(tmp_path)
+    entry, _ = enter_run(run)
+    enter_run(opened(tmp_path, "other"))
+    file = run.layout.restricted.ledger_entry
+    before, ledger = file.read_bytes(), run.book.file.read_bytes()
+    enter_run(replace(again(run), draws=False))
+    assert (file.read_bytes(), run.book.file.read_bytes()) == (before, ledger)
+    enter_run(again(run))
+    assert file.read_bytes() != before, "the digest of the ledger as it is now"
+    ahead, _ = enter_level(replace(again(run), draws=False), entry, "State")
+    assert OwnEntry.find(run.layout.restricted).entry == ahead
+    OwnEntry(ahead.with_completed("County"), entered=True).save(run.layout.restricted)  # died before the ledger had it
+    _, ledger = enter_level(replace(again(run), draws=False), ahead, "County")
+    assert OwnEntry.find(run.layout.restricted).sha256 == ledger.digests[-1]
+
+
 @pytest.mark.parametrize("change", [computed_anew, of_an_earlier_version])
 def test_a_ledger_that_was_computed_anew_is_missed_by_the_runs_that_wrote_to_it(tmp_path, change):
     enter_run(opened(tmp_path, "other"))

@@ -202,6 +202,24 @@ def test_an_input_is_needed_as_long_as_something_is_to_be_measured(read, measure
             identity_of_input(*read.run)
 
 
+@pytest.mark.parametrize("until", ["estimate State", "measure County", None])
+def test_a_driver_asks_the_input_nothing_where_what_it_would_measure_is_measured(dry_workshop, until):
+    plan, layout = dry_workshop.plan(), dry_workshop.layout("r")
+    open_run(layout, plan.config_hash)
+    leaves, known = layout.restricted.table("leaves"), input_record.fingerprint(plan.input)
+    leaves.mkdir()
+    succeed(leaves)
+    layout.restricted.input_record.write_text(json.dumps({"identity": known[0], "files": known[1]}))
+    entry = LedgerEntry("r", "then", "p", "person", plan.budget, insecure=False, completed_levels=("State",))
+    layout.restricted.ledger_entry.write_text(entry.to_json())
+    shutil.rmtree(dry_workshop.census)
+    if until == "estimate State":
+        assert identity_of_input(plan, layout, None, until) == known
+    else:
+        with pytest.raises(InputError, match="census: no such"):
+            identity_of_input(plan, layout, None, until)
+
+
 @pytest.mark.parametrize("lost", ["_SUCCESS of the leaves", "the record", "the files of the record"])
 def test_what_would_be_read_again_is_hashed_again(read, lost):
     restricted = read.context.layout.restricted

@@ -93,6 +93,16 @@ def test_measuring_is_never_retried_and_everything_else_twice(dag):
     assert {number for number in retries.values()} == {0, 2}
 
 
+def test_tasks_that_estimate_go_to_a_queue_of_their_own_where_an_operator_names_it(monkeypatch, dag):
+    usual = dag.get_task("check").queue
+    assert {task.queue for task in dag.tasks} == {usual}
+    parted = loaded(monkeypatch, DAS_SPARK_ESTIMATING_QUEUE="estimating").das_spark_quickstart
+    queues = {task.task_id: task.queue for task in parted.tasks}
+    estimating = {name for name, queue in queues.items() if queue == "estimating"}
+    assert estimating == {*[f"estimate_{level}" for level in LEVELS], "microdata", "tabulate"}
+    assert {queues[name] for name in queues.keys() - estimating} == {usual}
+
+
 def test_one_run_at_a_time_and_none_for_the_past(dag):
     assert dag.max_active_runs == 1
     assert dag.catchup is False
