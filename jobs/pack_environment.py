@@ -17,6 +17,7 @@ import os
 import sys
 import sysconfig
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from gzip import GzipFile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -54,13 +55,32 @@ def requirements(name: str) -> Iterator[Distribution]:
             continue
         seen.add(entry)
         found, extras = distribution(entry[0]), entry[1]
-        for text in found.requires or ():
-            needed = Requirement(text)
-            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
-                waiting.append((canonical(needed.name), frozenset(needed.extras)))
+        waiting += [(canonical(needed.name), frozenset(needed.extras)) for needed in needs(found, extras)]
         if canonical(entry[0]) not in yielded:
             yielded.add(canonical(entry[0]))
             yield found
+
+
+def needs(found: Distribution, extras: frozenset[str]) -> list[Requirement]:
+    """What a distribution needs, with some extras of it.
+
+    A checkout of das_spark says that itself: the link to it in the environment may be of an earlier commit.
+    """
+    texts = found.requires or ()
+    package = find_spec(found.name.replace("-", "_")) if canonical(found.name) == "das-spark" else None
+    if package is not None and package.origin is not None:
+        file = Path(package.origin).parents[1] / "pyproject.toml"
+        if file.is_file():
+            project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+            texts = [
+                *project["dependencies"],
+                *(text for name in sorted(extras) for text in project["optional-dependencies"][name]),
+            ]
+    return [
+        needed
+        for needed in map(Requirement, texts)
+        if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+    ]
 
 
 def canonical(name: str) -> str:

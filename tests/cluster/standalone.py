@@ -191,11 +191,7 @@ class StandaloneCluster:
         deadline = time.monotonic() + 5
         while self.processes() and time.monotonic() < deadline:
             time.sleep(0.1)
-        while found := self.processes():
-            for process_id in found:
-                with suppress(ProcessLookupError):
-                    os.kill(process_id, signal.SIGKILL)
-            time.sleep(0.05)
+        kill_marked(self.folder)
         for process in self.daemons.values():
             process.wait()
 
@@ -304,6 +300,15 @@ def marked_processes(folder: Path) -> dict[int, str]:
             if mark in (place / "environ").read_bytes() + b"\0":
                 found[int(place.name)] = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     return found
+
+
+def kill_marked(folder: Path) -> None:
+    """SIGKILL to all processes that carry the mark of a folder, until there are none."""
+    while processes := marked_processes(folder):
+        for process_id in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def wait_until(seen: object, what: str, patience: float = PATIENCE) -> None:

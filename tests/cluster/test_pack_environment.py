@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import tarfile
 import time
+import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 import typer.main  # noqa: F401 - what is imported is compiled
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def job(monkeypatch):
-    """The job, whose environment is one small package."""
+def whole_job():
     spec = spec_from_file_location("pack_environment", ROOT / "jobs" / "pack_environment.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    small = [each for each in module.requirements("das_spark") if each.name.lower() in {"typer", "das_spark"}]
-    monkeypatch.setattr(module, "requirements", lambda _: iter(small))
     return module
+
+
+@pytest.fixture
+def job(whole_job, monkeypatch):
+    """The job, whose environment is one small package."""
+    small = [each for each in whole_job.requirements("das_spark") if each.name.lower() in {"typer", "das_spark"}]
+    monkeypatch.setattr(whole_job, "requirements", lambda _: iter(small))
+    return whole_job
+
+
+def test_what_a_checkout_needs_is_what_it_says_and_not_what_was_installed_once(whole_job, monkeypatch):
+    """A checkout goes on to later commits, and the link to it in the environment does not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [
+        *project["dependencies"],
+        *(text for extra in whole_job.STORES for text in project["optional-dependencies"][extra]),
+    ]
+    names = {whole_job.canonical(Requirement(text).name) for text in texts} - whole_job.BROUGHT_BY_SPARK
+    monkeypatch.setattr(whole_job.Distribution, "requires", [])
+    assert names | {"das-spark"} == {whole_job.canonical(each.name) for each in whole_job.requirements("das_spark")}
 
 
 def test_the_same_environment_gives_the_same_bytes(job, tmp_path):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tracked import ROOT, tracked
@@ -14,10 +15,12 @@ _SHOWN_FILE = re.compile(r"^```toml\n(# (\w+\.toml):.*?)^```$", flags=re.MULTILI
 #: A command in a comment of a run file, with the lines that go on with it.
 _COMMENT = re.compile(r"^#   ((?:\./|\.venv/bin/)(?:.*\\\n#  +)*.*)$", flags=re.MULTILINE)
 #: A block of another kind, or lines that are set in.
-_PLAIN = re.compile(r"^```\w*\n(.*?)^```$|((?:^ {4}.*\n)+)", flags=re.MULTILINE | re.DOTALL)
+_PLAIN = re.compile(r"^```\w*\n(.*?)^```$|((?:^ {4}[^\n]*\n)+)", flags=re.MULTILINE | re.DOTALL)
 #: What begins with a program, perhaps behind variables; prose begins otherwise.
 _OF_OURS = r"(?:\./|\.venv/bin/|build/|tests/|jobs/)\S+|das-spark"
 _PROGRAM = re.compile(rf" *(?:[A-Z_]+=\S+ )*(?:{_OF_OURS}|spark-\w+|python[\d.]*|airflow|docker|kubectl)(?: +[^ ].*)?$")
+#: A command in the midst of prose.
+_IN_PROSE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 #: What the comment says of a command behind it.
 _REMARK = re.compile(r" {3,}\(.*\)$", flags=re.MULTILINE)
 #: Pages of runs that tests read; nobody follows them.
@@ -61,15 +64,35 @@ def blocks(page: str) -> tuple[Block, ...]:
 
 
 @cache
+def plain_blocks(page: str) -> tuple[Block, ...]:
+    """Return the blocks of a page that are neither bash nor Python, and its lines that are set in, in their order."""
+    return tuple(
+        Block(page, section, "", textwrap.dedent(fenced or set_in))
+        for section, text in _sections(page)
+        for fenced, set_in in _PLAIN.findall(_BLOCK.sub("", text))
+    )
+
+
+@cache
 def plain_commands(page: str) -> tuple[Block, ...]:
     """Return the lines of a page that are commands and stand in no block of bash or Python, each by itself."""
     return tuple(
-        Block(page, section, "", line.strip())
-        for section, text in _sections(page)
-        for block in _PLAIN.finditer(_BLOCK.sub("", text))
-        for line in block.group().splitlines()
+        replace(block, text=line.strip())
+        for block in plain_blocks(page)
+        for line in block.text.splitlines()
         if _PROGRAM.match(line)
     )
+
+
+@cache
+def commands_in_prose(page: str) -> tuple[Block, ...]:
+    """Return what the sentences of a page name as commands with arguments."""
+    named = (
+        Block(page, section, "", " ".join(words.split()))
+        for section, text in _sections(page)
+        for words in _IN_PROSE.findall(_PLAIN.sub("", _BLOCK.sub("", text)))
+    )
+    return tuple(block for block in named if " " in block.text and _PROGRAM.match(block.text))
 
 
 def _sections(page: str) -> list[tuple[str, str]]:

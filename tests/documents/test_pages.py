@@ -21,7 +21,7 @@ ELSEWHERE = {
     "jobs/docs/tutorials/protect_a_census.md": _TUTORIAL,
 }
 _SERVER = "tests/pipeline/test_history_server.py::test_the_server_lists_the_application_and_its_stages"
-_CLUSTER = "tests/cluster/test_standalone.py::test_a_run_on_a_cluster_publishes_what_local_mode_does"
+_CLUSTER = "tests/cluster/test_the_manual.py::test_the_page_is_followed_line_by_line"
 _SCHEDULER = "tests/airflow/with_airflow/test_quickstart.py::test_the_cleared_dag_run_succeeds_as_the_same_run"
 #: Pages whose commands stand in plain text, for they need more than a checkout -> a test that has it.
 WITH_MORE = {
