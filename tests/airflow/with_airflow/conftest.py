@@ -28,7 +28,8 @@ os.environ.update(
     # A JVM for every stage of a synthetic census of a few hundred people: what it compiles for long it never needs.
     JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
 )
-for name in [name for name in os.environ if name.startswith("DAS_SPARK_")]:
+# All but the Java that `ensure_java` found: the JAVA_HOME that it sets is none without.
+for name in [name for name in os.environ if name.startswith("DAS_SPARK_") and name != "DAS_SPARK_JAVA"]:
     del os.environ[name]
 
 
