@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def refuse_address(value: Path | Sequence[Path] | None) -> Path | Sequence[Path] | None:
     """Refuse an address for an option that names files of this machine; as a path it has lost one slash of two."""
     for path in (value,) if isinstance(value, Path) else value or ():
-        address = str(path).replace(":/", "://", 1)
+        address = str(path).replace(":/", ":///" if str(path).startswith("file:/") else "://", 1)
         if is_address(address):
             raise typer.BadParameter(f"{address} is an address, and this is a path of this machine alone")
     return value

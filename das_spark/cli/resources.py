@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.cli.options import console, print_json
 from das_spark.cli.plans import known_geounits
@@ -13,6 +14,10 @@ from das_spark.report import size, table
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+#: More records than any census has.
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,11}")
 
 
 def resources_record(plan: RunPlan, records: int, geounits: Sequence[str]) -> dict[str, Any]:
@@ -70,8 +75,9 @@ def _records(said: Sequence[str], parts: Sequence[str]) -> dict[str, int]:
     counts = {}
     for text in said:
         part, _, number = text.rpartition("=")
-        if part not in parts or not number.isdecimal() or int(number) < 1:
-            raise ConfigurationError(f"--resources {text}: not a number of records", hint=hint)
+        if part not in parts or part in counts or not _NUMBER.fullmatch(number):
+            said_twice = "is said twice" if part in counts else "not a number of records"
+            raise ConfigurationError(f"--resources {text}: {said_twice}", hint=hint)
         counts[part] = int(number)
     if missing := [part for part in parts if part not in counts]:
         raise ConfigurationError(f"--resources: nothing is said of {', '.join(missing)}", hint=hint)
@@ -85,7 +91,7 @@ def _print(record: Mapping[str, Any], out: Console) -> None:
         for stage in record["stages"]
         if stage["cpu_seconds"] >= 1
     ]
-    out.print(table(title, ("stage", "CPU s", "longest task, s"), stages))
+    out.print(table(title, ("stage", "CPU s", "longest task, s"), stages) if stages else title)
     hours = [
         (cores, f"{needed:,.1f}" if needed >= 1 else f"{needed * 60:,.0f} min")
         for cores, needed in record["hours"].items()

@@ -113,11 +113,15 @@ def driver_attempt(
 
 
 def look_ahead(
-    plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], progress: Callable[[str], None] = lambda line: None
+    plan: RunPlan,
+    layout: RunLayout,
+    stages: Iterable[Stage],
+    progress: Callable[[str], None] = lambda line: None,
+    until: str | None = None,
 ) -> None:
     """Refuse, before anything is begun, a run whose id is taken, or of which a stage will lack something."""
     claim_id(plan, layout, progress)
-    try_stages(plan, layout, stages)
+    try_stages(plan, layout, stages, until=until)
 
 
 def claim_id(plan: RunPlan, layout: RunLayout, progress: Callable[[str], None] = lambda line: None) -> None:

@@ -89,8 +89,8 @@ def run_parts(
     chosen = options or RunOptions()
     created = layout.created() or chosen.created or now()
     places = {record: RunLayout.of(part.output, ids[record]).as_published() for record, part in plan.parts.items()}
-    for record in last:
-        look_ahead(plan.parts[record], places[record], stages_of(plan.parts[record]), progress)
+    for record, stage in last.items():
+        look_ahead(plan.parts[record], places[record], stages_of(plan.parts[record]), progress, stage)
     with disk_errors(layout.path):
         make_folder(layout.path)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")

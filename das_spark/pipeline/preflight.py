@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import NOT_ENCRYPTED_AT_REST, REMOVED_IS_KEPT, StageKind
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.pipeline.charge import is_charged
+from das_spark.pipeline.input_record import is_measured
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.pipeline.stages import stages_by_kind
 from das_spark.pipeline.trials import Ahead, Trial
@@ -38,13 +39,19 @@ if TYPE_CHECKING:
 _PLACES: Final = "output"
 
 
-def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, files: bool = True) -> None:
-    """Try what the stages of a run will need; of a run that is charged its disks alone: what is spent is spent."""
+def try_stages(
+    plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, files: bool = True, until: str | None = None
+) -> None:
+    """Try what the stages of a run will need; of a run that is charged its places alone: what is spent is spent.
+
+    A driver that measures nothing up to its last stage, `until`, tries no store: it may lack the right to.
+    """
     kinds = tuple(dict.fromkeys(stage.kind for stage in stages))
     found: list[DasError] = []
     with _scratch() as scratch:
         ahead = Ahead(plan, layout, scratch, files)
-        tried = [(_PLACES, trial) for trial in (_places(ahead, kinds) if files else ())]
+        draws = not is_measured(plan, layout, until)
+        tried = [(_PLACES, trial) for trial in (_places(ahead, kinds, draws=draws) if files else ())]
         if not is_charged(layout):  # whatever one of its stages lacks must not keep the others from going on
             known = stages_by_kind(plan)
             tried += [(kind, trial) for kind in kinds for trial in known[kind].trials(ahead)]
@@ -95,18 +102,18 @@ def _try_ledger(ahead: Ahead) -> None:
     require_exclusive(folder)
 
 
-def _places(ahead: Ahead, kinds: Iterable[str]) -> Iterator[Trial]:
-    """Roots that can be written, with room to begin; before a run is charged, stores that do what they must."""
-    charged = is_charged(ahead.layout)
+def _places(ahead: Ahead, kinds: Iterable[str], *, draws: bool) -> Iterator[Trial]:
+    """Roots that can be written, with room to begin; where something is drawn, stores that do what they must."""
+    asked = {REMOVED_IS_KEPT: require_destroying} | ({NOT_ENCRYPTED_AT_REST: require_encrypted} if draws else {})
+    required = [ask for name, ask in asked.items() if name not in ahead.plan.acknowledged]
     for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
-        if not charged:
+        if draws:
             yield Trial(key, partial(require_exclusive, folder), reads=True)
-    asked = {REMOVED_IS_KEPT: require_destroying} | ({} if charged else {NOT_ENCRYPTED_AT_REST: require_encrypted})
-    for required in (ask for name, ask in asked.items() if name not in ahead.plan.acknowledged):
-        for side in (ahead.layout.restricted, ahead.layout.public):
-            yield Trial("", partial(required, side.path), reads=True)
+        if key != "output.public":  # what is confidential lies in the others
+            for ask in required:
+                yield Trial(key, partial(ask, folder), reads=True)
     named = ahead.plan.ledger.path is not None  # the usual one is made beside the runs
-    if named and not charged and StageKind.MEASURE in kinds:
+    if named and draws and StageKind.MEASURE in kinds:
         yield Trial("ledger.path", partial(_try_ledger, ahead), reads=True)
     yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)

@@ -105,7 +105,7 @@ def opened_run(
     layout = RunLayout.of(plan.output, name).as_published()
     if not chosen.tried:
         # All stages, also where this call ends before the last: another call goes on with what this one spends.
-        look_ahead(plan, layout, stages_of(plan), progress)
+        look_ahead(plan, layout, stages_of(plan), progress, chosen.until)
     forbid_core_files()  # whoever called: from here on there is a key in this process
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
     chosen = replace(chosen, created=began)

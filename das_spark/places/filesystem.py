@@ -472,7 +472,13 @@ class Location:
         return tuple(type(self)(self.system, each) for each in self.path.parents)
 
     def with_name(self, name: str) -> Self:
-        """Something beside it."""
+        """Something beside it.
+
+        Raises:
+            OutputError: It is the whole of a store, and nothing is beside it.
+        """
+        if not self.path.name:
+            raise OutputError(f"{self}: is the whole of a store", hint="name a folder or a file in it")
         return type(self)(self.system, self.path.with_name(name))
 
     def is_file(self) -> bool:

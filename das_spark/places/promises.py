@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from das_spark.places.filesystem import TRIED, Location, Place
 from das_spark.places.remote import RemoteFileSystem
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _UNKNOWN: Final = "cannot be asked whether it keeps versions of what is removed ({error})"
 _MEMORY: Final = "memory"
 #: Where Google's own store answers, which encrypts every object and says so of none but by its documentation.
-_GOOGLE: Final = "https://storage.googleapis.com"
+_GOOGLE: Final = "storage.googleapis.com"
 
 
 def kept_of_removed(place: Place) -> str:
@@ -87,7 +88,7 @@ def _encryption_of_s3(files: AbstractFileSystem, bucket: str, key: str) -> bool:
 
 def _encryption_of_google(files: AbstractFileSystem, bucket: str, key: str) -> bool:
     described: dict[str, Any] = files.info(f"{bucket}/{key}")
-    return bool(described.get("kmsKeyName")) or str(files.base).startswith(_GOOGLE)
+    return bool(described.get("kmsKeyName")) or urlsplit(str(files.base)).hostname == _GOOGLE
 
 
 def _encryption_of_azure(files: AbstractFileSystem, container: str, key: str) -> bool:

@@ -112,7 +112,7 @@ class RemoteFileSystem:
     def open_input(self, path: str) -> io.BufferedReader:
         """As `FileSystem`: a small file is read at once."""
         with self._asked(path) as (files, key):
-            content = _read_small(files, key)
+            content = _read_small(files, key, ranges=self.scheme not in _HADOOP)
         if content is None:
             return io.BufferedReader(_Download(self, path))
         return io.BufferedReader(cast("io.RawIOBase", io.BytesIO(content)))
@@ -246,7 +246,8 @@ class RemoteFileSystem:
 
             made = get_filesystem_class(self.scheme)
             options = made._get_kwargs_from_urls(self.uri("/"))
-            _MADE[known] = made(skip_instance_cache=True, use_listings_cache=False, **options)
+            # Threads that come at once make one each; all get the first.
+            _MADE.setdefault(known, made(skip_instance_cache=True, use_listings_cache=False, **options))
         return _MADE[known]
 
     def _key(self, files: AbstractFileSystem, path: str) -> str:
@@ -309,11 +310,11 @@ def _is_there(files: AbstractFileSystem, key: str) -> bool:
         return False
 
 
-def _read_small(files: AbstractFileSystem, key: str) -> bytes | None:
-    """A small file; None where it is large. Most are so small that one request is enough."""
+def _read_small(files: AbstractFileSystem, key: str, *, ranges: bool) -> bytes | None:
+    """A small file; None where it is large. Most are so small that one request is enough, where ranges can be asked."""
     try:
-        beginning = bytes(files.cat_file(key, start=0, end=_BEGINNING))
-    except FileNotFoundError:
+        beginning = bytes(files.cat_file(key, start=0, end=_BEGINNING)) if ranges else b""
+    except (FileNotFoundError, PermissionError):
         raise
     except Exception:  # noqa: BLE001 - each refuses a range of an empty object in its own way; what is worse is met below
         beginning = b""

@@ -14,13 +14,15 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-def for_all(place: Place, work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """Do something in a place for every item: in a store several at once, on a disk one after the other.
+def for_all(places: Place | tuple[Place, ...], work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """Do something in places for every item: where one is in a store several at once, else one after the other.
 
     Returns:
         The answers, in the order of the items.
     """
-    return at_once(work, items) if isinstance(place, Location) else [work(item) for item in items]
+    named = places if isinstance(places, tuple) else (places,)
+    waits = any(isinstance(place, Location) for place in named)
+    return at_once(work, items) if waits else [work(item) for item in items]
 
 
 def at_once(work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:

@@ -7,7 +7,6 @@ forgotten the application, as a standalone master does that is started again wit
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,7 +47,7 @@ class ExecutorWait:
     timeout: float  # seconds; negative where the driver itself does the work
     over: bool = False  # whether the timeout is over, and jobs have been ended
     _since: float | None = None
-    _shortage: str = ""
+    _is_silent: bool = False  # whether the master gave no answer
 
     @classmethod
     def of(cls, context: SparkContext, group: str) -> ExecutorWait:
@@ -68,13 +67,14 @@ class ExecutorWait:
         return waited
 
     def shortage(self) -> str:
-        """What was asked for and what the workers have, in words; asked of the cluster once."""
-        if not self._shortage:
-            with suppress(
-                Exception
-            ):  # a master that has gone says nothing; that there is no executor is said all the same
-                self._shortage = shortage(self.context)
-        return self._shortage
+        """What was asked for and what the workers have, in words; a master that gave no answer is asked no more."""
+        if self._is_silent:
+            return ""
+        try:
+            return shortage(self.context)
+        except Exception:  # noqa: BLE001 - that there is no executor is said all the same
+            self._is_silent = True
+            return ""
 
     def cause_of(self, error: Exception) -> Exception:
         """The error that a stage ends with: that there was no executor, if its jobs were ended for that."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _MASTER: Final = re.compile(r"spark://(?P<host>[^:,]+):(?P<port>\d+)$")
 _ALIVE: Final = "ALIVE"
+#: Seconds that the master has for an answer.
+_PATIENCE: Final = 10
 #: MiB of a GiB.
 _GIB: Final = 1024
 #: Spark's own name for the memory of Python workers, which a standalone master leaves out of account.
@@ -38,7 +40,7 @@ def asked_of_cluster(context: SparkContext) -> Room:
 def shortage(context: SparkContext) -> str:
     """Say, for a session that has no executor, what each should have and what the workers have.
 
-    Only a standalone master can be asked; YARN refuses by itself what no machine could hold.
+    Only a standalone master can be asked, and one of several is not; YARN refuses by itself what no machine could hold.
     """
     asked = asked_of_cluster(context)
     python = context.getConf().get(_PYTHON_MEMORY, "")
@@ -48,12 +50,14 @@ def shortage(context: SparkContext) -> str:
         return text
     workers = _workers(context, master["host"], int(master["port"]))
     if not workers:
-        return f"{text}; the master knows no worker"
-    whole = [total for total, _ in workers]
+        return f"{text}; the master knows no living worker"
+    whole, left = zip(*workers, strict=True)
     if not any(_holds(total, asked) for total in whole):
         return f"{text}; the largest worker has {max(whole)}"
-    free = max(free for _, free in workers)
-    return f"{text}; all workers are taken: the most that one has left is {free}"
+    fitting = [room for room in left if _holds(room, asked)]
+    if fitting:
+        return f"{text}; a worker has {max(fitting)} left: executors may die when they start, see the logs there"
+    return f"{text}; the workers are taken: the most that one has left is {max(left)}"
 
 
 def _holds(room: Room, asked: Room) -> bool:
@@ -72,7 +76,9 @@ def _workers(context: SparkContext, host: str, port: int) -> list[tuple[Room, Ro
     )
     scala: Any = context._jsc.sc()
     address = jvm.org.apache.spark.rpc.RpcAddress(host, port)
-    state = scala.env().rpcEnv().setupEndpointRef(address, "Master").askSync(request, tag.Any())
+    seconds = jvm.scala.concurrent.duration.FiniteDuration(_PATIENCE, jvm.java.util.concurrent.TimeUnit.SECONDS)
+    limit = jvm.org.apache.spark.rpc.RpcTimeout(seconds, "spark.rpc.askTimeout")
+    state = scala.env().rpcEnv().setupEndpointRef(address, "Master").askSync(request, limit, tag.Any())
     return [
         (Room(worker.cores(), worker.memory()), Room(worker.coresFree(), worker.memoryFree()))
         for worker in state.workers()

@@ -23,11 +23,8 @@ from das_spark.store import (
     discard,
     finished,
     level_folder,
-    names_in,
-    promote,
-    promote_empty,
+    replace_folder,
     require_held,
-    require_staged,
     staging_of,
 )
 from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
@@ -132,18 +129,11 @@ class LevelTables:
 
     def promote_levels(self, table: str, staging: Place, names: Sequence[str], written: Sequence[FileRecord]) -> None:
         """Let each level's folder of a table that was written appear, as it is in a staging folder."""
-        require_staged(staging)
-        # Listed once: a level has no rows because none were written, not because they are gone by now.
-        with_rows = names_in(staging)
         for name in names:
-            source, target = staging / level_folder(name), self.folder(table, name)
+            source = staging / level_folder(name)
             require_held(self.layout)
-            require_staged(source if source.name in with_rows else staging)
-            discard(target)  # what a driver promoted that died before the table was whole
-            if source.name in with_rows:
-                promote(source, target, below(source.name, written), check=False)
-            else:
-                promote_empty(target)
+            # What a driver promoted that died before the table was whole goes first.
+            replace_folder(source, self.folder(table, name), below(source.name, written))
 
     def _write_arranged(
         self, table: str, frame: DataFrame, staging: Place, levels: Sequence[str], leaves: DataFrame | None

@@ -8,6 +8,7 @@ than `das_spark.store.filesystem` says.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -150,7 +151,7 @@ def promote(
     commit(target, records)
     with disk_errors(target):
         make_folder(target)
-        for_all(target, lambda record: _promote_file(staging, target, record, check=check), records)
+        for_all((staging, target), lambda record: _promote_file(staging, target, record, check=check), records)
         sync_folder(target)
         succeed(target)
     appeared(target)
@@ -179,7 +180,8 @@ def replace_folder(
         staging: The folder where the files were written.
         target: The final folder; what is in it goes first.
         files: What was written, by those who wrote it; by default all part files are read once more.
-        empty: Whether nothing was written, as of a table without rows: where folders are prefixes, there is no folder.
+        empty: Whether nothing was written, as of a table without rows, which no `files` says as well: where folders are
+            prefixes, there is no folder.
 
     Returns:
         The records of the promoted files.
@@ -187,7 +189,7 @@ def replace_folder(
     Raises:
         OutputError: The staging folder is gone (what is in the target stays), or the disk is full.
     """
-    if empty:
+    if empty or (files is not None and not files):
         discard(target)
         promote_empty(target)
         return ()
@@ -201,7 +203,8 @@ def new_folder(out: Place) -> Iterator[Place]:
     """Write a folder under a hidden name beside its own, which it is given when all of it is there, and not before.
 
     What an earlier attempt left there that died is removed first; what is there after an error, too. Where nothing can
-    be renamed it is written in its place: what lists its files comes last, and a driver that is killed leaves some.
+    be renamed it is written in its place, what lists its files comes last, and that hidden name is a file which says
+    that somebody writes; a process that is killed leaves both.
 
     Args:
         out: The folder; it must not exist, or be empty.
@@ -213,16 +216,12 @@ def new_folder(out: Place) -> Iterator[Place]:
         OutputError: There is something already, the disk is full, or the place cannot be written.
     """
     with disk_errors(out):
-        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-            raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
-        if not system_of(out).capabilities.renames:
-            try:
-                yield out
-            except BaseException:
-                discard(out)
-                raise
-            return
         target = unfinished_beside(out)
+        if not system_of(out).capabilities.renames:
+            with _alone(out, target):
+                yield out
+            return
+        _require_empty(out)
         make_folder(target.parent)
         discard(target)
         try:
@@ -231,6 +230,30 @@ def new_folder(out: Place) -> Iterator[Place]:
             sync_folder(target.parent)
         finally:
             discard(target)
+
+
+@contextmanager
+def _alone(out: Place, marker: Place) -> Iterator[None]:
+    """Keep others from writing a folder of a store meanwhile; after an error nothing of it is left."""
+    if not create_exclusively(marker, secrets.token_hex(16)):
+        raise OutputError(
+            f"{out}: another process writes there, or was killed while it did",
+            hint=f"choose another folder; if nobody writes there any more, remove {marker} and what lies in {out}",
+        )
+    try:
+        _require_empty(out)
+        try:
+            yield
+        except BaseException:
+            discard(out)
+            raise
+    finally:
+        system_of(marker).remove(str(marker))
+
+
+def _require_empty(folder: Place) -> None:
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise OutputError(f"{folder}: is there already, and not an empty folder", hint="choose another folder")
 
 
 def unfinished_beside(out: Place) -> Place:
@@ -282,7 +305,7 @@ def link_parts(source: Place, target: Place) -> None:
     require_committed(source)
     with disk_errors(target):
         make_folder(target)
-        for_all(target, lambda path: _share(path, target / path.name), part_files(source))
+        for_all((source, target), lambda path: _share(path, target / path.name), part_files(source))
         sync_folder(target)
 
 
@@ -302,7 +325,7 @@ def copy_parts(source: Place, target: Place) -> None:
     """
     require_committed(source)
     make_folder(target)
-    for_all(target, lambda path: copy_file(path, target / path.name), part_files(source))
+    for_all((source, target), lambda path: copy_file(path, target / path.name), part_files(source))
     sync_folder(target)
 
 

@@ -270,12 +270,11 @@ class Journal:
             raise _refusal(attempt.geolevel, "the public folder holds files that were not staged")
 
     def _destroy(self, attempt: Attempt) -> None:
-        if self._last(attempt)[1] is not attempt.state:
-            raise _gone_on(attempt)  # the only measurement of the level, perhaps
-        discard(self.staging(attempt.geolevel, attempt.number), tombstone=True)
         if attempt.state is not State.DESTROYED:
-            # What a driver has staged meanwhile that lost the run is gone as well.
-            self._write(replace(attempt, state=State.DESTROYED), State.OPENED, State.STAGED, State.DESTROYED)
+            # Recorded before: what another driver has staged meanwhile is the only measurement of the level. Where this
+            # one dies in between, the next one finds the record and destroys.
+            self._write(replace(attempt, state=State.DESTROYED), State.OPENED)
+        discard(self.staging(attempt.geolevel, attempt.number), tombstone=True)
 
     def _refuse_bytes(self, geolevel: str, number: int | None) -> None:
         """Refuse bytes in the public folder, and in the staging folder of an attempt that was never opened."""
@@ -361,5 +360,6 @@ def _gone_on(attempt: Attempt) -> OutputError:
 def _refusal(geolevel: str, reason: str) -> PrivacyGuardError:
     return PrivacyGuardError(
         f"measurements of level {geolevel}: {reason}",
-        hint="nothing is drawn again here; start a new run (it spends its own budget), or restore the files",
+        hint="nothing is drawn again here; in a store, whose lists may be late, run the same command again; else start "
+        "a new run (it spends its own budget), or restore the files",
     )

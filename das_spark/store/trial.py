@@ -19,8 +19,9 @@ _NOT_GONE: Final = (
     'privacy.acknowledge = ["removed_is_kept"]: the statement will say so'
 )
 _NOT_ENCRYPTED: Final = (
-    "switch on its encryption at rest (on S3 the default encryption of the bucket); if disks are encrypted by other "
-    'means, acknowledge it by privacy.acknowledge = ["not_encrypted_at_rest"]: the statement will say so'
+    "switch on its encryption at rest (on S3 the default encryption of the bucket); where it cannot be asked, as HDFS, "
+    "or disks are encrypted by other means, acknowledge it by privacy.acknowledge = "
+    '["not_encrypted_at_rest"]: the statement will say so'
 )
 _ANOTHER: Final = "name a place of a store that creates a file only where there is none, or a folder of a disk"
 

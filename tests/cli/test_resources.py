@@ -45,6 +45,8 @@ def test_each_part_of_a_joint_run_has_its_records(capsys):
     ("words", "message"),
     [
         (["--resources", "many"], "--resources many: not a number of records"),
+        (["--resources", "5", "--resources", "6"], "--resources 6: is said twice"),
+        (["--resources", "9" * 400], ": not a number of records"),
         (["--resources", "person=5"], "--resources person=5: not a number of records"),
         (["--resources", "5"], "not known how many geounits there are in Tract, Block_Group, Block"),
         (["--resources", "5", "--wider-than", "3"], "--wider-than and --resources show different things"),

@@ -712,3 +712,21 @@ def test_the_records_that_are_read_back_are_those_of_all_possible_cells(monkeypa
     people = sum(row["people"] or 0 for batch in read for row in batch.to_pylist() if row["record"] == "part")
     # Nobody under 18 is in a nursing facility: two origins by 63 races less.
     assert people == PRODUCTS["pl94_2020_person"].schema.size - 2 * 63 + 2
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_store_is_tried_in_its_roots_by_every_driver_that_measures(dry_workshop, monkeypatch, measured):
+    """What is left of a trial that was cut short must not lie in the folder of a run."""
+    plan = dry_workshop.plan("output.public=memory://public/runs", "output.restricted=memory://closed/runs")
+    tried = {name: [] for name in ("require_exclusive", "require_encrypted", "require_destroying")}
+    for name, places in tried.items():
+        monkeypatch.setattr(preflight, name, places.append)
+    monkeypatch.setattr(preflight, "is_measured", lambda *_: measured)
+    monkeypatch.setattr(preflight, "is_charged", lambda _: True)
+    try_stages(plan, RunLayout.of(plan.output, "mine"), (), until="estimate State")
+    found = {name: {str(place) for place in places} for name, places in tried.items()}
+    closed = "memory://closed/runs"
+    assert found.pop("require_destroying") >= {closed}
+    assert [closed in places for places in found.values()] == [not measured] * 2
+    assert "memory://public/runs" not in tried["require_encrypted"]
+    assert not any("mine" in str(place) for places in tried.values() for place in places)

@@ -24,7 +24,7 @@ from das_spark.store import read_lines
 POLICIES = Path(__file__).parents[2] / "jobs" / "roles"
 BUCKETS = ("input", "restricted", "work", "public")
 #: The other stages estimate, or write what is made of estimates.
-OF_MEASURING = ("spine", "ingest", "measure", "verify", "evaluate")
+OF_MEASURING = ("spine", "ingest", "published", "measure", "verify", "evaluate")
 PLACES = {
     "input.path": "s3://census-input/census",
     "output.public": "s3://census-public/runs",

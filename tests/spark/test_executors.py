@@ -70,6 +70,16 @@ def test_the_jobs_of_the_stage_are_ended_after_the_timeout_and_that_is_the_cause
     assert cluster.cancelled == ["run/ingest"] * 2, "a job that was started meanwhile is ended, too"
 
 
+def test_what_workers_lack_is_asked_anew_until_the_master_is_silent(clock, monkeypatch):
+    said = iter(["no worker", "one is too small"])
+    monkeypatch.setattr(module, "shortage", lambda _: next(said))
+    wait = ExecutorWait.of(Cluster(executors=0, timeout="30"), "run/ingest")
+    assert [wait.shortage() for _ in range(3)] == ["no worker", "one is too small", ""]
+    monkeypatch.setattr(module, "shortage", lambda _: pytest.fail("it gave no answer, and is asked no more"))
+    wait.over = True
+    assert "no executor for 30 s" in str(wait.cause_of(ValueError()))
+
+
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[*,2]"])
 def test_in_local_mode_the_driver_is_the_executor(clock, master):
     wait = ExecutorWait.of(Cluster(master=master, executors=0, timeout="30"), "run/ingest")

@@ -2,14 +2,17 @@
 
 import errno
 import os
+import secrets
 import shutil
 from pathlib import Path
 
 import pytest
 
 from das_spark.errors import OutputError
+from das_spark.places import place_of
 from das_spark.store import (
     discard,
+    files_below,
     finished,
     link_parts,
     new_folder,
@@ -278,3 +281,43 @@ def test_of_a_new_folder_that_is_not_whole_nothing_is_left(tmp_path):
         made.mkdir()
         (made / "b").touch()
     assert names(out) == ["b"]
+
+
+def test_in_a_store_a_new_folder_is_written_by_one_process_alone():
+    """Nothing is renamed there: an error of another one must not take away what this one has written."""
+    out = place_of(f"memory://{secrets.token_hex(4)}/out")
+    with new_folder(out) as made:
+        write_durably(made / "a.json", "{}")
+        with pytest.raises(OutputError, match="another process writes there, or was killed"), new_folder(out):
+            pass
+    assert files_below(out) == ["a.json"]
+    assert files_below(out.parent) == ["out/a.json"]
+    with pytest.raises(OutputError, match="not an empty folder"), new_folder(out):
+        pass
+
+
+def test_of_a_new_folder_in_a_store_nothing_is_left_after_an_error():
+    out = place_of(f"memory://{secrets.token_hex(4)}/out")
+
+    def write_half() -> None:
+        with new_folder(out) as made:
+            write_durably(made / "a.json", "{}")
+            raise ValueError("half")
+
+    with pytest.raises(ValueError, match="half"):
+        write_half()
+    assert files_below(out.parent) == []
+
+
+def test_nothing_lies_beside_the_whole_of_a_store():
+    with pytest.raises(OutputError, match="is the whole of a store"), new_folder(place_of("memory://whole")):
+        pass
+
+
+def test_a_table_without_rows_is_whole_where_folders_are_prefixes():
+    """Nobody has written a file to its staging folder, which is none."""
+    folder = place_of(f"memory://{secrets.token_hex(4)}")
+    assert replace_folder(folder / "staging", folder / "table", ()) == ()
+    assert finished(folder / "table")
+    with pytest.raises(OutputError, match="what was written there is gone"):
+        replace_folder(folder / "staging", folder / "table")

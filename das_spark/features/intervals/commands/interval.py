@@ -168,7 +168,8 @@ def _write(found: Iterator[AreaInterval], out: Place) -> int:
     part, count = out.with_name(f".{out.name}.part"), 0
     system = system_of(part)
     try:
-        with disk_errors(out), TextIOWrapper(system.open_output(str(part)), "utf-8", newline="") as file:
+        with disk_errors(out), system.open_output(str(part)) as raw:
+            file = TextIOWrapper(raw, "utf-8", newline="")
             writer = csv.writer(file, lineterminator="\n")
             for each in found:
                 if not count:
@@ -176,6 +177,8 @@ def _write(found: Iterator[AreaInterval], out: Place) -> int:
                     writer.writerow(names)
                 writer.writerow([csv_field(getattr(each, name)) for name in names])
                 count += 1
+            file.flush()
+            file.detach()  # what is left half written by an error is no file of a store
         with disk_errors(out):
             system.move(str(part), str(out))
     finally:
