@@ -205,7 +205,7 @@ def hold(workshop: Any, stack: ExitStack) -> None:
 def test_a_run_whose_id_is_taken_is_refused_before_anything_is_tried(dry_workshop, monkeypatch, begin, take):
     layout = dry_workshop.layout("mine")
     open_run(layout, "of others")
-    monkeypatch.setattr(driver, "try_stages", lambda *_: pytest.fail("tried for a minute"))
+    monkeypatch.setattr(driver, "try_stages", lambda *_, **__: pytest.fail("tried for a minute"))
     monkeypatch.setattr(driver, "open_run", lambda *_, **__: pytest.fail("opened"))
     with ExitStack() as stack:
         take(dry_workshop, stack)
@@ -222,7 +222,7 @@ def test_an_id_whose_run_came_to_nothing_is_free(dry_workshop, monkeypatch, begi
     open_run(layout, "of others")
     (layout.restricted.path / "leaves").mkdir()
     layout.restricted.log.write_text("{}\n")
-    monkeypatch.setattr(driver, "try_stages", lambda *_: tried.append(layout.restricted.path.exists()))
+    monkeypatch.setattr(driver, "try_stages", lambda *_, **__: tried.append(layout.restricted.path.exists()))
     monkeypatch.setattr(runner, "carry_out", lambda *_: None)
     with suppress(pytest.fail.Exception):  # what writes tables of another run fails the test
         begin(dry_workshop)
