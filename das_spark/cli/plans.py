@@ -98,6 +98,19 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> GeounitCounts:
     return GeounitCounts(counts, counted.largest)
 
 
+def require_geounits(plan: RunPlan, counts: Mapping[str, int], option: str) -> None:
+    """Refuse an option that needs the number of geounits of every level, where one is not known.
+
+    Raises:
+        ConfigurationError: Which are missing, and how they are said.
+    """
+    if missing := [name for name in plan.spine.names if name not in counts]:
+        raise ConfigurationError(
+            f"{option}: it is not known how many geounits there are in {', '.join(missing)}",
+            hint=f"say so: {' '.join(f'--geounits {name}=NUMBER' for name in missing)}",
+        )
+
+
 def unused_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
     """Levels in which every geounit is known to be a single child, which has its parent's estimate unmeasured."""
     return [

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.cli.options import console, print_json
-from das_spark.cli.plans import known_geounits
+from das_spark.cli.plans import known_geounits, require_geounits
 from das_spark.config import JointPlan, RunPlan
 from das_spark.errors import ConfigurationError
 from das_spark.report import size, table
@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]{0,11}")
 
 
 def resources_record(plan: RunPlan, records: int, geounits: Sequence[str]) -> dict[str, Any]:
-    """What a run needs, as JSON values.
+    """Reckon what a run needs, as JSON values.
 
     Raises:
         ConfigurationError: It is not known how many geounits there are.
@@ -29,11 +29,7 @@ def resources_record(plan: RunPlan, records: int, geounits: Sequence[str]) -> di
     from das_spark.pipeline.resources import CORES, JVM, resources_of  # noqa: PLC0415 - Spark's packages
 
     known = known_geounits(plan, geounits)
-    if missing := [name for name in plan.spine.names if name not in known.counts]:
-        raise ConfigurationError(
-            f"--resources: it is not known how many geounits there are in {', '.join(missing)}",
-            hint=f"say so: {' '.join(f'--geounits {name}=NUMBER' for name in missing)}",
-        )
+    require_geounits(plan, known.counts, "--resources")
     needed = resources_of(plan, records, known.counts, known.largest)
     return {
         "run": plan.name,

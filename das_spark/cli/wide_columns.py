@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from das_spark.cli.options import console, print_json
-from das_spark.cli.plans import known_geounits
+from das_spark.cli.plans import known_geounits, require_geounits
 from das_spark.config import USUAL_LEVEL, Method, errors_of_tables, expected_errors, method_of, widths_of_intervals
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import exact
@@ -35,11 +35,7 @@ def wide_columns_record(plan: RunPlan, most: Fraction, counts: Mapping[str, int]
         raise ConfigurationError(f"--wider-than: product {plan.product.name} has no tables")
     if method is Method.QUERY:
         raise ConfigurationError(f"--wider-than: product {plan.product.name} has too many cells for expected intervals")
-    if missing := [name for name in plan.spine.names if name not in counts]:
-        raise ConfigurationError(
-            f"--wider-than: it is not known how many geounits there are in {', '.join(missing)}",
-            hint=f"say so: {' '.join(f'--geounits {name}=NUMBER' for name in missing)}",
-        )
+    require_geounits(plan, counts, "--wider-than")
     level = plan.output.interval_level or USUAL_LEVEL
     return {
         "run": plan.name,

@@ -109,4 +109,4 @@ def _link(source: Place, target: Place, mine: RunLayout, side: PublicLayout | Re
     discard(staging)
     link_parts(source, staging)
     require_held(mine)
-    replace_folder(staging, target, empty=not part_files(source))  # a driver may have died before
+    replace_folder(staging, target, None if part_files(source) else ())  # a driver may have died before

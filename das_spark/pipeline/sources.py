@@ -174,7 +174,7 @@ def copy_level(context: RunContext, table: str, geolevel: str, source: Place) ->
     with disk_errors(staging):
         copy_parts(source, staging)
         require_held(context.layout)
-        replace_folder(staging, target, empty=not part_files(source))
+        replace_folder(staging, target, None if part_files(source) else ())
 
 
 def _parts(public: PublicLayout, plan: RunPlan) -> list[Place]:

@@ -26,13 +26,12 @@ def kept_of_removed(place: Place) -> str:
     Raises:
         OSError: The store cannot be reached.
     """
-    if not isinstance(place, Location) or not isinstance(place.system, RemoteFileSystem):
-        return ""
-    ask = _RETENTION.get(place.system.scheme)
-    if ask is None:
+    system = _remote(place)
+    ask = None if system is None else _RETENTION.get(system.scheme)
+    if system is None or ask is None:
         return ""
     try:
-        return ask(place.system.opened(), place.system.authority.partition("@")[0])
+        return ask(system.opened(), _bucket(system))
     except PermissionError as error:
         return _UNKNOWN.format(error=type(error).__name__)
 
@@ -43,14 +42,23 @@ def is_encrypted_at_rest(file: Place) -> bool:
     Raises:
         OSError: The store cannot be reached, or the file is missing.
     """
-    if not isinstance(file, Location) or not isinstance(file.system, RemoteFileSystem):
+    system = _remote(file)
+    if system is None or system.scheme == _MEMORY:
         return True
-    if file.system.scheme == _MEMORY:
-        return True
-    ask = _ENCRYPTION.get(file.system.scheme)
-    if ask is None:
-        return False
-    return ask(file.system.opened(), file.system.authority.partition("@")[0], str(file.path).strip("/"))
+    ask = _ENCRYPTION.get(system.scheme)
+    key = system.uri(str(file)).removeprefix(system.uri("/"))
+    return ask is not None and ask(system.opened(), _bucket(system), key)
+
+
+def _remote(place: Place) -> RemoteFileSystem | None:
+    """The store of a place; None on a disk."""
+    system = place.system if isinstance(place, Location) else None
+    return system if isinstance(system, RemoteFileSystem) else None
+
+
+def _bucket(system: RemoteFileSystem) -> str:
+    """The name of a bucket or container, without the account that an address may have behind it."""
+    return system.authority.partition("@")[0]
 
 
 def _retention_of_s3(files: AbstractFileSystem, bucket: str) -> str:

@@ -171,17 +171,14 @@ def promote_empty(target: Place) -> None:
         succeed(target)
 
 
-def replace_folder(
-    staging: Place, target: Place, files: Sequence[FileRecord] | None = None, *, empty: bool = False
-) -> tuple[FileRecord, ...]:
+def replace_folder(staging: Place, target: Place, files: Sequence[FileRecord] | None = None) -> tuple[FileRecord, ...]:
     """Promote part files of a staging folder in the place of what a driver promoted that died.
 
     Args:
         staging: The folder where the files were written.
         target: The final folder; what is in it goes first.
-        files: What was written, by those who wrote it; by default all part files are read once more.
-        empty: Whether nothing was written, as of a table without rows, which no `files` says as well: where folders are
-            prefixes, there is no folder.
+        files: What was written, by those who wrote it; by default all part files are read once more. None were where a
+            table has no rows: where folders are prefixes, there is no staging folder then.
 
     Returns:
         The records of the promoted files.
@@ -189,7 +186,7 @@ def replace_folder(
     Raises:
         OutputError: The staging folder is gone (what is in the target stays), or the disk is full.
     """
-    if empty or (files is not None and not files):
+    if files is not None and not files:
         discard(target)
         promote_empty(target)
         return ()

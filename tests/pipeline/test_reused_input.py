@@ -87,8 +87,8 @@ def test_taking_over_goes_on_wherever_it_was_interrupted(first, second, monkeypa
 
     calls, replace_folder = iter(range(100)), reused_input.replace_folder
 
-    def dying(staging: Path, target: Path) -> None:
-        replace_folder(staging, target)
+    def dying(staging: Path, target: Path, *files: object) -> None:
+        replace_folder(staging, target, *files)
         if next(calls) == done:
             (target / "_SUCCESS").unlink()  # all but the last step
             raise Died
