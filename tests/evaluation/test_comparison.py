@@ -108,7 +108,9 @@ def test_strata_that_a_run_leaves_out_count_as_exact_where_runs_have_no_partner(
         ]
         for name, of in (("a", ([3, -3], [4, 2])), ("b", ([1, 1, 1, 1], [2, 0, 0, 0])))
     ]
-    line = next(each for each in compare_reports(*reports, (), {}).lines if each.statistic == PAIRED)
+    line = next(
+        each for each in compare_reports(*reports, differences=(), differing={}).lines if each.statistic == PAIRED
+    )
     assert line.difference == pytest.approx((6 - 3) / 3)
     assert line.n == 12
 
@@ -155,7 +157,7 @@ def test_equal_configurations_are_told_apart_as_seldom_as_intervals_promise():
         ]
         paired = [{OF: frequencies_of(np.abs(a) - np.abs(b))} for a, b in zip(*draws, strict=True)]
         for way in missed:
-            found = compare_reports(*reports, paired, {}, paired=way)
+            found = compare_reports(*reports, differences=paired, differing={}, paired=way)
             line = next(each for each in found.lines if each.statistic == PAIRED)
             missed[way] += not line.interval.low <= 0 <= line.interval.high
     assert max(missed.values()) <= 14

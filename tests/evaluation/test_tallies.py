@@ -287,7 +287,7 @@ def test_criteria_are_those_of_loops_over_geounits(both):
 @given(populations(), st.data())
 def test_tallies_of_parts_add_up_to_the_tally_of_all(both, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(both[0])), max_size=3)))
-    one, many = summed([tallied(*both)]), lines(*both, cuts)
+    one, many = summed([tallied(*both)]), lines(*both, cuts=cuts)
     whole = metric_rows_of("Block", COMPARISON, one)
     assert str(many) == str(whole)
 

@@ -82,7 +82,7 @@ def test_spark_sums_up_what_each_area_gives(measured, run, found):
                 each: (after.cells.tolist(), after.counts.tolist()) for each, after in zip(children, made, strict=True)
             }
         parts = [*(flat(each, inside) for each in (truth, released, exchanged)), flat(around, [code])]
-        sums = sums + link(*parts, attributes)["all"].sum(axis=0)
+        sums = sums + link(*parts, attributes=attributes)["all"].sum(axis=0)
     row = found.linkage.whole("all")
     assert [getattr(row, name) for name in TALLY] == pytest.approx(sums.tolist())
     assert row.persons == sum(sum(counts) for _, counts in truth.values())

@@ -46,5 +46,5 @@ def test_the_slowest_families_come_with_their_figures(diagnostics, tmp_path):
 
 def test_a_level_without_families_has_no_slowest_ones(tmp_path):
     folders = [written(tmp_path / name, name, [], files=1) for name in ("diagnostics", "seconds")]
-    assert slowest_families(*folders, 4) == []
+    assert slowest_families(*folders, number=4) == []
     assert failed_families(folders[0], 4) == (0, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import shutil
 from pathlib import Path
@@ -54,10 +55,8 @@ def copied(whole, tmp_path) -> PublicLayout[Path]:
 
 
 def rows_of(public: PublicLayout[Path], table: str, level: str) -> list[dict[str, str]]:
-    with (named_layout(public).level(table, "csv", level) / "part-00000.csv").open(
-        newline="", encoding="utf-8"
-    ) as file:
-        return list(csv.DictReader(file))
+    file = named_layout(public).level(table, "csv", level) / "part-00000.csv"
+    return list(csv.DictReader(io.StringIO(file.read_bytes().decode(), newline="")))
 
 
 def test_one_file_of_a_geolevel_has_the_counts_of_the_table_and_names(whole):

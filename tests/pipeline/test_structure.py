@@ -78,7 +78,7 @@ def test_published_measurements_and_runs_that_reuse_an_input_are_the_same_for_ne
             publish_measurements(again.layout.folder, place / "runs" / "measurements", spark)
         seen.append(dict(structure.published(place / "runs")))
     assert {path.split("/")[0] for path in seen[0]} == {"first", "second", "measurements"}
-    assert not structure.compared(*seen, "")
+    assert not structure.compared(seen[0], seen[1], "")
 
 
 @pytest.mark.spark

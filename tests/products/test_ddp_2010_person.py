@@ -145,7 +145,7 @@ def test_bounds_of_units_are_those_of_worked_examples(
     assert formulas is not None
     found = [side(np.array([units]), known)[0].tolist() for side in (formulas.lower, formulas.upper)]
     assert found == [lower, upper]
-    assert divisible(*(np.array([side]) for side in found), known).all()
+    assert divisible(*(np.array([side]) for side in found), total=known).all()
 
 
 def test_vacant_units_count_among_the_units_of_households() -> None:

@@ -248,7 +248,9 @@ def estimated(spark, level, parents=PARENTS, partitions=2, estimator=None, files
     task = EstimationTask(LevelPlan(SCHEMA.size, QUERIES, PLAN, estimator or TopDown()))
     own = families([code for code, *_ in level[0]], span=(0, 2 if parents else None), at_top=not parents)
     above = histograms(parents) if parents else None
-    found = collected(estimates(spark, public(*level, files), above, task, FamilySpread(own, 7, partitions), writing()))
+    found = collected(
+        estimates(spark, public(*level, files=files), above, task, FamilySpread(own, 7, partitions), writing())
+    )
     for rows in found.values():
         for row in rows:
             del row["file"]

@@ -126,7 +126,7 @@ class Census:
                 bounds.append(bound(GROUP_TOTAL, [whole], [whole], code[self.key[0] - 1 :][: self.key[1]]))
             if depth == len(self.spine.names) - 1:
                 invariants.append({**place, "name": UNITS, "values": [*self.units[code].tolist(), 6]})
-            bounds.append(bound(CLASS, *(side.tolist() for side in self.of_class(depth, code)), code))
+            bounds.append(bound(CLASS, *(side.tolist() for side in self.of_class(depth, code)), member=code))
             if self.total_at is not None and depth < self.depth:
                 for member, lower, upper, own in self.flows(depth, code):
                     bounds.append(bound(FLOW, [*lower.tolist(), own], [*upper.tolist(), own], member))

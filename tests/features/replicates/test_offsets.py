@@ -68,7 +68,7 @@ def errors(draw) -> list[tuple[int, int, int]]:
 
 
 def offsets_of(rows: list[tuple[int, int, int]], level: float) -> ErrorOffsets:
-    return error_offsets(*(np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)), level)
+    return error_offsets(*(np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)), level=level)
 
 
 def brute_force(rows: list[tuple[int, int, int]], level: float) -> list[tuple[int, int, float, int, int]]:

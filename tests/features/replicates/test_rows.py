@@ -87,7 +87,7 @@ def expected_offsets() -> dict[tuple[str, str], ErrorOffsets]:
     rows: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     for (level, name, of_class, difference), cases in total.items():
         rows.setdefault((level, name), []).append((of_class, difference, cases))
-    return {key: error_offsets(*np.array(own).T, LEVEL) for key, own in rows.items()}
+    return {key: error_offsets(*np.array(own).T, level=LEVEL) for key, own in rows.items()}
 
 
 @pytest.fixture(scope="module")
