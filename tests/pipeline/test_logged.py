@@ -31,7 +31,7 @@ def test_a_whole_run_notes_every_step_of_every_level_in_order(lines, tools):
         assert own == [*measured, "families.slowest"]
     events = [line["event"] for line in lines]
     assert events[:3] == ["run.opened", "spark.started", "stage.started"]
-    assert events[-2:] == ["verification.finished", "run.finished"]
+    assert events[-3:] == ["verification.finished", "stage.finished", "run.finished"]
     assert events.index("ledger.entered") < events.index("level.opened"), "charged before anything is drawn"
 
 
