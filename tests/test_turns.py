@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -24,6 +25,15 @@ def test_every_slow_test_has_one_turn_and_so_has_its_unit(tests):
     assert sorted(name for turn in turns for name in turn) == sorted(slow)
     for unit in "abcde":
         assert sum(any(name.startswith(f"{unit}::") for name in turn) for turn in turns) <= 1
+
+
+@given(TESTS, TESTS)
+def test_other_tests_do_not_shift_the_turn_of_a_slow_one(tests, others):
+    more = [*tests, *(replace(other, unit=f"a {other.unit}", name=f"a {other.name}") for other in others)]
+    slow = {test.name for test in tests if not test.long}
+    assert [in_turn(tests, turn) & slow for turn in range(PARTS)] == [
+        in_turn(more, turn) & slow for turn in range(PARTS)
+    ]
 
 
 @given(TESTS)
