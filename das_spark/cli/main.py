@@ -51,10 +51,10 @@ COMMANDS: Final = "das_spark.commands"
 #: application of further commands) in it, and what it does, in a line.
 _OWN: Final = {
     "init": ("init", "init", "Write a run file with a comment on each key."),
-    "check": ("plans", "check", "Try all that a run will need."),
+    "check": ("check", "check", "Try all that a run will need."),
     "input": ("input", "app", "List what a run would read."),
-    "plan": ("plans", "plan", "Show what a run would measure, how exactly, and at what expense of privacy."),
-    "suggest-budget": ("suggest", "suggest_budget", "Divide a budget so that what shall be exact is."),
+    "plan": ("plan", "app", "Show what a run would measure, how exactly, and at what expense of privacy."),
+    "budget": ("budget", "app", "Find a total, and a division of it that makes exact what shall be."),
     "run": ("runs", "run", "Read, measure, estimate, write, verify and report."),
     "estimate": ("runs", "estimate", "Estimate from measurements that exist, into a new run."),
     "sweep": ("runs", "sweep", "Run a grid of budgets and settings, and compare accuracy and privacy."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperArgument, TyperGroup
 
 from das_spark.cli import completion
 from das_spark.config import AREA_READERS
@@ -19,6 +20,8 @@ from das_spark.places import is_address
 
 if TYPE_CHECKING:
     from rich.text import Text
+    from typer._click.core import Context
+    from typer._click.shell_completion import CompletionItem
 
     from das_spark.places import Place
     from das_spark.report import Report
@@ -85,11 +88,25 @@ Until = Annotated[
     typer.Option(
         "--until",
         metavar="STAGE",
-        help='Stop after a stage, such as "measure County" (plan --stages lists them).',
+        help='Stop after a stage, such as "measure County" (plan stages lists them).',
         autocompletion=completion.stages,
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Fail (exit code 3) if the run does not exist yet.")]
+Geounits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--geounits",
+        metavar="LEVEL=NUMBER",
+        help="How many geounits a level has, for expected sizes.",
+        autocompletion=completion.sized_levels,
+    ),
+]
+#: What is planned depends neither on a key nor on whose people are counted: the run file alone says it.
+UnusedKey = Annotated[
+    str | None,
+    typer.Option("--test-key", metavar="TEXT", help="Taken as by run, whose arguments serve here; changes nothing."),
+]
 AreaReader = Annotated[
     str, typer.Option("--reader", metavar="NAME", help=f"Who reads the geography: {', '.join(AREA_READERS)}.")
 ]
@@ -110,15 +127,38 @@ Data = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
 
-def group(name: str, does: str) -> typer.Typer:
+class _WithUsual(TyperGroup):
+    """Further commands, one of which is carried out where none is named."""
+
+    usual = ""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Put the usual command where none is."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = [self.usual, *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """Offer what the usual command takes, too."""
+        usual = self.commands[self.usual]
+        first = next(parameter for parameter in usual.params if isinstance(parameter, TyperArgument))
+        return [*first.shell_complete(ctx, incomplete), *super().shell_complete(ctx, incomplete)]
+
+
+def group(name: str, does: str, usual: str = "") -> typer.Typer:
     """Return an application of further commands.
 
     Args:
         name: Of the command that they stand behind.
         does: What they do, in a sentence.
+        usual: The command that is meant where none is named; empty where one must be.
     """
+    if usual:
+        does += f"\n\nWhere none of these commands is named, {usual} is meant.\n\nExample: das-spark {name} quickstart"
     app = typer.Typer(
         name=name,
+        add_completion=False,
+        cls=type("_Group", (_WithUsual,), {"usual": usual}) if usual else TyperGroup,
         help=does,
         no_args_is_help=True,
         rich_markup_mode=None,

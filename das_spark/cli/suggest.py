@@ -1,4 +1,4 @@
-"""`suggest-budget`: from what shall be exact to the division of a budget."""
+"""`budget suggest`: from what shall be exact to the division of a budget."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ import tomli_w
 import typer
 
 from das_spark import config
-from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_json, refuse_address, write_new
-from das_spark.cli.plans import Said, known_geounits
+from das_spark.cli.options import (
+    Conf,
+    Geounits,
+    Json,
+    Overlays,
+    Settings,
+    console,
+    print_json,
+    refuse_address,
+    write_new,
+)
 from das_spark.config import USUAL_KEPT, USUAL_LEVEL, errors_of_tables, expected_errors, load_plan
+from das_spark.planning import known_geounits
 from das_spark.privacy import PUBLISHED_DELTA, epsilon_cks, exact
 from das_spark.report import number, table
 
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
 _OWN = "as the run file has it"
 
 
-def suggest_budget(  # noqa: PLR0913, PLR0917 - options of a command are parameters
+def suggest(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     conf: Conf,
     targets: Annotated[
         list[str] | None,
@@ -43,7 +53,7 @@ def suggest_budget(  # noqa: PLR0913, PLR0917 - options of a command are paramet
     level: Annotated[
         str, typer.Option("--level", metavar="SHARE", help="Probability of the intervals whose widths are limited.")
     ] = str(USUAL_LEVEL),
-    geounits: Said = None,
+    geounits: Geounits = None,
     meet: Annotated[
         bool, typer.Option("--meet", help="Suggest the total, too: the least that meets all targets.")
     ] = False,
@@ -66,7 +76,7 @@ def suggest_budget(  # noqa: PLR0913, PLR0917 - options of a command are paramet
     met when all answers of the query have at most that standard error, or intervals of that width, by the measurements
     alone. Says which total all targets need, by this division and by those of the product.
 
-    Example: das-spark suggest-budget conf/england_and_wales_like.toml --target "total@Output_Area:sd<=5"
+    Example: das-spark budget suggest conf/england_and_wales_like.toml --target "total@Output_Area:sd<=5"
     --geounits Local_Authority=10 --geounits MSOA=200 --geounits LSOA=1000 --geounits Output_Area=5000
     """
     plan = load_plan(conf, overlay or (), settings or (), files=False)

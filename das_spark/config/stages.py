@@ -1,6 +1,6 @@
 """The stages of a run: which there are, in which order, under which names. Known from the plan alone.
 
-This is the one place that says so: the runner carries out what stands here, `das-spark plan --stages` prints it,
+This is the one place that says so: the runner carries out what stands here, `das-spark plan stages` prints it,
 `das-spark run --until STAGE` stops after one of them, and the manifest lists those that are done.
 """
 

@@ -197,7 +197,7 @@ class CommandOperator(BaseOperator):
 
     Args:
         commands: Names of commands that take a run file and settings.
-        stages: What `das-spark plan --stages` must say; None to ask nothing.
+        stages: What `das-spark plan stages` must say; None to ask nothing.
     """
 
     def __init__(  # noqa: D107 - Args stand above
@@ -220,7 +220,7 @@ class CommandOperator(BaseOperator):
         for command in self.commands:
             self.log.info("%s", self._output([command, *arguments, *key]))
         if self.stages is not None:
-            found = self._output(["plan", *arguments, "--stages"]).splitlines()
+            found = self._output(["plan", "stages", *arguments]).splitlines()
             if found != self.stages:
                 raise AirflowFailException(
                     f"the run has the stages {', '.join(found)}, and this DAG those of its run file as Airflow read "

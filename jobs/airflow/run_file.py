@@ -2,7 +2,7 @@
 
 A DAG file is read again every few seconds, on machines that need not have das_spark. So this reads the run file
 itself, and `levels.json` beside it for what a run file leaves to its product. That it says what `das-spark plan
---stages` says is tested for every run file of the project; the first task of a DAG compares both again.
+stages` says is tested for every run file of the project; the first task of a DAG compares both again.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def reading() -> ModuleType:
 
 
 def planned(capsys: Any, *arguments: str) -> tuple[str, ...]:
-    assert main(["plan", *arguments, "--stages"]) == 0, capsys.readouterr().err
+    assert main(["plan", "stages", *arguments]) == 0, capsys.readouterr().err
     return tuple(capsys.readouterr().out.splitlines())
 
 

@@ -30,8 +30,8 @@ PATHS_ALONE = {
     "conf": RUN_FILE,
     "overlay": RUN_FILE,
     "init out": RUN_FILE,
-    "suggest-budget out": f"an overlay is written: {RUN_FILE}",
-    "plan compare": RUN_FILE,
+    "budget suggest out": f"an overlay is written: {RUN_FILE}",
+    "plan compare other": RUN_FILE,
     "spine build shares": RUN_FILE,
     "product new out": "product files are edited as run files are, and may be code",
 }
@@ -68,7 +68,8 @@ def test_parameters_are_paths_alone_for_a_reason_and_no_others() -> None:
 def test_an_address_in_the_place_of_a_path_is_named_with_its_option(words, parameter, capsys) -> None:
     option = next((each for each in parameter.opts if each.startswith("--")), None)
     address = "s3://bucket/somewhere/run.toml"
-    assert main([*words, *([] if option is None else [option]), address]) == 2
+    before = [QUICKSTART] if (words, parameter.name) == (("plan", "compare"), "conf") else []
+    assert main([*words, *before, *([] if option is None else [option]), address]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert f"Invalid value for '{option or parameter.metavar}': {address} is an address" in said
 

@@ -222,7 +222,7 @@ def test_overlays_options_and_products_of_run_files_have_the_same_limits(run):
         ("plan", "run.toml", "--set", f"invariants.total_at={'1' * 5_000}"),
         ("plan", "run.toml", "--set", "run.product=deep.toml"),
         ("init", "new.toml", "--product", "deep.toml", "--reader", "simulated"),
-        ("suggest-budget", "deep.toml", "--target", "total@County:sd<=5"),
+        ("budget", "suggest", "deep.toml", "--target", "total@County:sd<=5"),
     ]:
         code, said = run(*words)
         assert code == 2, words

@@ -74,11 +74,16 @@ def test_before_a_run(printed, place):
     assert checked["problems"] == []
     assert checked["runs"][0]["total"] == "2"
     assert printed("plan", QUICKSTART)["total"] == "2"
-    assert printed("plan", QUICKSTART, "--stages")[0] == "ingest"
+    assert printed("plan", "stages", QUICKSTART)[0] == "ingest"
+    assert printed("plan", "show", QUICKSTART) == printed("plan", QUICKSTART)
+    assert printed("plan", "compare", QUICKSTART, QUICKSTART)["only_in"] == [[], []]
+    assert printed("plan", "resources", QUICKSTART, "--records", "8087")["records"] == 8087
+    assert printed("budget", "total", CONF / "pl94_2020_person.toml", "--epsilon", "5")["epsilon"] == "5"
     counts = ("Local_Authority=4", "MSOA=12", "LSOA=48", "Output_Area=240")
     geounits = [word for count in counts for word in ("--geounits", count)]
+    assert printed("plan", "width", CONF / "england_and_wales_like.toml", "--wider-than", "9", *geounits)["tables"]
     target = ("--target", "total@Output_Area:sd<=5")
-    suggested = printed("suggest-budget", CONF / "england_and_wales_like.toml", *target, *geounits)
+    suggested = printed("budget", "suggest", CONF / "england_and_wales_like.toml", *target, *geounits)
     assert suggested["targets"][0]["geolevel"] == "Output_Area"
     for kind in ("products", "strategies", "readers", "writers", "solvers", "configurations"):
         (rows,) = printed("list", kind).values()

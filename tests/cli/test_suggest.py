@@ -1,4 +1,4 @@
-"""`suggest-budget`: what it prints, and that what it writes is a run file."""
+"""`budget suggest`: what it prints, and that what it writes is a run file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TARGETS = ["--target", "total@output_area:sd<=5", "--target", "ethnic_group@loca
 
 def test_what_is_written_is_laid_over_the_run_file(capsys, tmp_path):
     out = tmp_path / "suggested.toml"
-    assert main(["suggest-budget", OURS, *TARGETS, *GEOUNITS, "--meet", "--out", str(out)]) == 0
+    assert main(["budget", "suggest", OURS, *TARGETS, *GEOUNITS, "--meet", "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "total@Output_Area:sd<=5" in said
     assert "strategy main" in said
@@ -31,12 +31,12 @@ def test_what_is_written_is_laid_over_the_run_file(capsys, tmp_path):
     assert [str(each.share) for each in plan.budget.levels] == list(written["geolevels"].values())
     assert main(["plan", OURS, "--overlay", str(out), "--set", "input.dataset=people", *GEOUNITS]) == 0
     capsys.readouterr()
-    assert main(["suggest-budget", OURS, *TARGETS, *GEOUNITS, "--out", str(out)]) == 1
+    assert main(["budget", "suggest", OURS, *TARGETS, *GEOUNITS, "--out", str(out)]) == 1
     assert "is there already" in capsys.readouterr().err
 
 
 def test_json_says_the_same(capsys):
-    assert main(["suggest-budget", OURS, *TARGETS, *GEOUNITS, "--keep", "1/2", "--json"]) == 0
+    assert main(["budget", "suggest", OURS, *TARGETS, *GEOUNITS, "--keep", "1/2", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert [each["target"] for each in record["targets"]] == [
         "total@Output_Area:sd<=5",
@@ -58,5 +58,5 @@ def test_json_says_the_same(capsys):
     ],
 )
 def test_what_is_missing_is_said(capsys, words, said):
-    assert main(["suggest-budget", OURS, *words, "--set", "input.path=nowhere"]) == 2
+    assert main(["budget", "suggest", OURS, *words, "--set", "input.path=nowhere"]) == 2
     assert said in capsys.readouterr().err

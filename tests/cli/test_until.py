@@ -1,4 +1,4 @@
-"""`run --until` and `plan --stages`, as schedulers use them."""
+"""`run --until` and `plan stages`, as schedulers use them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ QUICKSTART, JOINT = str(CONF / "quickstart.toml"), str(CONF / "pl94_2020.toml")
 
 
 def test_the_plan_lists_the_stages_one_a_line(capsys):
-    assert main(["plan", QUICKSTART, "--stages"]) == 0
+    assert main(["plan", "stages", QUICKSTART]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["ingest", "measure County", "estimate County"]
     assert lines[-3:] == ["tabulate", "verify", "evaluate"]
-    assert main(["plan", QUICKSTART, "--stages", "--json"]) == 0
+    assert main(["plan", "stages", QUICKSTART, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == lines
 
 
 def test_stages_follow_settings(capsys):
-    assert main(["plan", QUICKSTART, "--stages", "--set", "evaluation.enabled=false"]) == 0
+    assert main(["plan", "stages", QUICKSTART, "--set", "evaluation.enabled=false"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "verify"
 
 

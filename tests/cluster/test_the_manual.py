@@ -21,8 +21,8 @@ PAGE: Final = "jobs/README.md"
 RUN_FILE: Final = "conf/in_places_of_their_own.toml"
 PREPARE, SUBMIT, ALONE = "install -m 600", "DAS_SPARK_ENV=$HOME", "source .venv/bin/activate\nspark-submit"
 DAEMONS, PACK = "source .venv/bin/activate  ", ".venv/bin/python jobs/pack_environment.py"
-STAGES, VERIFY = "das-spark plan CONF --stages", "das-spark verify RUN"
-RESOURCES = "das-spark plan conf/pl94_2020_nation_simulated.toml --resources"
+STAGES, VERIFY = "das-spark plan stages CONF", "das-spark verify RUN"
+RESOURCES = "das-spark plan resources conf/pl94_2020_nation_simulated.toml"
 #: How the blocks and commands begin that are carried out.
 CARRIED_OUT: Final = ("[output]", "[ledger]", PREPARE, SUBMIT, ALONE, DAEMONS, PACK, STAGES, VERIFY, RESOURCES)
 #: How the lines begin that are not -> why.

@@ -37,10 +37,10 @@ def test_under_a_test_key_or_with_a_name_nothing_is_missing(write_run_file, give
     assert main(["check", str(write_run_file()), *given, "--without-files"]) == 0
 
 
-@pytest.mark.parametrize("more", [[], ["--stages"], ["--test-key", "x"]])
-def test_plans_and_stages_are_shown_without_a_name(write_run_file, more):
+@pytest.mark.parametrize("words", [["plan"], ["plan", "stages"], ["plan", "--test-key", "x"]])
+def test_plans_and_stages_are_shown_without_a_name(write_run_file, words):
     """Nothing is spent; schedulers ask for stages by the run file alone."""
-    assert main(["plan", str(write_run_file()), *more]) == 0
+    assert main([*words, str(write_run_file())]) == 0
 
 
 def test_python_is_refused_too_before_a_folder_is_made(write_run_file, tmp_path):

@@ -71,7 +71,7 @@ def played(workshop, tmp_path):
 @pytest.mark.slow
 def test_each_stage_needs_no_more_than_its_role_has(played, workshop, tools, tmp_path, capsys):
     (played, server), known = played, ["--run-id", "mine", "--test-key", tools.TEST_KEY]
-    assert played.command("measuring", ["plan", "--stages"]) == 0
+    assert played.command("measuring", ["plan", "stages"]) == 0
     stages = capsys.readouterr().out.split("\n")[:-1]
     assert stages[1:3] == ["measure State", "estimate State"]
 

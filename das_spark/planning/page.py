@@ -1,4 +1,4 @@
-"""`plan --out`: a plan as a page, with what an attacker can learn of a record in words and figures."""
+"""A plan as a page, with what an attacker can learn of a record in words and figures."""
 
 from __future__ import annotations
 

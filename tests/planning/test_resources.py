@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.config import load_run, plans_in
-from das_spark.pipeline.resources import CORES, resources_of
+from das_spark.planning.resources import CORES, resources_of
 
 CONF = Path(__file__).parents[2] / "conf"
 NATION = {"US": 1, "State": 51, "County": 3143, "Tract": 85095, "Block_Group": 240190, "Block": 7937892}

@@ -12,17 +12,18 @@ import pytest
 from pyarrow import parquet
 
 from das_spark.cli.main import main
-from das_spark.cli.plans import unused_levels
 from das_spark.config import levels_together, load_plan
 from das_spark.geography import Geolevel, Spine
+from das_spark.planning import unused_levels
 
 CONF = Path(__file__).parents[2] / "conf"
 #: Files have the name of their people, under which all runs on them are counted.
 NAMED = ["--set", "input.dataset=people"]
+TOTAL = ("budget", "total")
 
 
-def plan_of(capsys, *arguments):
-    assert main(["plan", *arguments, *NAMED, "--json"]) == 0
+def plan_of(capsys, *arguments, command=("plan",)):
+    assert main([*command, *arguments, *NAMED, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -116,23 +117,23 @@ def test_a_plan_of_several_records_of_a_contributor_is_left_to_the_conversions(c
     assert "no exact composition of Gaussian noise for several records" in capsys.readouterr().out
 
 
-def test_a_plan_at_an_epsilon_scales_the_total_and_shows_the_gain_of_every_query(capsys):
-    at = ["--at-epsilon", "17.14", "--delta", "1e-10"]
-    found = plan_of(capsys, str(CONF / "pl94_2020_person.toml"), *at)
+def test_a_total_with_an_epsilon_scales_the_total_and_shows_the_gain_of_every_query(capsys):
+    at = ["--epsilon", "17.14", "--delta", "1e-10"]
+    found = plan_of(capsys, str(CONF / "pl94_2020_person.toml"), *at, command=TOTAL)
     (part,) = found["parts"]
     assert found["exact_epsilon_at_most"] <= 17.14
     total, more = Fraction(part["total"]), Fraction(part["total_at_epsilon"])
     assert len(part["measurements"]) == 10 + 5 * 11
     for each in part["measurements"]:  # sigma^2 is 1 / rho; the variance is a little less where it is about 1
         assert each["change"] == pytest.approx(float(total / more) ** 0.5 - 1, abs=1e-4)
-    assert main(["plan", str(CONF / "pl94_2020_person.toml"), *NAMED, *at]) == 0
+    assert main([*TOTAL, str(CONF / "pl94_2020_person.toml"), *NAMED, *at]) == 0
     text = capsys.readouterr().out
     assert f"--set budget.rho={more}" in text.replace("\n", "")
     scaled = plan_of(capsys, str(CONF / "pl94_2020_person.toml"), "--set", f"budget.rho={more}")
     assert scaled["exact"]["epsilon_at_most"] == found["exact_epsilon_at_most"]
-    joint = plan_of(capsys, str(CONF / "pl94_2020.toml"), "--at-epsilon", "17.4351")
+    joint = plan_of(capsys, str(CONF / "pl94_2020.toml"), "--epsilon", "17.4351", command=TOTAL)
     assert [Fraction(each["total_at_epsilon"]) > Fraction(each["total"]) for each in joint["parts"]] == [True, True]
-    assert main(["plan", str(CONF / "e2e_1940.toml"), *NAMED, "--at-epsilon", "0"]) != 0
+    assert main([*TOTAL, str(CONF / "e2e_1940.toml"), *NAMED, "--epsilon", "0"]) != 0
 
 
 def test_passes_that_are_alike_stand_together(capsys):

@@ -1,16 +1,13 @@
-"""`plan --compare`: two budgets side by side before anything is spent, A as its file has it and B beside it."""
+"""Two budgets side by side before anything is spent, A as its file has it and B beside it."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from das_spark.cli.options import console, print_json
-from das_spark.cli.plans import GeounitCounts, known_geounits, plan_record
 from das_spark.config import (
     JointPlan,
     Method,
@@ -19,24 +16,14 @@ from das_spark.config import (
     differing_settings,
     errors_of_tables,
     expected_errors,
-    load_run,
     method_of,
     read_statistic,
     statistic_errors,
 )
 from das_spark.errors import ConfigurationError, Problems
-from das_spark.privacy import Framework, joint_costs, rounded_up
-from das_spark.report import number, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import Console
-
-#: Characters of a setting that are printed.
-_SHOWN: Final = 60
-#: What is said where a run has no such figure, or nothing that it measures determines an answer.
-_NONE: Final = "-"
+from das_spark.planning.geounits import GeounitCounts, known_geounits
+from das_spark.planning.record import plan_record
+from das_spark.privacy import Framework, joint_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +65,7 @@ def comparison_record(
     both = [name for name in parts[0] if name in parts[1]]
     if not both:
         kinds = " and ".join("; ".join(of) for of in parts)
-        raise ConfigurationError(f"--compare: the runs count {kinds}, and have nothing in common")
+        raise ConfigurationError(f"the runs count {kinds}, and have nothing in common")
     return {
         "runs": [first.name, second.name],
         "parts": [_part_record(name, sides[0][name], sides[1][name], statistics) for name in both],
@@ -267,129 +254,3 @@ def _together(parts: Sequence[Mapping[str, RunPlan]]) -> list[dict[str, Any]]:
     exact = [each["exact_epsilon_at_most"] for each in costs]
     found.append(_pair(f"epsilon {delta}, exact composition, at most", exact))
     return found
-
-
-def print_comparison(found: Mapping[str, Any], files: Sequence[object], out: Console) -> None:
-    """Print a comparison.
-
-    Args:
-        found: Result of `comparison_record`.
-        files: The run files of A and B.
-        out: Where.
-    """
-    for side, file, run in zip("AB", files, found["runs"], strict=True):
-        out.print(f"{side}: {file} ({run})")
-    for side, only in zip("AB", found["only_in"], strict=True):
-        if only:
-            out.print(f"only {side} counts records of: {', '.join(only)}")
-    for part in found["parts"]:
-        _print_part(part, out, several=len(found["parts"]) > 1)
-    if found["together"] is not None:
-        _print_costs("\nAll parts together", found["together"], out)
-
-
-def show_comparison(
-    files: tuple[Path, Path],
-    overlays: Sequence[Path],
-    settings: Sequence[str],
-    statistics: Sequence[str],
-    geounits: Sequence[str],
-    *,
-    as_json: bool,
-) -> None:
-    """Compare two run files and print it; overlays and settings change the second one alone."""
-    # Nothing will be spent after this: a budget can be looked at whose people have no name yet.
-    first, second = load_run(files[0], files=False), load_run(files[1], overlays, settings, files=False)
-    found = comparison_record(first, second, statistics, geounits)
-    if as_json:
-        print_json({"run_files": files, **found})
-    else:
-        print_comparison(found, files, console())
-
-
-def _print_part(part: Mapping[str, Any], out: Console, *, several: bool) -> None:
-    if several:
-        out.print(f"\nRecords: {part['part']}", style="bold")
-    if part["products"][0] != part["products"][1]:
-        out.print(f"products: A {part['products'][0]}, B {part['products'][1]}; what both have is compared")
-    for side, only in zip("AB", part["geolevels"]["only_in"], strict=True):
-        if only:
-            out.print(f"only {side} has the geolevels {', '.join(only)}")
-    _print_costs("\nExpense of privacy", part["costs"], out)
-    for side, holds in zip("AB", part["holds_for"], strict=True):
-        if holds is None:
-            out.print(f"{side}: no exact composition of Gaussian noise for several records of a contributor is known")
-    _print_losses(part, out)
-    _print_statistics(part, out)
-    rows = [
-        (each["table"], each["geolevel"], *_spelled(each, "total"), *_spelled(each, "mean_of_columns"))
-        for each in part["tables"]
-    ]
-    if rows:
-        heads = ("table", "geolevel", "total, A", "B", "B / A", "mean of columns, A", "B", "B / A")
-        out.print(table(f"\nExpected standard errors of published tables: {part['counts']}", heads, rows, left=2))
-        out.print("of a geounit where people of all classes can be, by measurements alone")
-    differing = [(key, *map(_setting, pair)) for key, pair in part["differing_settings"].items()]
-    if differing:
-        out.print(table("\nSettings that differ", ("setting", "A", "B"), differing, left=3))
-    else:
-        out.print("\nno setting that decides about estimates differs")
-
-
-def _print_losses(part: Mapping[str, Any], out: Console) -> None:
-    for title, key, spell in (
-        ("\nPartial losses: epsilon, exact composition, at most", "exact_epsilon_at_most", rounded_up),
-        ("\nPartial losses: epsilon by the conversion", "epsilon", number),
-    ):
-        rows = [
-            (each["about"], each["name"], *(_known(value, spell) for value in each[key]), _ratio(each[f"{key}_ratio"]))
-            for each in part["losses"]
-        ]
-        if rows:
-            out.print(table(title, ("about", "name", "A", "B", "B / A"), rows, left=2))
-
-
-def _print_statistics(part: Mapping[str, Any], out: Console) -> None:
-    found = part["statistics"]
-    rows = [
-        (
-            each["query"],
-            each["geolevel"],
-            *(_known(value, number) for value in each["standard_error"]),
-            _ratio(each["ratio"]),
-        )
-        for each in found["statistics"]
-    ]
-    if rows:
-        heads = ("query", "geolevel", "A", "B", "B / A")
-        out.print(table(f"\nStandard errors of named statistics: {part['counts']}", heads, rows, left=2))
-        out.print(f"{found['meaning']}; {_NONE}: not determined by what is measured")
-    for side, only in zip("AB", found["only_in"], strict=True):
-        if only:
-            out.print(f"only {side} has, or with other answers: {', '.join(only)}")
-
-
-def _print_costs(title: str, costs: Sequence[Mapping[str, Any]], out: Console) -> None:
-    rows = []
-    for each in costs:
-        texts = each["exact"] or [_known(value, rounded_up) for value in each["values"]]
-        rows.append((each["name"], *(text or _NONE for text in texts), _ratio(each["ratio"])))
-    out.print(table(title, ("", "A", "B", "B / A"), rows))
-
-
-def _spelled(each: Mapping[str, Any], key: str) -> Iterator[str]:
-    yield from (number(value) for value in each[key])
-    yield _ratio(each[f"{key}_ratio"])
-
-
-def _known(value: float | None, spell: Any) -> str:  # noqa: ANN401 - a function of a number
-    return _NONE if value is None else str(spell(value))
-
-
-def _ratio(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.3f}"
-
-
-def _setting(value: object) -> str:
-    text = _NONE if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.cli.plans import unused_shares
 from das_spark.config import load_plan
+from das_spark.planning import unused_shares
 
 CONF = Path(__file__).parents[2] / "conf"
 

@@ -7,13 +7,14 @@ The costs are those of the nation to the block and of single families, on a core
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import READER_NEEDS, StageKind, stages_of
 from das_spark.pipeline.space import KnownSizes, Room, answers_at, room_of
+from das_spark.planning.geounits import known_geounits, require_geounits
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
@@ -133,6 +134,35 @@ def resources_of(plan: RunPlan, records: int, geounits: Mapping[str, int], large
     driver = _BEGINNING + len(stages) * _STAGE + geounits[leaf] * _LEAF_OF_DRIVER
     worker = _WORKER + max(family.largest for family in families.values()) * _CHILD_CELL_BYTES
     return Resources(tuple(stages), tuple(unknown), driver, round(worker), room_of(plan, known))
+
+
+def resources_record(plan: RunPlan, records: int, geounits: Sequence[str]) -> dict[str, Any]:
+    """Reckon what a run needs, as JSON values.
+
+    Raises:
+        ConfigurationError: It is not known how many geounits there are.
+    """
+    known = known_geounits(plan, geounits)
+    require_geounits(plan, known.counts, "--records")
+    needed = resources_of(plan, records, known.counts, known.largest)
+    return {
+        "run": plan.name,
+        "records": records,
+        "geounits": dict(known.counts),
+        "stages": [
+            {"stage": stage.stage, "cpu_seconds": stage.seconds, "longest_task_seconds": stage.longest}
+            for stage in needed.stages
+        ],
+        "not_counted": list(needed.unknown),
+        "driver_seconds": needed.driver,
+        "hours": {str(cores): needed.seconds(cores) / 3600 for cores in CORES},
+        "memory": {"jvm_bytes": JVM, "bytes_per_core": needed.worker},
+        "disk": {
+            "public_bytes": needed.room.public,
+            "restricted_bytes": needed.room.restricted,
+            "scratch_bytes": needed.room.scratch,
+        },
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`plan --compare`: two budgets side by side, and what only one of them has."""
+"""`plan compare`: two budgets side by side, and what only one of them has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRONG = 2
 
 
 def compared(capsys, first, second, *more):
-    assert main(["plan", "--compare", first, second, *more, "--json"]) == 0
+    assert main(["plan", "compare", first, second, *more, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -112,7 +112,7 @@ def test_other_products_are_compared_in_what_both_have(capsys):
 
 
 def test_people_read_the_same(capsys):
-    arguments = ["plan", "--compare", OURS, OURS, "--set", "budget.rho=8", *GEOUNITS, "--statistic", "total@lsoa"]
+    arguments = ["plan", "compare", OURS, OURS, "--set", "budget.rho=8", *GEOUNITS, "--statistic", "total@lsoa"]
     assert main(arguments) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"A: {OURS}" in text
@@ -120,11 +120,11 @@ def test_people_read_the_same(capsys):
     assert "exact composition, at most" in text
     assert "by least squares from the measurements of all geolevels" in text
     assert "Expected standard errors of published tables" in text
-    assert main(["plan", "--compare", OURS, OURS]) == 0
+    assert main(["plan", "compare", OURS, OURS]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "no setting that decides about estimates differs" in text
     assert "of the geolevel alone: it is not known how many geounits" in text
-    assert main(["plan", "--compare", JOINT, UNIT, "--statistic", "total@Block"]) == 0
+    assert main(["plan", "compare", JOINT, UNIT, "--statistic", "total@Block"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "only A counts records of: person" in text
     assert "All parts together" in text
@@ -133,15 +133,14 @@ def test_people_read_the_same(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--compare", OURS, OURS, "--statistic", "totl@MSOA"], "--statistic: totl@MSOA: "),
-        (["--compare", OURS, OURS, "--statistic", "total@Ward"], "the run has the geolevels Nation"),
-        (["--compare", OURS, OURS, "--statistic", "total"], "write QUERY@GEOLEVEL"),
-        (["--compare", OURS, OURS, "--geounits", "Ward=3"], "--geounits Ward=3"),
-        (["--compare", OURS, OURS, "--geounits", "MSOA=x"], "--geounits MSOA=x"),
-        (["--compare", PERSON, UNIT], "have nothing in common"),
-        (["--compare", OURS, OURS, "--stages"], "--compare and --stages show different things"),
-        (["--compare", "nowhere.toml", OURS], "nowhere.toml"),
-        ([OURS, "--statistic", "total@MSOA"], "--statistic goes with --compare"),
+        (["compare", OURS, OURS, "--statistic", "totl@MSOA"], "--statistic: totl@MSOA: "),
+        (["compare", OURS, OURS, "--statistic", "total@Ward"], "the run has the geolevels Nation"),
+        (["compare", OURS, OURS, "--statistic", "total"], "write QUERY@GEOLEVEL"),
+        (["compare", OURS, OURS, "--geounits", "Ward=3"], "--geounits Ward=3"),
+        (["compare", OURS, OURS, "--geounits", "MSOA=x"], "--geounits MSOA=x"),
+        (["compare", PERSON, UNIT], "have nothing in common"),
+        (["compare", "nowhere.toml", OURS], "nowhere.toml"),
+        ([OURS, "--statistic", "total@MSOA"], "No such option"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(capsys, words, said):

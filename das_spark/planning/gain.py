@@ -1,4 +1,4 @@
-"""`plan --at-epsilon`: the total that an epsilon allows by exact composition, and how much less noise that is."""
+"""The total that an epsilon allows by exact composition, and how much less noise that is."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import JointPlan, RunPlan, plans_in
-from das_spark.privacy import Framework, compose_exactly, totals_at
-from das_spark.report import number, table
+from das_spark.privacy import compose_exactly, totals_at
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from das_spark.privacy import Budget
 
+
 _SHARES_AS_WRITTEN: Final = "all measured answers"
+
+
 _SHARES_BEFORE_THE_SPINE: Final = (
     "all measured answers of geounits that have the share of their geolevel; when the spine is made, the statement has"
     " the worst of its paths"
@@ -62,28 +62,3 @@ def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction)
 def _gain(before: Budget, after: Budget, geolevel: str, query: str) -> dict[str, Any]:
     was, now = (math.sqrt(each.mechanism(geolevel, query).variance()) for each in (before, after))
     return {"standard_deviation": was, "standard_deviation_at_epsilon": now, "change": now / was - 1 if was else 0.0}
-
-
-def print_gain(found: dict[str, Any], out: Console) -> None:
-    """Print what `gain_record` found."""
-    epsilon, delta = (float(Fraction(found[name])) for name in ("epsilon", "delta"))
-    out.print(f"{found['run']}: epsilon {epsilon:g} at delta {delta:g}, exact composition of {found['holds_for']}")
-    for part in found["parts"]:
-        symbol = Framework(part["framework"]).symbol
-        ratio = float(Fraction(part["total_at_epsilon"]) / Fraction(part["total"])) - 1
-        out.print(
-            f"{part['run']}: {symbol} = {part['total_at_epsilon']} in the place of {part['total']} ({ratio:+.2%}):"
-            f" --set budget.{symbol}={part['total_at_epsilon']}"
-        )
-        rows = [
-            (
-                each["geolevel"],
-                each["query"],
-                number(each["standard_deviation"]),
-                number(each["standard_deviation_at_epsilon"]),
-                f"{each['change']:+.2%}",
-            )
-            for each in part["measurements"]
-        ]
-        heads = ("geolevel", "query", "sd", f"sd at epsilon {epsilon:g}", "change")
-        out.print(table("\nNoise, a geounit", heads, rows, left=2))

@@ -1,14 +1,15 @@
-"""`plan --resources`: cores, memory, disk and hours that a run needs, from what measured runs took."""
+"""`plan resources`: cores, memory, disk and hours that a run needs, from what measured runs took."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from das_spark.cli.options import console, print_json
-from das_spark.cli.plans import known_geounits, require_geounits
-from das_spark.config import JointPlan, RunPlan
+import typer
+
+from das_spark.cli.options import Conf, Geounits, Json, Overlays, Settings, console, print_json
+from das_spark.config import RunPlan, load_run
 from das_spark.errors import ConfigurationError
 from das_spark.report import size, table
 
@@ -20,44 +21,33 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,11}")
 
 
-def resources_record(plan: RunPlan, records: int, geounits: Sequence[str]) -> dict[str, Any]:
-    """Reckon what a run needs, as JSON values.
-
-    Raises:
-        ConfigurationError: It is not known how many geounits there are.
-    """
-    from das_spark.pipeline.resources import CORES, JVM, resources_of  # noqa: PLC0415 - Spark's packages
-
-    known = known_geounits(plan, geounits)
-    require_geounits(plan, known.counts, "--resources")
-    needed = resources_of(plan, records, known.counts, known.largest)
-    return {
-        "run": plan.name,
-        "records": records,
-        "geounits": dict(known.counts),
-        "stages": [
-            {"stage": stage.stage, "cpu_seconds": stage.seconds, "longest_task_seconds": stage.longest}
-            for stage in needed.stages
-        ],
-        "not_counted": list(needed.unknown),
-        "driver_seconds": needed.driver,
-        "hours": {str(cores): needed.seconds(cores) / 3600 for cores in CORES},
-        "memory": {"jvm_bytes": JVM, "bytes_per_core": needed.worker},
-        "disk": {
-            "public_bytes": needed.room.public,
-            "restricted_bytes": needed.room.restricted,
-            "scratch_bytes": needed.room.scratch,
-        },
-    }
-
-
-def show_resources(
-    loaded: RunPlan | JointPlan, records: Sequence[str], geounits: Sequence[str], *, as_json: bool
+def resources(
+    conf: Conf,
+    records: Annotated[
+        list[str],
+        typer.Option(
+            "--records",
+            metavar="[PART=]RECORDS",
+            help="How many people, units or households are read; of a joint run, once for each part, such as"
+            " person=331000000.",
+        ),
+    ],
+    overlay: Overlays = None,
+    settings: Settings = None,
+    geounits: Geounits = None,
+    as_json: Json = False,
 ) -> None:
-    """Print it of a run, or of all parts of a joint run."""
+    """Show what a run needs: cores, memory, disk and hours, by the costs of measured runs.
+
+    Example: das-spark plan resources conf/quickstart.toml --records 8087
+    """
+    # What it stands on takes longer to import than other plans to be made.
+    from das_spark.planning.resources import resources_record  # noqa: PLC0415
+
+    loaded = load_run(conf, overlay or (), settings or (), files=False)
     plans = {"": loaded} if isinstance(loaded, RunPlan) else loaded.parts
     counts = _records(records, list(plans))
-    needed = [resources_record(plan, counts[part], geounits) for part, plan in plans.items()]
+    needed = [resources_record(plan, counts[part], geounits or ()) for part, plan in plans.items()]
     if as_json:
         print_json(needed[0] if isinstance(loaded, RunPlan) else {"parts": needed})
         return
@@ -67,16 +57,16 @@ def show_resources(
 
 def _records(said: Sequence[str], parts: Sequence[str]) -> dict[str, int]:
     """How many records each part of a run reads."""
-    hint = "write a number" if parts == [""] else f"write {' '.join(f'--resources {part}=NUMBER' for part in parts)}"
+    hint = "write a number" if parts == [""] else f"write {' '.join(f'--records {part}=NUMBER' for part in parts)}"
     counts = {}
     for text in said:
         part, _, number = text.rpartition("=")
         if part not in parts or part in counts or not _NUMBER.fullmatch(number):
             said_twice = "is said twice" if part in counts else "not a number of records"
-            raise ConfigurationError(f"--resources {text}: {said_twice}", hint=hint)
+            raise ConfigurationError(f"--records {text}: {said_twice}", hint=hint)
         counts[part] = int(number)
     if missing := [part for part in parts if part not in counts]:
-        raise ConfigurationError(f"--resources: nothing is said of {', '.join(missing)}", hint=hint)
+        raise ConfigurationError(f"--records: nothing is said of {', '.join(missing)}", hint=hint)
     return counts
 
 
