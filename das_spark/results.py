@@ -202,7 +202,7 @@ class OpenedRun:
     @property
     def attributes(self) -> dict[str, tuple[str, ...]]:
         """What is counted: attributes, and the labels of their levels."""
-        return {each.name: each.levels for each in self.plan.product.schema.attributes}
+        return {attribute.name: attribute.levels for attribute in self.plan.product.schema.attributes}
 
     @property
     def tables(self) -> dict[str, str]:
@@ -224,7 +224,7 @@ class OpenedRun:
     @property
     def queries(self) -> dict[str, tuple[str, ...]]:
         """Geolevel of the spine -> what was measured there."""
-        return {level.geolevel: tuple(each.query for each in level.queries) for level in self.plan.budget.levels}
+        return {level.geolevel: tuple(query.query for query in level.queries) for level in self.plan.budget.levels}
 
     @property
     def verified(self) -> bool | None:
@@ -433,7 +433,7 @@ class _Cells:
         cells, counts = batch.column("cells"), batch.column("counts")
         at = np.repeat(np.arange(batch.num_rows), cells.value_lengths().to_numpy(zero_copy_only=False))
         codes = np.unravel_index(cells.flatten().to_numpy(), self.schema.shape)
-        levels = [pa.array(each.astype(np.int32)) for each in codes]
+        levels = [pa.array(code.astype(np.int32)) for code in codes]
         if self.labels:
             levels = [pa.DictionaryArray.from_arrays(*each) for each in zip(levels, self._names, strict=True)]
         names = [attribute.name for attribute in self.schema.attributes]
@@ -471,7 +471,9 @@ def _answers(query: Query, schema: Schema) -> list[str]:
         for attribute, factor, group in zip(schema.attributes, query.factors, groups, strict=True):
             levels = np.flatnonzero(factor == group)
             if len(levels) < attribute.size:
-                recoded = (label for each in attribute.recodes for label, own in each.groups if set(own) == set(levels))
+                recoded = (
+                    label for recode in attribute.recodes for label, own in recode.groups if set(own) == set(levels)
+                )
                 several = " or ".join(attribute.levels[level] for level in levels)
                 label = attribute.levels[levels[0]] if len(levels) == 1 else next(recoded, several)
                 said.append(f"{attribute.name}={label}")

@@ -76,7 +76,7 @@ def exchanged(run: QuickstartRun) -> dict[str, Histogram]:
 def tallies_of(run: QuickstartRun) -> dict[str, ReconstructionTally]:
     """What is counted of every occupied block."""
     product, spine = run.plan.product, run.plan.spine
-    tables = [each for each in product.tables_on(spine) if "Block" in each.levels(spine)]
+    tables = [table for table in product.tables_on(spine) if "Block" in table.levels(spine)]
     columns, nearness = PublishedColumns.of(tables, product.zero_cells()), Nearness.of(product.schema)
     after = exchanged(run)
     (whole,) = run.estimates["County"].values()

@@ -54,7 +54,7 @@ class Roles:
 
     def refuse(self, role: str, rights: Iterable[Asked]) -> bool:
         """Whether a role lacks one of the rights."""
-        given = [self._give(role, each) for each in rights]
+        given = [self._give(role, right) for right in rights]
         return not given or not all(given)
 
     def _give(self, role: str, asked: Asked) -> bool:

@@ -129,10 +129,10 @@ def dataframe_code(source: str) -> list[str]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
             # Columns, windows and types of columns are nothing that a stage need name.
-            named = {each.name for each in node.names} <= {"DataFrame", "SparkContext", "SparkSession"}
-            if any(each.split(".")[0] == "pyspark" for each in modules) and not (id(node) in for_types and named):
+            named = {name.name for name in node.names} <= {"DataFrame", "SparkContext", "SparkSession"}
+            if any(module.split(".")[0] == "pyspark" for module in modules) and not (id(node) in for_types and named):
                 found.append(ast.unparse(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of_numpy = isinstance(node.func.value, ast.Name) and node.func.value.id == "np"
@@ -146,7 +146,7 @@ def joins_below_roots(source: str) -> list[str]:
     joins = (
         each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div)
     )
-    return [ast.unparse(each) for each in joins if ROOTS & set(names_of(each.left))]
+    return [ast.unparse(join) for join in joins if ROOTS & set(names_of(join.left))]
 
 
 def names_of(node: ast.expr) -> Iterator[str]:
@@ -182,7 +182,7 @@ def is_ours(folder: str) -> bool:
 def test_every_module_of_a_registry_is_registered():
     for package, mapping in REGISTRIES.items():
         mappings = (getattr(importlib.import_module(package), name) for name in mapping.split())
-        registry = {name: value for each in mappings for name, value in each.items()}
+        registry = {name: value for mapping in mappings for name, value in mapping.items()}
         modules = registrable_modules(package)
         assert modules, f"{package} holds no module to register"
         assert [name for name in modules if not is_registered(name, registry)] == []

@@ -54,7 +54,7 @@ def test_estimates_have_a_row_for_every_occupied_cell(run):
         assert rows.num_rows == sum(len(cells) for cells in stored["cells"].to_pylist())
         codes = run.estimates(level, labels=False).arrow()
         schema = run.plan.product.schema
-        cells = schema.ravel(np.stack([codes[each.name].to_numpy() for each in schema.attributes], axis=1))
+        cells = schema.ravel(np.stack([codes[attribute.name].to_numpy() for attribute in schema.attributes], axis=1))
         assert cells.tolist() == [cell for row in stored["cells"].to_pylist() for cell in row]
         assert rows["count"].to_pylist() == [count for row in stored["counts"].to_pylist() for count in row]
         for name, labels in run.attributes.items():

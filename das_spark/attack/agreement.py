@@ -42,7 +42,11 @@ class Nearness:
     @classmethod
     def of(cls, schema: Schema) -> Nearness:
         """The rule of a schema: years of age are an attribute called age with at least 80 levels."""
-        years = (at for at, each in enumerate(schema.attributes) if each.name == _AGE and each.size >= _FEWEST_YEARS)
+        years = (
+            at
+            for at, attribute in enumerate(schema.attributes)
+            if attribute.name == _AGE and attribute.size >= _FEWEST_YEARS
+        )
         return cls(schema.shape, next(years, None))
 
     @property
@@ -154,7 +158,7 @@ def _largest_flows(truth: Histogram, groups: NDArray[np.bool_], other: Histogram
         ),
         (yours, np.full(yours.shape, sink), np.broadcast_to(other.counts, yours.shape)),
     )
-    rows, columns, capacity = (np.concatenate([each.ravel() for each in parts]) for parts in zip(*edges, strict=True))
+    rows, columns, capacity = (np.concatenate([part.ravel() for part in parts]) for parts in zip(*edges, strict=True))
     network = sparse.csr_array((capacity.astype(np.int32), (rows, columns)), shape=(sink + 1, sink + 1))
     flow = maximum_flow(network, source, sink).flow
     leaving = slice(flow.indptr[source], flow.indptr[source + 1])

@@ -234,5 +234,5 @@ def _totals(found: DifferencingFindings) -> tuple[ReportTable]:
         ReportColumn("second", f"of {second}", "number"),
         ReportColumn("combined", "of both combined", "number"),
     )
-    rows = [(each.geolevel, each.geounits, *each.root_mean_squares()) for each in found.totals]
+    rows = [(total.geolevel, total.geounits, *total.root_mean_squares()) for total in found.totals]
     return (ReportTable.of("differencing_totals", "Numbers of records by two runs", columns, rows, note=_TOTALS),)

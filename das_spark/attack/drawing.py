@@ -124,12 +124,12 @@ def count_errors(
     chosen = list(unique.values())
     every = sorted(set[Answers]().union(*(target.answers for target in chosen)))
     mechanisms = {each: runs[each.run].plan.budget.mechanism(each.geolevel, each.query) for each in every}
-    thresholds = [_thresholds([mechanisms[each] for each in sorted(target.answers)], runs) for target in chosen]
+    thresholds = [_thresholds([mechanisms[answer] for answer in sorted(target.answers)], runs) for target in chosen]
     taken, missed = (np.zeros((len(chosen), THRESHOLDS), dtype=np.int64) for _ in range(2))
     for errors, counted, side in ((taken, "old", 0), (missed, "new", 1)):
         for losses in _losses(runs, mechanisms, settings, f"{purpose}/{counted}", side):
             for place, target in enumerate(chosen):
-                total = sum((losses[each][target.same_geounit] for each in sorted(target.answers)), 0.0)
+                total = sum((losses[answer][target.same_geounit] for answer in sorted(target.answers)), 0.0)
                 # Draw by draw the first threshold that is not exceeded: from there on it is taken for the new record.
                 first = np.searchsorted(thresholds[place], np.atleast_1d(total), side="left")
                 errors[place] += np.bincount(first, minlength=THRESHOLDS + 1).cumsum()[:THRESHOLDS]
@@ -179,7 +179,7 @@ def _losses(
     keys = [_key(settings, f"{purpose}/{number}") for number in range(len(runs))]
     plans = {
         (run, geolevel): runs[run].measuring(geolevel, keys[run])
-        for run, geolevel in dict.fromkeys((each.run, each.geolevel) for each in mechanisms)
+        for run, geolevel in dict.fromkeys((mechanism.run, mechanism.geolevel) for mechanism in mechanisms)
     }
     for begin in range(0, settings.draws, _CHUNK):
         numbers = range(begin, min(begin + _CHUNK, settings.draws))

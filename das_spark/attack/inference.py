@@ -147,7 +147,7 @@ def infer(
 def _targets(run: MeasuredRun) -> Iterator[tuple[tuple[str, str, str], DrawnTarget]]:
     """What is inferred (kind, attribute, geolevel), and which answers differ. The whole record comes first."""
     for row, answers in _differing(run):
-        levels, queries = {each.geolevel for each in answers}, {each.query for each in answers}
+        levels, queries = {answer.geolevel for answer in answers}, {answer.query for answer in answers}
         claim = compose_exactly([run.plan.budget], levels, queries)
         if claim is not None and answers:
             yield row, DrawnTarget(InferredRow(*row, 0).name, frozenset(answers), row[0] == ATTRIBUTE, claim)

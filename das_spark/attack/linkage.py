@@ -383,7 +383,7 @@ def _table(found: LinkageFindings) -> ReportTable:
     rows = [
         {"group": row.group, "size": row.size, "persons": row.persons, **_shares(row)}
         for group in GROUPS
-        for row in (found.whole(group), *(each for each in found.rows if each.group == group))
+        for row in (found.whole(group), *(row for row in found.rows if row.group == group))
     ]
     note = (
         "Shares of the persons who are found rightly, by links and by claims, from published records and, before"

@@ -171,18 +171,18 @@ def judge_noise(plan: RunPlan, noise: RunNoise, alpha: float) -> NoiseFindings:
         noise: Its residuals.
         alpha: With what probability sound noise may be convicted, at most.
     """
-    residuals = [each for each in noise.residuals if len(each.values)]
-    mechanisms = [_mechanism(plan, each) for each in residuals]
+    residuals = [residual for residual in noise.residuals if len(residual.values)]
+    mechanisms = [_mechanism(plan, residual) for residual in residuals]
     grids = [_thresholds(mechanism) for mechanism in mechanisms]
     counted = [
-        _counted(each, grid, _claim(mechanism))
-        for each, grid, mechanism in zip(residuals, grids, mechanisms, strict=True)
+        _counted(residual, grid, _claim(mechanism))
+        for residual, grid, mechanism in zip(residuals, grids, mechanisms, strict=True)
     ]
     curves = judge_curves(counted, alpha / 2)
     own = alpha / 2 / max(1, 2 * len(residuals) + len(noise.agreements))
     return NoiseFindings(
         tuple(_row(*each, own) for each in zip(residuals, mechanisms, grids, curves, strict=True)),
-        tuple(_agreement(each, own) for each in noise.agreements if each.compared),
+        tuple(_agreement(agreement, own) for agreement in noise.agreements if agreement.compared),
     )
 
 

@@ -208,13 +208,13 @@ class _Sample:
     """The numbers of all geounits of a sample, side by side."""
 
     def __init__(self, tallies: Sequence[ReconstructionTally], about: Reconstructed) -> None:
-        self.records = np.array([each.records for each in tallies])  # (n, groups)
-        self.agreed = np.array([each.agreed for each in tallies])  # (n, methods, groups, measures)
-        self.made = np.array([each.made for each in tallies])  # (n, methods)
-        self.distances = np.array([each.distances for each in tallies])  # (n, sources)
-        self.decided = np.array([each.decided for each in tallies])
-        self.variables = np.array([each.variables for each in tallies])
-        self.ended = {source: np.array([each.ended(source) for each in tallies]) for source in SOURCES}
+        self.records = np.array([tally.records for tally in tallies])  # (n, groups)
+        self.agreed = np.array([tally.agreed for tally in tallies])  # (n, methods, groups, measures)
+        self.made = np.array([tally.made for tally in tallies])  # (n, methods)
+        self.distances = np.array([tally.distances for tally in tallies])  # (n, sources)
+        self.decided = np.array([tally.decided for tally in tallies])
+        self.variables = np.array([tally.variables for tally in tallies])
+        self.ended = {source: np.array([tally.ended(source) for tally in tallies]) for source in SOURCES}
         stratum = size_of(self.records[:, 0])
         self.sample = StratifiedSample(stratum, np.array(about.geounits))
 
@@ -341,8 +341,8 @@ def present_reconstruction(findings: ReconstructionFindings) -> tuple[ReportSect
     """The section of a report: text, tables and a figure."""
     about = findings.about
     geounit = about.geolevel
-    overall = [_rate_row(each, about) for each in findings.rates if each.size == EVERY_SIZE]
-    sized = [_rate_row(each, about) for each in findings.rates if each.size != EVERY_SIZE]
+    overall = [_rate_row(rate, about) for rate in findings.rates if rate.size == EVERY_SIZE]
+    sized = [_rate_row(rate, about) for rate in findings.rates if rate.size != EVERY_SIZE]
     note = _NOTE.format(within=about.within, geolevel=geounit)
     solutions = _SOLUTIONS.format(nodes=NODES, counted=about.counted)
     of_size = f"{about.counted} in the {geounit}"
@@ -483,7 +483,7 @@ def _published(findings: ReconstructionFindings) -> ReportTable:
     """Figures of the published reconstruction of 2010 beside those of this run."""
     run, exact = (findings.rate(source) for source in (PROTECTED, EXACT))
     near_run, near_exact = (findings.rate(source, measure=MEASURES[1]) for source in (PROTECTED, EXACT))
-    solved = {each.source: each for each in findings.solutions if each.size == EVERY_SIZE}
+    solved = {solution.source: solution for solution in findings.solutions if solution.size == EVERY_SIZE}
     rows = (
         ("true records that agree exactly", "46 %", _DECLARATION, run.rate.value, exact.rate.value),
         ("true records that agree within one", "71 %", _DECLARATION, near_run.rate.value, near_exact.rate.value),

@@ -117,7 +117,7 @@ def tally_geounit(
     """
     likely = Likely(target.near, whole)
     sources = {PROTECTED: target.protected, EXACT: target.truth, SWAPPED: target.swapped}
-    solved = {name: _reconstructed(each, columns, likely) for name, each in sources.items()}
+    solved = {name: _reconstructed(source, columns, likely) for name, source in sources.items()}
     guessed = {
         f"{guess}, {totals}": made
         for totals in (PROTECTED, EXACT)

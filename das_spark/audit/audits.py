@@ -192,7 +192,7 @@ def _seen_in(plan: RunPlan, pair: NeighbouringInputs, release: InProcess) -> _Se
     """Everything that a run on one of the inputs made public, and in which they may show."""
     found: dict[tuple[str, str], float] = {("families without an estimate", "kept"): float(len(release.failed))}
     for level in plan.spine.names:
-        every = [each for answers in release.measurements.get(level, {}).values() for each in answers]
+        every = [answer for answers in release.measurements.get(level, {}).values() for answer in answers]
         kept = sum(each.values.size for each in every)
         found[f"noisy answers of {level}", "kept"] = float(kept)
     for one in pair.answers:
@@ -230,10 +230,10 @@ def _composed(pair: NeighbouringInputs, seen: Sequence[Statistic], kinds: Collec
 def _values(one: WatchedAnswer, release: InProcess) -> Iterator[int]:
     """Noisy values of an answer: one, none, or more where something is wrong."""
     for answers in release.measurements.get(one.geolevel, {}).values():
-        for each in answers:
-            if each.query == one.query and one.geocode in each.geocodes:
-                values = each.values[each.geocodes.index(one.geocode)]
-                yield from values[[one.row] if each.rows is None else each.rows == one.row].tolist()
+        for answer in answers:
+            if answer.query == one.query and one.geocode in answer.geocodes:
+                values = answer.values[answer.geocodes.index(one.geocode)]
+                yield from values[[one.row] if answer.rows is None else answer.rows == one.row].tolist()
 
 
 def _estimates(plan: RunPlan, pair: NeighbouringInputs, release: InProcess) -> Iterator[tuple[tuple[str, str], float]]:
@@ -258,7 +258,7 @@ def _estimates(plan: RunPlan, pair: NeighbouringInputs, release: InProcess) -> I
 def _sums(watched: Sequence[WatchedAnswer], answers: Sequence[Statistic]) -> list[Statistic]:
     """Likelihood ratios of the declared noise, of all answers and of each level, and standardised differences."""
     levels = list(dict.fromkeys(one.geolevel for one in watched))
-    sides = [[each.first for each in answers], [each.second for each in answers]]
+    sides = [[answer.first for answer in answers], [answer.second for answer in answers]]
     ratios, distances = [], []
     for side in sides:
         pairs = list(zip(watched, side, strict=True))

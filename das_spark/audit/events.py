@@ -139,7 +139,7 @@ def learned(name: str, statistics: Sequence[Statistic]) -> Statistic:
     Where a statistic is missing in a run its mean over the even runs stands for it; whether it is missing is a
     statistic of its own where an even run misses it.
     """
-    sides = [np.stack([getattr(each, side) for each in statistics], axis=1) for side in ("first", "second")]
+    sides = [np.stack([getattr(statistic, side) for statistic in statistics], axis=1) for side in ("first", "second")]
     choosing = np.concatenate([side[::2] for side in sides])
     there = ~np.isnan(choosing)
     # Of the choosing runs alone: were the others asked, what they miss would add a column and change all weights.

@@ -109,7 +109,7 @@ def _chosen(part: Part, claim: Claim, alpha: float, most: int) -> list[Statistic
 
 
 def _judged(part: Part, event: StatisticEvent, claim: Claim, alpha: float) -> JudgedEvent:
-    statistic = next(each for each in part.statistics if each.name == event.statistic).half(1)
+    statistic = next(statistic for statistic in part.statistics if statistic.name == event.statistic).half(1)
     seen = event.counts(statistic)
     low = lower_limit(seen[0], part.judging, alpha / 2)
     high = upper_limit(seen[1], part.judging, alpha / 2)

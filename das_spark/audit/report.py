@@ -77,19 +77,20 @@ class AuditReport:
     @property
     def best(self) -> JudgedEvent | None:
         """The finding with the greatest bound; None where no event was found."""
-        return max(self.judgement.findings, key=lambda each: (each.bound, each.epsilon), default=None)
+        return max(self.judgement.findings, key=lambda finding: (finding.bound, finding.epsilon), default=None)
 
     @property
     def refutes_claim(self) -> bool:
         """Whether more privacy loss was proven than is claimed."""
         return any(
-            each.bound > self.claim.total or each.epsilon > self.claim.epsilon for each in self.judgement.findings
+            finding.bound > self.claim.total or finding.epsilon > self.claim.epsilon
+            for finding in self.judgement.findings
         )
 
     @property
     def refutes_noise(self) -> bool:
         """Whether something was told more surely than the declared noise allows, be it within the claim or not."""
-        return any(each.low > each.allowed for each in self.judgement.findings)
+        return any(finding.low > finding.allowed for finding in self.judgement.findings)
 
     @property
     def convicts(self) -> bool:
@@ -123,8 +124,8 @@ class AuditReport:
             "epsilon": self.claim.epsilon,
         }
         findings = [
-            {**asdict(each), "event": {**asdict(each.event), "text": each.event.text}}
-            for each in self.judgement.findings
+            {**asdict(finding), "event": {**asdict(finding.event), "text": finding.event.text}}
+            for finding in self.judgement.findings
         ]
         content = {
             "schema_version": SCHEMA_VERSION,
@@ -194,7 +195,7 @@ _POWER: Final = (
 
 def present_audit(audit: AuditReport) -> Report:
     """What the terminal and the written page say of an audit."""
-    found = dict.fromkeys(each.event.kind for each in audit.judgement.findings)
+    found = dict.fromkeys(finding.event.kind for finding in audit.judgement.findings)
     kinds = [f"{kind}: {KINDS[kind]}" for kind in found]
     about = f"Configuration {audit.config_hash}; {audit.seconds:.0f} seconds."
     return Report(
@@ -218,7 +219,7 @@ _LETTERS: Final = 48
 
 def _proven(audit: AuditReport) -> Figure | None:
     """The greatest proven bounds beside the claim; None where nothing was found."""
-    found = sorted(audit.judgement.findings, key=lambda each: -each.bound)[:_MOST_SHOWN]
+    found = sorted(audit.judgement.findings, key=lambda finding: -finding.bound)[:_MOST_SHOWN]
     if not found:
         return None
     texts = [f"{each.stage}, {each.pair}: {each.event.text}" for each in found]
@@ -244,12 +245,12 @@ def _findings(findings: Sequence[JudgedEvent]) -> ReportTable:
     )
     rows = (
         {
-            **asdict(each),
-            "event": each.event.text,
-            "inputs": f"{each.event.telling} / {_ORDINALS[each.event.telling]}",
-            **dict(zip(("seen", "other"), each.seen, strict=True)),
+            **asdict(finding),
+            "event": finding.event.text,
+            "inputs": f"{finding.event.telling} / {_ORDINALS[finding.event.telling]}",
+            **dict(zip(("seen", "other"), finding.seen, strict=True)),
         }
-        for each in findings
+        for finding in findings
     )
     title = "Events, chosen by one half of the runs and judged by the other"
     return ReportTable.of("events", title, columns, rows, note=_FINDINGS, media=PEOPLE)

@@ -112,8 +112,8 @@ def _audit_structure(
     if as_json:
         typer.echo(report.to_json(), nl=False)
     else:
-        for each in report.differences:
-            terminal.print(f"{each.path}: {each.what} (in the run with {each.variant})")
+        for difference in report.differences:
+            terminal.print(f"{difference.path}: {difference.what} (in the run with {difference.variant})")
         terminal.print(report.verdict, style="bold red" if report.convicts else "bold")
         if out is not None:
             terminal.print(f"written to {out}: structure.json, structure.md, structure.html")

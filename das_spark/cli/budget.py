@@ -51,13 +51,13 @@ def _print(found: dict[str, Any], out: Console) -> None:
         )
         rows = [
             (
-                each["geolevel"],
-                each["query"],
-                number(each["standard_deviation"]),
-                number(each["standard_deviation_at_epsilon"]),
-                f"{each['change']:+.2%}",
+                measurement["geolevel"],
+                measurement["query"],
+                number(measurement["standard_deviation"]),
+                number(measurement["standard_deviation_at_epsilon"]),
+                f"{measurement['change']:+.2%}",
             )
-            for each in part["measurements"]
+            for measurement in part["measurements"]
         ]
         heads = ("geolevel", "query", "sd", f"sd at epsilon {epsilon:g}", "change")
         out.print(table("\nNoise, a geounit", heads, rows, left=2))

@@ -85,7 +85,7 @@ def _writers() -> tuple[tuple[str, ...], Rows]:
 def _solvers() -> tuple[tuple[str, ...], Rows]:
     from das_spark.estimation import FAMILY_SOLVERS, SOLVERS  # noqa: PLC0415
 
-    programs = {name: ", ".join(sorted(each.capabilities)) for name, each in SOLVERS.items()}
+    programs = {name: ", ".join(sorted(solver.capabilities)) for name, solver in SOLVERS.items()}
     families = {name: "families of children" for name in FAMILY_SOLVERS if name not in SOLVERS}
     return ("name", "what it solves"), list((families | programs).items())
 

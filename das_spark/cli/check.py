@@ -43,7 +43,7 @@ def check(
         try_stages(each, layout, stages_of(each), files=not without_files)
         warnings |= dict.fromkeys(roots_in_input(each, layout))
     if as_json:
-        runs = [_checked(each) for each in plans_in(loaded)]
+        runs = [_checked(plan) for plan in plans_in(loaded)]
         print_json({"run_file": conf, "problems": [], "warnings": list(warnings), "runs": runs})
         return
     typer.echo(f"{conf}: no problem found")

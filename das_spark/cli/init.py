@@ -185,8 +185,10 @@ class _Questions:
     def _strategy(product: Product, given: str | None) -> str | None:
         if given is not None or len(product.strategies) <= 1:
             return given
-        for each in product.strategies.values():
-            typer.echo(f"  {each.name}: {each.budget.framework.symbol} = {each.budget.total}. {each.title}")
+        for strategy in product.strategies.values():
+            typer.echo(
+                f"  {strategy.name}: {strategy.budget.framework.symbol} = {strategy.budget.total}. {strategy.title}"
+            )
         return _prompt("Strategy", _one_of(product.strategies), next(iter(product.strategies)))
 
     @staticmethod

@@ -21,7 +21,7 @@ def list_files(conf: Conf, overlay: Overlays = None, settings: Settings = None, 
     # Wrong keys are said before libraries are imported.
     from das_spark.pipeline.delivery import delivered_files, files_passed_over  # noqa: PLC0415
 
-    found = {each.path: each for plan in plans_in(loaded) for each in delivered_files(plan.input)}
+    found = {file.path: file for plan in plans_in(loaded) for file in delivered_files(plan.input)}
     if as_json:
         print_json(
             [

@@ -45,7 +45,7 @@ def resuming(arguments: Sequence[str], run_id: str) -> str:
     """Return the command that goes on with a run, or with what the arguments name."""
     launcher = os.environ.get(LAUNCHER)
     again = ["das-spark", *arguments] if launcher is None else [launcher, *arguments[1:]]
-    named = any(each == _RUN_ID or each.startswith(f"{_RUN_ID}=") for each in arguments)
+    named = any(argument == _RUN_ID or argument.startswith(f"{_RUN_ID}=") for argument in arguments)
     return shlex.join(again if named or not run_id else [*again, _RUN_ID, run_id])
 
 

@@ -110,7 +110,7 @@ class _Commands(TyperGroup):
             formatter.write_dl(rows)
 
     def _registered(self) -> dict[str, EntryPoint]:
-        return {each.name: each for each in entry_points(group=COMMANDS)}
+        return {point.name: point for point in entry_points(group=COMMANDS)}
 
 
 def _of_features() -> dict[str, str]:

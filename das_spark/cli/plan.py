@@ -57,7 +57,7 @@ def show(
     """
     del test_key
     loaded = load_run(conf, overlay or (), settings or (), files=False)
-    records = [plan_record(each, known_geounits(each, geounits or ())) for each in plans_in(loaded)]
+    records = [plan_record(plan, known_geounits(plan, geounits or ())) for plan in plans_in(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
     whole = records[0] if together is None else {"run": together["run"], "parts": records, "together": together}
     target = place_of(out)
@@ -121,16 +121,16 @@ def _print(record: dict[str, Any], out: Console) -> None:
     columns = ("geolevel", "query", "level share", "query share", f"{name} spent", parameter, "sd", "answers")
     rows = [
         (
-            each["geolevel"],
-            each["query"],
-            each["geolevel_share"],
-            each["query_share"],
-            each["spent"],
-            number(each["parameter"]),
-            number(each["standard_deviation"]),
-            f"{each['answers_per_geounit']:,}",
+            measurement["geolevel"],
+            measurement["query"],
+            measurement["geolevel_share"],
+            measurement["query_share"],
+            measurement["spent"],
+            number(measurement["parameter"]),
+            number(measurement["standard_deviation"]),
+            f"{measurement['answers_per_geounit']:,}",
         )
-        for each in record["measurements"]
+        for measurement in record["measurements"]
     ]
     out.print(table(f"\nNoise: {product['counts']}, a geounit", columns, rows, left=2))
     _print_passes(record, out)
@@ -139,8 +139,8 @@ def _print(record: dict[str, Any], out: Console) -> None:
     _print_sizes(record, out)
     _print_intervals(record, out)
     losses = [
-        (each["about"], each["name"], each["spent"], number(each["epsilon"]), _said(each["exact_epsilon_at_most"]))
-        for each in record["losses"]
+        (loss["about"], loss["name"], loss["spent"], number(loss["epsilon"]), _said(loss["exact_epsilon_at_most"]))
+        for loss in record["losses"]
     ]
     heads = ("about", "name", f"{name} spent", "as epsilon", "exact, at most")
     out.print(table("\nPartial losses", heads, losses, left=2))
@@ -205,15 +205,15 @@ def _print_sizes(record: dict[str, Any], out: Console) -> None:
     )
     rows = [
         (
-            each["geolevel"],
-            _known(each["geounits"]),
-            _known(each["largest_family"]),
-            _known(each["answers_per_geounit"]),
-            _known(each["measurement_bytes_at_most"], size),
-            _known(each["family_bytes_at_most"], size),
-            _known(each["cpu_seconds_at_most"]),
+            geolevel["geolevel"],
+            _known(geolevel["geounits"]),
+            _known(geolevel["largest_family"]),
+            _known(geolevel["answers_per_geounit"]),
+            _known(geolevel["measurement_bytes_at_most"], size),
+            _known(geolevel["family_bytes_at_most"], size),
+            _known(geolevel["cpu_seconds_at_most"]),
         )
-        for each in record["geolevels"]
+        for geolevel in record["geolevels"]
     ]
     out.print(
         table(
@@ -226,12 +226,12 @@ def _print_intervals(record: dict[str, Any], out: Console) -> None:
     """Expected widths, a row a table, a column a geolevel."""
     if not record["intervals"]:
         return
-    levels = list(dict.fromkeys(each["geolevel"] for each in record["intervals"]))
-    widths = {(each["table"], each["geolevel"]): each for each in record["intervals"]}
+    levels = list(dict.fromkeys(interval["geolevel"] for interval in record["intervals"]))
+    widths = {(interval["table"], interval["geolevel"]): interval for interval in record["intervals"]}
     for title, key in (("total", "total"), ("mean of all columns", "mean_of_columns")):
         rows = [
             (name, *(f"{widths[name, level][key]:,.1f}" if (name, level) in widths else "-" for level in levels))
-            for name in dict.fromkeys(each["table"] for each in record["intervals"])
+            for name in dict.fromkeys(interval["table"] for interval in record["intervals"])
         ]
         level = float(Fraction(record["intervals"][0]["level"]))
         heading = f"\nExpected width of {100 * level:g} % intervals by measurements alone, {title}"

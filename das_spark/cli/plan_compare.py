@@ -117,8 +117,8 @@ def _print_losses(part: Mapping[str, Any], out: Console) -> None:
         ("\nPartial losses: epsilon by the conversion", "epsilon", number),
     ):
         rows = [
-            (each["about"], each["name"], *(_known(value, spell) for value in each[key]), _ratio(each[f"{key}_ratio"]))
-            for each in part["losses"]
+            (loss["about"], loss["name"], *(_known(value, spell) for value in loss[key]), _ratio(loss[f"{key}_ratio"]))
+            for loss in part["losses"]
         ]
         if rows:
             out.print(table(title, ("about", "name", "A", "B", "B / A"), rows, left=2))
@@ -128,12 +128,12 @@ def _print_statistics(part: Mapping[str, Any], out: Console) -> None:
     found = part["statistics"]
     rows = [
         (
-            each["query"],
-            each["geolevel"],
-            *(_known(value, number) for value in each["standard_error"]),
-            _ratio(each["ratio"]),
+            statistic["query"],
+            statistic["geolevel"],
+            *(_known(value, number) for value in statistic["standard_error"]),
+            _ratio(statistic["ratio"]),
         )
-        for each in found["statistics"]
+        for statistic in found["statistics"]
     ]
     if rows:
         heads = ("query", "geolevel", "A", "B", "B / A")
@@ -146,9 +146,9 @@ def _print_statistics(part: Mapping[str, Any], out: Console) -> None:
 
 def _print_costs(title: str, costs: Sequence[Mapping[str, Any]], out: Console) -> None:
     rows = []
-    for each in costs:
-        texts = each["exact"] or [_known(value, rounded_up) for value in each["values"]]
-        rows.append((each["name"], *(text or _NONE for text in texts), _ratio(each["ratio"])))
+    for cost in costs:
+        texts = cost["exact"] or [_known(value, rounded_up) for value in cost["values"]]
+        rows.append((cost["name"], *(text or _NONE for text in texts), _ratio(cost["ratio"])))
     out.print(table(title, ("", "A", "B", "B / A"), rows))
 
 

@@ -99,8 +99,13 @@ def show(
     print_(f"{found.name}: {found.title}")
     print_(f"counts {found.counted}; each {found.noun} is in one cell of one geounit of every level\n")
     attributes = [
-        (each.name, number(each.size), "; ".join(each.levels), ", ".join(recode.name for recode in each.recodes))
-        for each in found.schema.attributes
+        (
+            attribute.name,
+            number(attribute.size),
+            "; ".join(attribute.levels),
+            ", ".join(recode.name for recode in attribute.recodes),
+        )
+        for attribute in found.schema.attributes
     ]
     print_(
         table(f"{number(found.schema.size)} cells", ("attribute", "levels", "labels", "recodes"), attributes, left=4)

@@ -103,7 +103,7 @@ def suggest(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
 
 def _write(out: Path, conf: Path, found: SuggestedBudget, total: Fraction) -> None:
-    targets = "".join(f"#   {each}\n" for each in found.targets)
+    targets = "".join(f"#   {target}\n" for target in found.targets)
     text = (
         f"# A budget that das-spark suggests, to be laid over {conf.name} (--overlay), for these targets:\n{targets}\n"
     )
@@ -134,14 +134,14 @@ def _record(plan: RunPlan, found: SuggestedBudget, total: Fraction, tables: list
         "interval_level": str(found.level),
         "targets": [
             {
-                "target": str(each),
-                "query": each.query,
-                "geolevel": each.geolevel,
-                "standard_error": each.error(found.level),
+                "target": str(target),
+                "query": target.query,
+                "geolevel": target.geolevel,
+                "standard_error": target.error(found.level),
                 "own": own,
                 "suggested": new,
             }
-            for each, own, new in zip(found.targets, found.own, found.suggested, strict=True)
+            for target, own, new in zip(found.targets, found.own, found.suggested, strict=True)
         ],
         "needed": {
             "suggested": str(found.needed),
@@ -157,9 +157,9 @@ def _record(plan: RunPlan, found: SuggestedBudget, total: Fraction, tables: list
 def _print(plan: RunPlan, found: SuggestedBudget, total: Fraction, tables: list[dict[str, Any]], out: Console) -> None:
     out.print(f"{plan.name}: {plan.product.title} ({plan.product.name}), total rho = {plan.budget.total}")
     reached = []
-    for each, own, new in zip(found.targets, found.own, found.suggested, strict=True):
-        now, then = (each.of_error(error, found.level) for error in (own, new))
-        reached.append((each, number(now), number(then), "yes" if then <= float(each.most) else "no"))
+    for target, own, new in zip(found.targets, found.own, found.suggested, strict=True):
+        now, then = (target.of_error(error, found.level) for error in (own, new))
+        reached.append((target, number(now), number(then), "yes" if then <= float(target.most) else "no"))
     what = f"\nTargets, with a total of rho {plan.budget.total}: the largest of all answers"
     out.print(table(what, ("target", "as it is", "suggested", "met"), reached))
     needed = [("suggested", float(found.needed)), (_OWN, found.needed_own[""])]
@@ -169,8 +169,8 @@ def _print(plan: RunPlan, found: SuggestedBudget, total: Fraction, tables: list[
     out.print(table("\nTotal that meets all targets", heads, costs))
     out.print(f"No division that keeps as much needs less than rho {number(found.bound)}.")
     shares = [
-        (each.geolevel, each.share, ", ".join(f"{item.query} {item.share}" for item in each.queries))
-        for each in found.plan.budget.levels
+        (level.geolevel, level.share, ", ".join(f"{item.query} {item.share}" for item in level.queries))
+        for level in found.plan.budget.levels
     ]
     heads = ("geolevel", "share", "queries and their shares of it")
     out.print(table(f"\nSuggested division of rho {total}", heads, shares, left=3))

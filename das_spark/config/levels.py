@@ -59,7 +59,7 @@ def lazy_levels(plan: RunPlan) -> tuple[str, ...]:
 def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
     """How the families of a level are estimated."""
     schema = plan.product.schema
-    queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
+    queries = {query.query: plan.queries[query.query] for query in plan.budget.level(geolevel).queries}
     queries["total"] = schema.query("total")
     classes = schema.query(plan.product.class_query) if plan.product.class_query else None
     if classes is not None:
@@ -103,7 +103,7 @@ def measurement_plan(
         key: The run key.
         attempt: Number of the attempt at measuring the level.
     """
-    queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
+    queries = {query.query: plan.queries[query.query] for query in plan.budget.level(geolevel).queries}
     mechanisms = {}
     for share, part in shares.items():
         noise = {name: plan.budget.mechanism_at(geolevel, name, part) for name in queries}
@@ -122,6 +122,6 @@ def noise_streams(plan: RunPlan, geolevel: str, key: RunKey, attempt: int) -> di
     number = 0 if key.is_insecure else attempt
     # Product and record are part of the domain: persons and units never share bits.
     return {
-        each.query: key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, each.query))
-        for each in plan.budget.level(geolevel).queries
+        query.query: key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, query.query))
+        for query in plan.budget.level(geolevel).queries
     }

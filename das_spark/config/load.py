@@ -139,7 +139,7 @@ def _wrong_table(value: str, place: tuple[str, ...]) -> str:
     """What is wrong with a table in the place of a path; empty where nothing is."""
     if place in TABLES:
         return wrong_table(value)
-    return f"{value} is a table, which {', '.join('.'.join(each) for each in TABLES)} alone may name, one by one"
+    return f"{value} is a table, which {', '.join('.'.join(table) for table in TABLES)} alone may name, one by one"
 
 
 #: Most characters of a path, as Linux takes it.

@@ -167,10 +167,10 @@ def statistic_errors(
     if method is Method.QUERY:
         return _errors_of_queries(plan, statistics)
     found: dict[NamedStatistic, float] = {}
-    for name in dict.fromkeys(each.geolevel for each in statistics):
-        own = [each for each in statistics if each.geolevel == name]
+    for name in dict.fromkeys(statistic.geolevel for statistic in statistics):
+        own = [statistic for statistic in statistics if statistic.geolevel == name]
         found.update(zip(own, _errors(plan, (name,), (), own), strict=True))
-    return tuple(found[each] for each in statistics)
+    return tuple(found[statistic] for statistic in statistics)
 
 
 def _errors_of_queries(plan: RunPlan, statistics: Sequence[NamedStatistic]) -> tuple[float, ...]:
@@ -190,14 +190,14 @@ def _errors_of_queries(plan: RunPlan, statistics: Sequence[NamedStatistic]) -> t
         return int(np.bincount(of[of >= 0]).max()) if np.array_equal(of[rows], row_of(wanted)) else math.inf
 
     found = []
-    for each in statistics:
-        query, level = schema.query(each.query), plan.budget.level(each.geolevel)
+    for statistic in statistics:
+        query, level = schema.query(statistic.query), plan.budget.level(statistic.geolevel)
         sums = [
             most_summed(query, plan.queries[item.query])
-            * float(plan.budget.mechanism(each.geolevel, item.query).variance())
+            * float(plan.budget.mechanism(statistic.geolevel, item.query).variance())
             for item in level.queries
         ]
-        is_exact = each.geolevel in exact and query.rows == 1
+        is_exact = statistic.geolevel in exact and query.rows == 1
         found.append(0.0 if is_exact else math.sqrt(min(sums, default=math.inf)))
     return tuple(found)
 
@@ -215,7 +215,7 @@ def _errors(
     if not allotments or not statistics:
         return (math.inf,) * len(statistics)
     schema = plan.product.schema
-    wanted = [Wanted(levels.index(each.geolevel), schema.query(each.query), 1.0) for each in statistics]
+    wanted = [Wanted(levels.index(statistic.geolevel), schema.query(statistic.query), 1.0) for statistic in statistics]
     variances, spent = tree_variances(plan, levels, sizes, allotments, wanted), np.ones(len(allotments))
     found = zip(variances.largest_errors(spent), variances.determined(spent), strict=True)
     return tuple(error if known else math.inf for error, known in found)

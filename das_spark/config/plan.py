@@ -87,7 +87,7 @@ class OutputSettings:
 
     def of(self, kind: type[_Feature]) -> _Feature | None:
         """Return the settings of a feature; None where the run does not have it."""
-        return next((each for each in self.features if isinstance(each, kind)), None)
+        return next((feature for feature in self.features if isinstance(feature, kind)), None)
 
     @property
     def interval_formats(self) -> tuple[TableFormat, ...]:
@@ -97,7 +97,7 @@ class OutputSettings:
     @property
     def interval_level(self) -> Fraction | None:
         """Probability of the intervals by the measurements alone that are written; None where there are none."""
-        levels = (each.of_measurements for each in self.features)
+        levels = (feature.of_measurements for feature in self.features)
         return next((level for level in levels if level is not None), None)
 
 
@@ -261,7 +261,9 @@ class RunPlan:
         """Key path -> absolute path, of every file and root of the run (restricted); none that a manifest tells of."""
         named = {f"{section}.{key}": getattr(getattr(self, section), key) for section, key in PATH_KEYS}
         named |= {
-            f"output.{each.name}.{key}": getattr(each, key) for each in self.output.features for key in each.sources
+            f"output.{feature.name}.{key}": getattr(feature, key)
+            for feature in self.output.features
+            for key in feature.sources
         }
         return {
             key: each
@@ -305,7 +307,7 @@ def public_plan(plan: RunPlan) -> RunPlan:
             microdata=output.microdata,
             microdata_files=output.microdata_files,
             tables=output.tables,
-            features=tuple(_with_file_names(each, each.sources) for each in output.features),
+            features=tuple(_with_file_names(feature, feature.sources) for feature in output.features),
         ),
         evaluation=_with_file_names(plan.evaluation, _sources_of("evaluation")),
         ledger=LedgerSettings(),
@@ -346,7 +348,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
             "microdata": list(public.output.microdata),
             "microdata_files": public.output.microdata_files,
             "tables": list(public.output.tables),
-            **{each.name: each.model_dump(mode="json") for each in public.output.features},
+            **{feature.name: feature.model_dump(mode="json") for feature in public.output.features},
         },
         "geography": _geography_to_config(public),
         "budget": {

@@ -37,7 +37,7 @@ def find_product(named: str) -> Product:
         return _own(read_product(path_alone(named, "a product file")), named)
     if PYTHON_FILE in named:
         return _own(_from_python(named), named)
-    brought = {each.name: each for each in entry_points(group=GROUP)}
+    brought = {point.name: point for point in entry_points(group=GROUP)}
     if named in brought:
         where = f"entry point {named!r}"
         with _code_of_others(where, "imported"):

@@ -242,9 +242,9 @@ def _budget(record: Mapping[str, Any], of: Product) -> tuple[Budget, dict[str, Q
 
 def _passes(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[OuterPass, ...]]:
     passes: dict[str, tuple[OuterPass, ...]] = {}
-    for each in records:
-        fitted, rounded = (tuple(tuple(inner) for inner in each[key]) for key in ("least_squares", "rounding"))
-        passes[each["geolevel"]] = (*passes.get(each["geolevel"], ()), OuterPass(fitted, rounded))
+    for record in records:
+        fitted, rounded = (tuple(tuple(inner) for inner in record[key]) for key in ("least_squares", "rounding"))
+        passes[record["geolevel"]] = (*passes.get(record["geolevel"], ()), OuterPass(fitted, rounded))
     return passes
 
 

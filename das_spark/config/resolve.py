@@ -216,7 +216,7 @@ def with_outputs(section: OutputSection, plan: RunPlan, problems: Problems) -> O
     """
     return replace(
         plan.output,
-        features=tuple(each.resolved(plan, problems) for each in wanted_features(section)),
+        features=tuple(feature.resolved(plan, problems) for feature in wanted_features(section)),
     )
 
 
@@ -351,7 +351,7 @@ def resolve_budget(
     if problems.met > before or framework is None or total is None:
         return None
     with problems.at("budget"):
-        made = tuple(_level_budget(*each) for each in level_budgets)
+        made = tuple(_level_budget(*budget) for budget in level_budgets)
         return Budget(framework, total, made, product.records.at_most), queries
     return None
 

@@ -31,9 +31,9 @@ def too_many_sites(product: Product, queries: Collection[Query], most: int) -> s
         return ""
     names = [attribute.name for attribute in product.schema.attributes]
     apart = [
-        f"{len(each.sizes)} of {name}"
-        for name, each in zip(names, algebra.attributes, strict=True)
-        if len(each.sizes) > 1
+        f"{len(attribute.sizes)} of {name}"
+        for name, attribute in zip(names, algebra.attributes, strict=True)
+        if len(attribute.sizes) > 1
     ]
     return (
         f"holds for each geounit a matrix of all combinations of levels that the measured queries tell apart, and these"

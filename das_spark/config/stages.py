@@ -67,7 +67,7 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         StageKind.TABULATE: bool(plan.output.tables),
         StageKind.EVALUATE: plan.evaluation.enabled,
     }
-    publishing = (*STANDING, *(each.name for each in plan.output.features))
+    publishing = (*STANDING, *(feature.name for feature in plan.output.features))
     stages = (
         *(Stage(kind) for kind in PREPARING),
         *(Stage(StageKind(step.work), step.geolevel) for step in steps_of(plan)),

@@ -182,10 +182,10 @@ def suggest_budget(
     suggested = plan_of(tables, str(path), files=False)
     total = float(plan.budget.total)
     needed_own = {"": total * model.ratio(plan.budget) ** 2}
-    for name, each in plan.product.strategies.items():
-        if each.geolevels == plan.spine.names and each.budget.framework is Framework.ZCDP:
-            of_strategy = _Model.of(plan, wanted, counts, kept, level, each.budget)
-            needed_own[name] = total * of_strategy.ratio(each.budget) ** 2
+    for name, strategy in plan.product.strategies.items():
+        if strategy.geolevels == plan.spine.names and strategy.budget.framework is Framework.ZCDP:
+            of_strategy = _Model.of(plan, wanted, counts, kept, level, strategy.budget)
+            needed_own[name] = total * of_strategy.ratio(strategy.budget) ** 2
     return SuggestedBudget(
         plan=suggested,
         targets=wanted,
@@ -252,7 +252,7 @@ class _Model:
             for item in each.queries:
                 add(each.geolevel, schema.query(item.query), each.share * item.share)
         own = [float(each.share * item.share) for each in budget.levels for item in each.queries]
-        measured = {(each.level, each.query.name) for each in allotments}
+        measured = {(allotment.level, allotment.query.name) for allotment in allotments}
         for target in targets:
             if (names.index(target.geolevel), target.query) not in measured:
                 measured.add((names.index(target.geolevel), target.query))
@@ -260,7 +260,7 @@ class _Model:
         shares = np.r_[own, np.zeros(len(allotments) - len(own))]
         mixed = shares + (shares == 0) / len(allotments)
         wanted = tuple(
-            Wanted(names.index(each.geolevel), schema.query(each.query), each.error(level)) for each in targets
+            Wanted(names.index(target.geolevel), schema.query(target.query), target.error(level)) for target in targets
         )
         variances = tree_variances(plan, names, sizes, allotments, wanted)
         return cls(plan, tuple(allotments), wanted, mixed / mixed.sum(), variances)
@@ -269,11 +269,11 @@ class _Model:
         """Largest standard error of each target, with a budget of the same queries."""
         names = self.plan.spine.names
         shares = {
-            (each.geolevel, item.query): float(each.share * item.share)
-            for each in budget.levels
-            for item in each.queries
+            (level.geolevel, item.query): float(level.share * item.share)
+            for level in budget.levels
+            for item in level.queries
         }
-        weights = [shares.get((names[each.level], each.query.name), 0.0) for each in self.allotments]
+        weights = [shares.get((names[allotment.level], allotment.query.name), 0.0) for allotment in self.allotments]
         return self.variances.largest_errors(np.array(weights))
 
     def ratio(self, budget: Budget) -> float:
@@ -317,8 +317,8 @@ def _written(budget: Budget) -> dict[str, Any]:
     return {
         "framework": str(budget.framework),
         budget.framework.symbol: str(budget.total),
-        "geolevels": {each.geolevel: str(each.share) for each in budget.levels},
+        "geolevels": {level.geolevel: str(level.share) for level in budget.levels},
         "level_queries": {
-            each.geolevel: {item.query: str(item.share) for item in each.queries} for each in budget.levels
+            level.geolevel: {item.query: str(item.share) for item in level.queries} for level in budget.levels
         },
     }

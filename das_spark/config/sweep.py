@@ -106,7 +106,7 @@ class SweepPlan:
     @property
     def varied(self) -> dict[str, tuple[str, ...]]:
         """Label -> settings of each variant; empty where nothing but the budget varies."""
-        return {each.label: each.settings for each in self.variants if each.label}
+        return {variant.label: variant.settings for variant in self.variants if variant.label}
 
     @property
     def cost(self) -> Fraction:
@@ -166,10 +166,10 @@ def load_sweep(  # noqa: PLR0913 - keywords
     tables = _varied(data, variants, asked)
     # Where no budget can be read, any one shows what else is wrong with the run file.
     first = totals[0] if totals else Fraction(1)
-    _examine([_with_total(each, key, first) for each in tables], variants, asked, files=files)
+    _examine([_with_total(table, key, first) for table in tables], variants, asked, files=files)
     points = [
-        (variant, _with_total(each, key, total))
-        for variant, each in zip(variants, tables, strict=True)
+        (variant, _with_total(table, key, total))
+        for variant, table in zip(variants, tables, strict=True)
         for total in totals
     ]
     plans = tuple(plan_of(each, str(path), files=files) for _, each in points)
@@ -388,8 +388,8 @@ def _numbers(option: str, values: _Numbers, below: Fraction | None, problems: Pr
 def _examine(tables: Sequence[dict[str, Any]], variants: Sequence[Variant], asked: Problems, *, files: bool) -> None:
     """Find everything that is wrong with the run file, and say it together with what is wrong with the grid."""
     found: dict[tuple[str, str], list[str]] = {}
-    for each, variant in zip(tables, variants, strict=True):
-        run_file, problems = run_file_of(deepcopy(each), asked.source)
+    for table, variant in zip(tables, variants, strict=True):
+        run_file, problems = run_file_of(deepcopy(table), asked.source)
         if run_file is not None:
             resolve(run_file, problems, files=files)
             # Found after all runs are paid for, otherwise.

@@ -156,7 +156,7 @@ class StructuralZero:
         names = []
         for name, levels in self.selection:
             recodes = schema.attributes[schema.axis(name)].recodes
-            spelled = [each.name for each in recodes if [set(group) for _, group in each.groups] == [set(levels)]]
+            spelled = [recode.name for recode in recodes if [set(group) for _, group in recode.groups] == [set(levels)]]
             if not spelled:
                 raise QueryError(
                     f"structural zero {self.name!r}: no recode of {name!r} selects its levels",

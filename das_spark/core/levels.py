@@ -79,8 +79,8 @@ class LevelPlan:
             measurements=(),
             bounds=(
                 *(
-                    FamilyBounds(name, self.queries[name], each.lower, each.upper)
-                    for name, each in bounds.items()
+                    FamilyBounds(name, self.queries[name], bound.lower, bound.upper)
+                    for name, bound in bounds.items()
                     if name not in apart
                 ),
                 *([] if self.held is None else [held_bounds(self.held, children, published)]),
@@ -103,8 +103,10 @@ class LevelPlan:
         # While nothing is estimated yet, the parent of a family below the top says nothing of its cells.
         if self.held is not None and (parent is not None or not declared.parent_geocode):
             name, relaxing = self.held.name, self.family.failsafe
-            bounds = tuple(held_on(each, parent, everywhere=relaxing) if each.name == name else each for each in bounds)
-        measurements = tuple(self._measurement(each) for each in answers)
+            bounds = tuple(
+                held_on(bound, parent, everywhere=relaxing) if bound.name == name else bound for bound in bounds
+            )
+        measurements = tuple(self._measurement(answer) for answer in answers)
         return replace(declared, parent=parent, measurements=measurements, bounds=bounds)
 
     def _measurement(self, answers: NoisyAnswers) -> FamilyMeasurement:

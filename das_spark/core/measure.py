@@ -131,15 +131,15 @@ def _restricted(
     families: Sequence[ConfidentialFamily], supports: Sequence[NDArray[np.int32]], plan: MeasurementPlan
 ) -> list[tuple[NoisyAnswers, ...]]:
     """Measure of each family the answers that its parent's support touches: all families in one array a query."""
-    sizes = np.array([len(each.geocodes) for each in families])
-    geocodes = [code for each in families for code in each.geocodes]
+    sizes = np.array([len(family.geocodes) for family in families])
+    geocodes = [code for family in families for code in family.geocodes]
     addresses = GeounitAddresses.of(geocodes)
-    shares = list(_by_share([share for each in families for share in each.shares]))
+    shares = list(_by_share([share for family in families for share in family.shares]))
     family_of_child = np.repeat(np.arange(len(families)), sizes)
-    child = np.repeat(np.arange(len(geocodes)), np.concatenate([np.diff(each.offsets) for each in families]))
+    child = np.repeat(np.arange(len(geocodes)), np.concatenate([np.diff(family.offsets) for family in families]))
     cells, counts = (np.concatenate(each) for each in zip(*((one.cells, one.counts) for one in families), strict=True))
     supported = np.concatenate(supports)
-    family_of_supported = np.repeat(np.arange(len(families)), [len(each) for each in supports])
+    family_of_supported = np.repeat(np.arange(len(families)), [len(support) for support in supports])
     found: list[list[NoisyAnswers]] = [[] for _ in families]
     for name in sorted(plan.queries):
         query = plan.queries[name]
@@ -171,11 +171,11 @@ def _restricted(
                 chosen[mine] = True
                 values[np.repeat(chosen, width)] += noise
         ends = np.cumsum(sizes)
-        for number, each in enumerate(families):
+        for number, family in enumerate(families):
             own = slice(int(ends[number] - sizes[number]), int(ends[number]))
             start = int(begin[own.start])
             part = values[start : start + int(sizes[number] * widths[number])]
             kept = rows[first[number] : first[number] + widths[number]]
             shaped = part.reshape(int(sizes[number]), int(widths[number]))
-            found[number].append(NoisyAnswers(each.geocodes, name, kept, shaped, variance[own]))
+            found[number].append(NoisyAnswers(family.geocodes, name, kept, shaped, variance[own]))
     return [tuple(each) for each in found]

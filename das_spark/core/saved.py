@@ -28,9 +28,13 @@ def saved_family(family: MeasuredFamily) -> bytes:
     }
     if problem.parent is not None:
         arrays |= {"parent_cells": problem.parent.cells, "parent_counts": problem.parent.counts}
-    for each in problem.measurements:
-        name = each.query.name
-        arrays |= {f"rows {name}": each.rows, f"values {name}": each.values, f"variance {name}": each.variance}
+    for measurement in problem.measurements:
+        name = measurement.query.name
+        arrays |= {
+            f"rows {name}": measurement.rows,
+            f"values {name}": measurement.values,
+            f"variance {name}": measurement.variance,
+        }
     for bound in problem.bounds:
         arrays |= {f"lower {bound.name}": bound.lower, f"upper {bound.name}": bound.upper}
         if bound.rows is not None:

@@ -107,15 +107,15 @@ class TreeVariances:
         wanted: Sequence[Wanted],
         zero_cells: NDArray[np.int32],
     ) -> None:
-        queries = [each.query for each in allotments] + [each.query for each in wanted]
+        queries = [allotment.query for allotment in allotments] + [each.query for each in wanted]
         algebra = Decomposition.of(queries, zero_cells)
         frame = algebra.frame(algebra.possible)
         self._below = np.array([np.prod(sizes[depth:]) for depth in range(len(sizes) + 1)])
-        levels = np.array([each.level for each in allotments])
+        levels = np.array([allotment.level for allotment in allotments])
         self._levels = levels
-        self._precisions = np.array([each.precision for each in allotments]) * self._below[levels]
-        measured = list(dict.fromkeys(each.query for each in allotments))
-        self._queries = np.array([measured.index(each.query) for each in allotments])
+        self._precisions = np.array([allotment.precision for allotment in allotments]) * self._below[levels]
+        measured = list(dict.fromkeys(allotment.query for allotment in allotments))
+        self._queries = np.array([measured.index(allotment.query) for allotment in allotments])
         #: By component, of all measured queries.
         self._roots = list(zip(*(frame.root(query) for query in measured), strict=True))
         self._lowest_exact = max(exact, default=-1)  # exact totals above follow from those below
@@ -289,7 +289,7 @@ def best_allocation(
     Raises:
         EstimationError: The gap was not reached.
     """
-    least = np.array([each.least for each in allotments])
+    least = np.array([allotment.least for allotment in allotments])
     errors = np.array([each.error for each in wanted])[variances.wanted]
     slopes, constants = np.zeros((0, len(start))), np.zeros(0)
     point, best, value, bound = start, start, 0.0, np.inf

@@ -77,7 +77,7 @@ def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
         index, rows = np.zeros((1, cells), dtype=np.int64), 1
     entries = (np.ones(index.size), (index.ravel(), np.tile(np.arange(cells), len(index))))
     matrix = sp.csr_matrix(entries, shape=(rows, cells))
-    sizes = np.array([each.rows for each in groupings], dtype=np.int64)
+    sizes = np.array([grouping.rows for grouping in groupings], dtype=np.int64)
     return Stack(
         index=index,
         rows=rows,
@@ -173,17 +173,17 @@ def batched_family(support: Support) -> BatchedFamily | None:
         return None
     if support.parent is None and cells < ROOT_CELLS:
         return None
-    own = [each for each in support.partitions if np.array_equal(each.index, np.arange(cells))]
-    parts = [each for each in support.partitions if not any(each is other for other in own)]
-    if any(_can_bind(each, support.parent) for each in own) or sum(each.rows + 1 for each in parts) > MOST_ROWS:
+    own = [partition for partition in support.partitions if np.array_equal(partition.index, np.arange(cells))]
+    parts = [partition for partition in support.partitions if not any(partition is other for other in own)]
+    if any(_can_bind(each, support.parent) for each in own) or sum(part.rows + 1 for part in parts) > MOST_ROWS:
         return None
-    weights = np.array([each.weight for each in parts]).reshape(len(parts), children)
+    weights = np.array([part.weight for part in parts]).reshape(len(parts), children)
     diagonal = own[0].weight if own else np.zeros(children)
     _, kind = np.unique(np.vstack([diagonal, weights]), axis=1, return_inverse=True)
     if kind.max(initial=0) >= MOST_KINDS:
         return None
     unit = float(np.median(diagonal)) or float(weights.sum(axis=0).mean()) or 1.0
-    stacked = stack(tuple(Grouping(each.index, each.rows) for each in parts), cells)
+    stacked = stack(tuple(Grouping(part.index, part.rows) for part in parts), cells)
     return BatchedFamily(
         support=support,
         live=np.ascontiguousarray((support.most > 0).T),
@@ -210,8 +210,8 @@ def _can_bind(partition: Partition, parent: Integers | None) -> bool:
 
 
 def _limits(parts: list[Partition], parent: Integers | None, children: int) -> Limits:
-    first = np.cumsum([0, *(each.rows for each in parts)])
-    chosen = [number for number, each in enumerate(parts) if _can_bind(each, parent)]
+    first = np.cumsum([0, *(part.rows for part in parts)])
+    chosen = [number for number, part in enumerate(parts) if _can_bind(part, parent)]
     limited = tuple(parts[number] for number in chosen)
     none = np.zeros((0, children))
     return Limits(
@@ -225,10 +225,10 @@ def _limits(parts: list[Partition], parent: Integers | None, children: int) -> L
 
 def _linear(partitions: list[Partition], shape: tuple[int, int]) -> Floats:
     linear = np.zeros(shape)
-    for each in partitions:
-        if each.weight.any():
-            answers = np.column_stack([each.weight[:, None] * each.values, np.zeros(shape[0])])
-            linear += answers[:, each.index]
+    for partition in partitions:
+        if partition.weight.any():
+            answers = np.column_stack([partition.weight[:, None] * partition.values, np.zeros(shape[0])])
+            linear += answers[:, partition.index]
     return np.ascontiguousarray(linear.T)
 
 
@@ -476,8 +476,8 @@ def raked(support: Support, limits: Limits, x: Floats, point: Floats, on: Boolea
     needed = None if support.parent is None else support.parent.astype(np.float64)
     if needed is not None:
         x *= _factor(needed, x.sum(axis=1))[:, None]
-    indices = [np.where(each.index < 0, each.rows, each.index) for each in limits.partitions]
-    matrices = [_summation(index, each.rows) for index, each in zip(indices, limits.partitions, strict=True)]
+    indices = [np.where(partition.index < 0, partition.rows, partition.index) for partition in limits.partitions]
+    matrices = [_summation(index, partition.rows) for index, partition in zip(indices, limits.partitions, strict=True)]
     pinned, before = True, np.inf
     for _ in range(RAKINGS if limits.partitions else 0):
         worst = 0.0

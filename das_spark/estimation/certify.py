@@ -195,15 +195,15 @@ class _Fit:
     def of(cls, problem: FamilyProblem, cells: NDArray[np.int32], x: Floats) -> _Fit:
         """Measure the point."""
         total, places, every = 0.0, [], list[Floats | None]()
-        for each in problem.measurements:
-            place, width = _place(each, cells), len(each.rows)
+        for measurement in problem.measurements:
+            place, width = _place(measurement, cells), len(measurement.rows)
             touched = np.flatnonzero(
                 np.bincount(place[place >= 0], minlength=width)
             )  # the other rows are constants: no cell can change them
             weighted = None if _is_alone(place, width) else np.empty((len(x), width))
             for part in at_once(len(x), max(width, len(cells))):
-                residual = (x[part] if weighted is None else sums(x[part], place, width)) - each.values[part]
-                scaled = residual / each.variance[part, None]
+                residual = (x[part] if weighted is None else sums(x[part], place, width)) - measurement.values[part]
+                scaled = residual / measurement.variance[part, None]
                 total += float((scaled[:, touched] * residual[:, touched]).sum())
                 if weighted is not None:
                     weighted[part] = scaled
@@ -217,9 +217,9 @@ class _Fit:
     def gradient(self, part: slice) -> Floats:
         """Gradient of F in some cells."""
         gradient = np.zeros((len(self.problem.children), part.stop - part.start))
-        for each, place, weighted in zip(self.problem.measurements, self.places, self.weighted, strict=True):
+        for measurement, place, weighted in zip(self.problem.measurements, self.places, self.weighted, strict=True):
             if weighted is None:
-                gradient += 2.0 * ((self.x[:, part] - each.values[:, part]) / each.variance[:, None])
+                gradient += 2.0 * ((self.x[:, part] - measurement.values[:, part]) / measurement.variance[:, None])
             else:
                 gradient += 2.0 * spread(weighted, place[part])
         return gradient if self.slope is None else gradient + self.slope[:, part]
@@ -345,7 +345,10 @@ def _changes(
         columns.append(start + child[counted] * width + place[cell[counted]])
     row, column = np.concatenate(rows), np.concatenate(columns)
     level = sp.csr_matrix((weight[row], (row, column)), shape=(len(entry), int(starts[-1])))
-    price = [np.repeat(np.sqrt(each.variance) / 2.0, width) for each, width in zip(measurements, widths, strict=True)]
+    price = [
+        np.repeat(np.sqrt(measurement.variance) / 2.0, width)
+        for measurement, width in zip(measurements, widths, strict=True)
+    ]
     cost = sp.diags_array(np.concatenate([np.zeros(prices), *price]))
     matrix = sp.vstack([level, cost], format="csr")
     norm = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel())
@@ -362,10 +365,10 @@ def _separates(fit: _Fit, cells: int) -> bool:
     """Whether some query asks for every cell by itself, and precisely enough that the objective bends everywhere."""
     if not fit.problem.measurements:
         return True  # there is nothing to level: what is known otherwise has a curvature of its own
-    precise = np.min([each.variance for each in fit.problem.measurements], axis=0)
+    precise = np.min([measurement.variance for measurement in fit.problem.measurements], axis=0)
     return any(
-        len(np.unique(place)) == cells and (place >= 0).all() and bool((each.variance <= _WEAK * precise).all())
-        for each, place in zip(fit.problem.measurements, fit.places, strict=True)
+        len(np.unique(place)) == cells and (place >= 0).all() and bool((measurement.variance <= _WEAK * precise).all())
+        for measurement, place in zip(fit.problem.measurements, fit.places, strict=True)
     )
 
 
@@ -384,9 +387,9 @@ def _levelled_gap(
     for _ in range(_LEVELLINGS):
         level, cost = fit.gradient(whole), 0.0
         changes = _changes(problem.measurements, people, prices.reduce(level, whole), fit.places, divided=divided)
-        for each, place, change in zip(problem.measurements, fit.places, changes, strict=True):
+        for measurement, place, change in zip(problem.measurements, fit.places, changes, strict=True):
             level = level - spread(change, place)
-            cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
+            cost += float((change**2 * measurement.variance[:, None]).sum()) / 4.0
         reduced = prices.reduce(level, whole)
         if box.parent is None:
             cheap, found = reduced < 0, _least(x, reduced, 0.0 * x, room)
@@ -421,12 +424,12 @@ def _cleaned(problem: FamilyProblem, hints: _Hints, size: float) -> _Hints:
     multipliers, prices = hints
     least = _NOISE * size
     if prices is not None and problem.flows is not None and problem.flows.query.is_partition:
-        known = next((number for number, each in enumerate(problem.bounds) if _is_known_total(each)), None)
+        known = next((number for number, bound in enumerate(problem.bounds) if _is_known_total(bound)), None)
         if known is not None:
             mean = prices.mean(axis=1, keepdims=True)
             moved = multipliers[known] + mean
             multipliers, prices = (*multipliers[:known], moved, *multipliers[known + 1 :]), prices - mean
-    cleaned = tuple(np.where(np.abs(each) <= least, 0.0, each) for each in multipliers)
+    cleaned = tuple(np.where(np.abs(multiplier) <= least, 0.0, multiplier) for multiplier in multipliers)
     if prices is None:
         return cleaned, None
     mean = prices.mean(axis=1, keepdims=True)
@@ -474,8 +477,8 @@ def _box(
 def _level_box(measurements: tuple[FamilyMeasurement, ...], places: list[Integers], x: Floats, level: float) -> Floats:
     """Upper bound of each cell of any point as good as the candidate: its answer is near the noisy one (E-16)."""
     box = np.full(x.shape, np.inf)
-    for each, place in zip(measurements, places, strict=True):
-        most = each.values + np.sqrt(level * each.variance)[:, None]
+    for measurement, place in zip(measurements, places, strict=True):
+        most = measurement.values + np.sqrt(level * measurement.variance)[:, None]
         box = np.minimum(box, picked(np.maximum(most, 0.0), place, np.inf))
     return np.asarray(np.maximum(box, x), dtype=np.float64)
 
@@ -487,8 +490,8 @@ def _alone(fit: _Fit, box: _Box) -> list[NDArray[np.bool_]]:
     for part in [slice(0, cells)] if box.relaxation is not None else at_once(cells, children):
         movable[:, part] = box.of(part) > 0
     found = []
-    for each, place in zip(fit.problem.measurements, fit.places, strict=True):
-        width = len(each.rows)
+    for measurement, place in zip(fit.problem.measurements, fit.places, strict=True):
+        width = len(measurement.rows)
         one = np.empty((children, width), dtype=np.bool_)
         for part in at_once(children, max(width, cells)):
             one[part] = sums(movable[part], place, width) == 1.0
@@ -499,10 +502,10 @@ def _alone(fit: _Fit, box: _Box) -> list[NDArray[np.bool_]]:
 def _curvature(fit: _Fit, alone: list[NDArray[np.bool_]], part: slice, box: Floats) -> Floats:
     """Sum of weights of the rows that count no other movable cell of the child, in some cells (E-14)."""
     curvature = np.zeros(box.shape)
-    for each, place, one in zip(fit.problem.measurements, fit.places, alone, strict=True):
+    for measurement, place, one in zip(fit.problem.measurements, fit.places, alone, strict=True):
         own = place[part]
         lonely = picked(one, own, False) & (box > 0)
-        curvature += np.where(lonely, (1.0 / each.variance)[:, None], 0.0)
+        curvature += np.where(lonely, (1.0 / measurement.variance)[:, None], 0.0)
     return curvature if fit.steepness is None else curvature + fit.steepness[:, None]
 
 

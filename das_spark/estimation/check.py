@@ -67,7 +67,7 @@ def _against_parent(
 def _against_groups(problem: FamilyProblem, counts: Integers) -> list[str]:
     if problem.groups is None:
         return []
-    known = [each for each in problem.groups.members if problem.groups.totals[each[1][0]] >= 0]
+    known = [member for member in problem.groups.members if problem.groups.totals[member[1][0]] >= 0]
     wrong = [label for label, members in known if counts[members].sum() != problem.groups.totals[members[0]]]
     return [f"the members of {label} do not sum to its total" for label in wrong[:1]]
 

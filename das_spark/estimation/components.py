@@ -128,28 +128,30 @@ class Decomposition:
     @cached_property
     def components(self) -> tuple[_Component, ...]:
         """All components; the first is that of atoms alone, which sums of all cells are in."""
-        counts = tuple(len(each.sizes) for each in self.attributes)
+        counts = tuple(len(attribute.sizes) for attribute in self.attributes)
         numbers = np.arange(prod(counts)).reshape(counts)
         found = []
-        for modes in product(*(each.modes for each in self.attributes)):
+        for modes in product(*(attribute.modes for attribute in self.attributes)):
             sites = numbers
             for axis, mode in enumerate(modes):
                 sites = sites if mode < 0 else sites.take([mode], axis=axis)
-            sizes = [each.sizes[mode] - 1 for each, mode in zip(self.attributes, modes, strict=True) if mode >= 0]
+            sizes = [
+                attribute.sizes[mode] - 1 for attribute, mode in zip(self.attributes, modes, strict=True) if mode >= 0
+            ]
             found.append(_Component(modes, sites.ravel(), int(prod(sizes))))
         return tuple(found)
 
     @cached_property
     def site(self) -> Integers:
         """Site of each cell, shape ``(cells,)``."""
-        counts = tuple(len(each.sizes) for each in self.attributes)
+        counts = tuple(len(attribute.sizes) for attribute in self.attributes)
         grid = np.meshgrid(*self.atoms, indexing="ij")
         return np.asarray(np.ravel_multi_index(tuple(grid), counts).ravel(), dtype=np.int64)
 
     @property
     def sites(self) -> int:
         """Number of sites."""
-        return prod(len(each.sizes) for each in self.attributes)
+        return prod(len(attribute.sizes) for attribute in self.attributes)
 
     @cached_property
     def _first(self) -> Integers:
@@ -178,8 +180,8 @@ class Decomposition:
             blocks = []
             for component in self.components:
                 block: Floats = np.ones((1, 1))
-                for axis, (each, mode) in enumerate(zip(self.attributes, component.modes, strict=True)):
-                    block = np.asarray(np.kron(block, each.root(query.factors[axis], mode)), dtype=np.float64)
+                for axis, (attribute, mode) in enumerate(zip(self.attributes, component.modes, strict=True)):
+                    block = np.asarray(np.kron(block, attribute.root(query.factors[axis], mode)), dtype=np.float64)
                 blocks.append(block)
             found = self._roots[query] = tuple(blocks)
         return found
@@ -233,7 +235,7 @@ class Frame:
     @cached_property
     def positions(self) -> tuple[Integers, ...]:
         """For each component the live ones among its sites, as positions; none where a component has no live site."""
-        return tuple(np.flatnonzero(self.live[each.sites]) for each in self.algebra.components)
+        return tuple(np.flatnonzero(self.live[component.sites]) for component in self.algebra.components)
 
     def root(self, query: Query) -> Blocks:
         """Return a root of the Gram matrix of a query, by component, whose columns are the live sites."""
@@ -253,10 +255,10 @@ class Frame:
     def _kinds(self) -> tuple[_Kind, ...]:
         algebra = self.algebra
         site = algebra.site[self.cells]
-        counts = tuple(len(each.sizes) for each in algebra.attributes)
+        counts = tuple(len(attribute.sizes) for attribute in algebra.attributes)
         live = np.flatnonzero(self.live)
         atoms = np.array(np.unravel_index(live, counts))
-        sizes = np.array([each.sizes[atom] for each, atom in zip(algebra.attributes, atoms, strict=True)])
+        sizes = np.array([attribute.sizes[atom] for attribute, atom in zip(algebra.attributes, atoms, strict=True)])
         kinds = []
         for shape in np.unique(sizes, axis=1).T if len(live) else []:
             own = np.flatnonzero((sizes == shape[:, None]).all(axis=0))
@@ -400,13 +402,15 @@ class Averages:
 
 def _averages(frame: Frame) -> Averages:
     algebra = frame.algebra
-    counts = tuple(len(each.sizes) for each in algebra.attributes)
+    counts = tuple(len(attribute.sizes) for attribute in algebra.attributes)
     live = np.flatnonzero(frame.live)
     atoms = np.array(np.unravel_index(live, counts)).reshape(len(counts), len(live))
-    sizes = np.array([each.sizes[atom] for each, atom in zip(algebra.attributes, atoms, strict=True)])
+    sizes = np.array([attribute.sizes[atom] for attribute, atom in zip(algebra.attributes, atoms, strict=True)])
     wide = [axis for axis in range(len(counts)) if (sizes[axis] > 1).any()]
     levels = np.array(np.unravel_index(frame.cells, algebra.shape))
-    ranks = np.array([_ranks(each.atom)[level] for each, level in zip(algebra.attributes, levels, strict=True)])
+    ranks = np.array(
+        [_ranks(attribute.atom)[level] for attribute, level in zip(algebra.attributes, levels, strict=True)]
+    )
     place, widths, shares, terms = [], [], [], []
     for chosen in product((False, True), repeat=len(wide)):
         averaged = [axis for axis, out in zip(wide, chosen, strict=True) if out]

@@ -27,7 +27,11 @@ def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Presolved | str:
     query = plan.classes
     if query is None or problem.parent is None:
         return "the plan has no class query"
-    partial = [each.query.name for each in problem.measurements if len(each.rows) != each.query.rows]
+    partial = [
+        measurement.query.name
+        for measurement in problem.measurements
+        if len(measurement.rows) != measurement.query.rows
+    ]
     if partial:
         return f"it needs all rows measured, and {', '.join(partial)} has only those of the parent's support"
     if np.isin(problem.parent.cells, plan.zero_cells).any():

@@ -87,8 +87,13 @@ def family_of_groups(problem: FamilyProblem, groups: Sequence[Group]) -> FamilyP
     """
     members = [positions for _, positions in groups]
     measurements = tuple(
-        FamilyMeasurement(each.query, each.rows, _summed(each.values, members), _summed(each.variance, members))
-        for each in problem.measurements
+        FamilyMeasurement(
+            measurement.query,
+            measurement.rows,
+            _summed(measurement.values, members),
+            _summed(measurement.variance, members),
+        )
+        for measurement in problem.measurements
     )
     return FamilyProblem(
         parent_geocode=problem.parent_geocode,
@@ -98,8 +103,8 @@ def family_of_groups(problem: FamilyProblem, groups: Sequence[Group]) -> FamilyP
         measurements=measurements if problem.prior is None else (),
         bounds=(
             *(
-                replace(each, lower=_summed(each.lower, members), upper=_summed(each.upper, members))
-                for each in problem.bounds
+                replace(bound, lower=_summed(bound.lower, members), upper=_summed(bound.upper, members))
+                for bound in problem.bounds
             ),
             *_totals(problem, members),
         ),
@@ -116,10 +121,14 @@ def family_of_members(problem: FamilyProblem, label: str, members: Integers, est
         children=tuple(problem.children[position] for position in members),
         size=problem.size,
         measurements=tuple(
-            FamilyMeasurement(each.query, each.rows, each.values[members], each.variance[members])
-            for each in problem.measurements
+            FamilyMeasurement(
+                measurement.query, measurement.rows, measurement.values[members], measurement.variance[members]
+            )
+            for measurement in problem.measurements
         ),
-        bounds=tuple(replace(each, lower=each.lower[members], upper=each.upper[members]) for each in problem.bounds),
+        bounds=tuple(
+            replace(bound, lower=bound.lower[members], upper=bound.upper[members]) for bound in problem.bounds
+        ),
         flows=_moved_flows(problem.flows, [np.array([position]) for position in members]),
         prior=None if problem.prior is None else problem.prior.of_members(members),
     )
@@ -163,7 +172,7 @@ def _joined(
         # Where no numbers were found the members of a group share the group's row of zeros.
         counts[np.ix_(children, np.searchsorted(cells, own))] = people
     diagnostics = _joined_diagnostics(problem, stages)
-    relaxed = any(each.relaxed for each in stages)
+    relaxed = any(stage.relaxed for stage in stages)
     if diagnostics.status not in _WITHOUT_NUMBERS:
         # A relaxed stage has been checked against its parent as far as that is kept.
         whole = replace(problem, parent=None) if relaxed else problem
@@ -176,7 +185,7 @@ def _joined(
 
 def _joined_diagnostics(problem: FamilyProblem, stages: Sequence[FamilyResult]) -> FamilyDiagnostics:
     """The worst status and proof, what was done in all stages, and the solvers and roundings by name."""
-    found = [each.diagnostics for each in stages]
+    found = [stage.diagnostics for stage in stages]
     named = [each for each in found if each.variables] or found
     return FamilyDiagnostics(
         parent=problem.parent_geocode,

@@ -37,12 +37,12 @@ class FlatFamilies:
     @classmethod
     def of(cls, problems: Sequence[FamilyProblem]) -> FlatFamilies:
         """Those of problems that have a parent's estimate."""
-        parents = [each.parent for each in problems if each.parent is not None]
+        parents = [problem.parent for problem in problems if problem.parent is not None]
         return cls(
-            children=np.array([len(each.children) for each in problems], dtype=np.int64),
-            cells=np.concatenate([each.cells for each in parents]),
-            first=_starts([len(each.cells) for each in parents]),
-            parent=np.concatenate([each.counts for each in parents]),
+            children=np.array([len(problem.children) for problem in problems], dtype=np.int64),
+            cells=np.concatenate([parent.cells for parent in parents]),
+            first=_starts([len(parent.cells) for parent in parents]),
+            parent=np.concatenate([parent.counts for parent in parents]),
         )
 
     @cached_property
@@ -115,10 +115,10 @@ class FlatRows:
     @classmethod
     def of(cls, query: Query, rows: Sequence[Integers | None], children: Integers) -> FlatRows:
         """The rows of each family; None for all."""
-        width = np.array([query.rows if each is None else len(each) for each in rows], dtype=np.int64)
+        width = np.array([query.rows if row is None else len(row) for row in rows], dtype=np.int64)
         keys = None
         if (width < query.rows).any():
-            every = [np.arange(query.rows) if each is None else each for each in rows]
+            every = [np.arange(query.rows) if row is None else row for row in rows]
             keys = np.concatenate(every) + np.repeat(np.arange(len(rows)) * query.rows, width)
         return cls(query, keys, width, _starts(width * children))
 
@@ -187,7 +187,7 @@ class FlatBounds:
     def of(cls, bounds: Sequence[FamilyBounds], children: Integers) -> FlatBounds:
         """The bounds of each family on the same query."""
         return cls(
-            FlatRows.of(bounds[0].query, [each.rows for each in bounds], children),
-            np.concatenate([each.lower.ravel() for each in bounds]).astype(np.float64),
-            np.concatenate([each.upper.ravel() for each in bounds]).astype(np.float64),
+            FlatRows.of(bounds[0].query, [bound.rows for bound in bounds], children),
+            np.concatenate([bound.lower.ravel() for bound in bounds]).astype(np.float64),
+            np.concatenate([bound.upper.ravel() for bound in bounds]).astype(np.float64),
         )

@@ -83,7 +83,7 @@ def _serves(problem: FamilyProblem, plan: FamilyPlan) -> bool:
     most = MOST_ENTRIES if len(plan.passes[0].least_squares) == 1 else MOST_HELD
     if children < 2 or not cells or cells * children > most:  # noqa: PLR2004
         return False
-    measured = {each.query.name for each in problem.measurements}
+    measured = {measurement.query.name for measurement in problem.measurements}
     return all(name in measured for inner in plan.passes[0].least_squares for name in inner)
 
 
@@ -92,7 +92,7 @@ def _chunks(problems: Sequence[FamilyProblem], plan: FamilyPlan) -> Iterator[lis
     alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for place, problem in enumerate(problems):
         if _serves(problem, plan):
-            key = tuple((each.name, id(each.query)) for each in problem.bounds)
+            key = tuple((bound.name, id(bound.query)) for bound in problem.bounds)
             alike.setdefault(key, []).append(place)
     for places in alike.values():
         waiting, entries = list[int](), 0
@@ -128,8 +128,8 @@ class _Estimation:
         self.families = FlatFamilies.of(problems)
         children = self.families.children
         bounds = [FlatBounds.of(each, children) for each in zip(*(problem.bounds for problem in problems), strict=True)]
-        self.bounds = [each for each in bounds if len(each.lower)]  # the others bound nobody
-        named = [{each.query.name: each for each in problem.measurements} for problem in problems]
+        self.bounds = [bound for bound in bounds if len(bound.lower)]  # the others bound nobody
+        named = [{measurement.query.name: measurement for measurement in problem.measurements} for problem in problems]
         names = dict.fromkeys(name for inner in self.outer.least_squares for name in inner)
         self.answers = {name: FlatAnswers.of([each[name] for each in named], children) for name in names}
         self.served = self._served()
@@ -150,7 +150,7 @@ class _Estimation:
         return served
 
     def _asked(self) -> list[FlatRows]:
-        return [*(each.rows for each in self.answers.values()), *(each.rows for each in self.bounds)]
+        return [*(answer.rows for answer in self.answers.values()), *(bound.rows for bound in self.bounds)]
 
     def results(self) -> list[FamilyResult | None]:
         """Estimate them."""
@@ -172,24 +172,24 @@ class _Estimation:
 
         answers = [self.answers[name] for name in self.outer.least_squares[number]]
         bounds = [*self.bounds, *bands]
-        asked = [*(each.rows.query for each in answers), *(each.rows.query for each in bounds)]
+        asked = [*(answer.rows.query for answer in answers), *(bound.rows.query for bound in bounds)]
         if number == len(self.outer.least_squares) - 1:
             asked += [self.plan.queries[name] for names in self.outer.rounding for name in names]
         families = self.families
         if all(each.rows < each.size for each in asked):
             families = families.coarsened(asked)
         x, price = np.zeros(families.first_entry[-1]), np.zeros(len(families.cells))
-        lower, upper = _joined([each.lower for each in bounds]), _joined([each.upper for each in bounds])
+        lower, upper = _joined([bound.lower for bound in bounds]), _joined([bound.upper for bound in bounds])
         multiplier = np.zeros(len(lower))
         iterations, status = (np.zeros(len(self.problems), dtype=np.int64) for _ in range(2))
         fit_families(
             families.first,
             families.children,
             families.parent.astype(np.float64),
-            *_laid_out(families, [each.rows for each in answers]),
-            _joined([each.values for each in answers]),
-            np.array([each.weight for each in answers]),
-            *_laid_out(families, [each.rows for each in bounds]),
+            *_laid_out(families, [answer.rows for answer in answers]),
+            _joined([answer.values for answer in answers]),
+            np.array([answer.weight for answer in answers]),
+            *_laid_out(families, [bound.rows for bound in bounds]),
             lower,
             upper,
             x,
@@ -199,7 +199,7 @@ class _Estimation:
             status,
         )
         x[(status != CONVERGED)[families.family_of_entry]] = 0.0  # whatever stands there is no estimate
-        ends = np.cumsum([len(each.lower) for each in bounds])
+        ends = np.cumsum([len(bound.lower) for bound in bounds])
         multipliers = np.split(-2.0 * multiplier, ends[:-1]) if bounds else []
         proof = certify_flat(families, answers, bounds, x, multipliers)
         size = np.maximum(1.0, proof.objective)
@@ -219,9 +219,9 @@ class _Estimation:
     def _open(self) -> Booleans:
         """Whether a child can hold people in a cell, shape ``(E,)``."""
         found = np.ones(self.families.first_entry[-1], dtype=np.bool_)
-        for each in self.bounds:
-            at = each.rows.of_entries(self.families)
-            found &= (at < 0) | (each.upper[at] > 0)
+        for bound in self.bounds:
+            at = bound.rows.of_entries(self.families)
+            found &= (at < 0) | (bound.upper[at] > 0)
         return found
 
     def _rounded(self, x: Floats, open_to: Booleans) -> tuple[Integers, Floats]:
@@ -256,10 +256,10 @@ class _Estimation:
         """People of each child where those of all children of a family are known, otherwise -1, shape ``(C,)``."""
         families = self.families
         found = np.full(len(families.family_of_child), -1, dtype=np.int64)
-        for each in self.bounds:
-            if each.rows.query.rows == 1 and each.rows.query.is_partition and each.rows.keys is None:
-                inexact = np.bincount(families.family_of_child, each.lower != each.upper, len(self.problems)) > 0
-                found = np.where(inexact[families.family_of_child], found, each.lower.astype(np.int64))
+        for bound in self.bounds:
+            if bound.rows.query.rows == 1 and bound.rows.query.is_partition and bound.rows.keys is None:
+                inexact = np.bincount(families.family_of_child, bound.lower != bound.upper, len(self.problems)) > 0
+                found = np.where(inexact[families.family_of_child], found, bound.lower.astype(np.int64))
         return found
 
     def _check(self, counts: Integers) -> None:
@@ -269,11 +269,11 @@ class _Estimation:
         total = np.zeros(len(families.cells), dtype=np.int64)
         np.add.at(total, families.cell, counts)
         self.served[families.family[total != families.parent]] = False
-        for each in self.bounds:
-            at = each.rows.of_entries(families)
-            people = np.zeros(len(each.lower), dtype=np.int64)
+        for bound in self.bounds:
+            at = bound.rows.of_entries(families)
+            people = np.zeros(len(bound.lower), dtype=np.int64)
             np.add.at(people, at[at >= 0], counts[at >= 0])
-            self.served[each.rows.of_values[(people < each.lower) | (people > each.upper)]] = False
+            self.served[bound.rows.of_values[(people < bound.lower) | (people > bound.upper)]] = False
 
     def _told(
         self, fits: Sequence[_Fit], counts: Integers, gap: Floats, open_to: Booleans
@@ -294,11 +294,11 @@ class _Estimation:
                     PROJECTED,
                     str(Status.OPTIMAL),
                     certified=True,
-                    primal_residual=float(each.proof.violation[place]),
-                    gap=float(each.gap[place]),
-                    iterations=int(each.iterations[place]),
+                    primal_residual=float(fit.proof.violation[place]),
+                    gap=float(fit.gap[place]),
+                    iterations=int(fit.iterations[place]),
                 )
-                for each in fits
+                for fit in fits
             )
             diagnostics = FamilyDiagnostics(
                 parent=problem.parent_geocode,

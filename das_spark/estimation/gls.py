@@ -161,14 +161,16 @@ class Information:
     def pull(self, counts: Floats) -> Floats:
         """Return the information vectors of what all that is known differs by from some counts, shape ``(G, n)``."""
         found = np.zeros(counts.shape)
-        for each in self.answers:
-            rows = each.query.row_of(self.frame.cells.astype(np.int32))
-            place = np.minimum(np.searchsorted(each.rows, rows), max(len(each.rows) - 1, 0))
-            inside = (rows >= 0) & (each.rows[place] == rows) if len(each.rows) else np.zeros(len(rows), dtype=np.bool_)
+        for answer in self.answers:
+            rows = answer.query.row_of(self.frame.cells.astype(np.int32))
+            place = np.minimum(np.searchsorted(answer.rows, rows), max(len(answer.rows) - 1, 0))
+            inside = (
+                (rows >= 0) & (answer.rows[place] == rows) if len(answer.rows) else np.zeros(len(rows), dtype=np.bool_)
+            )
             missing = np.where(rows >= 0, -_sums(counts, rows), 0.0)
             # Of answers that are not there the cells are not in the parent's support, and stay empty.
-            missing[:, inside] += each.values[np.ix_(self.children, place[inside])]
-            found += missing / each.variance[self.children, None]
+            missing[:, inside] += answer.values[np.ix_(self.children, place[inside])]
+            found += missing / answer.variance[self.children, None]
         away = self.mean - counts
         return found + self.frame.apply_roots(self.below, away) if away.any() else found
 
@@ -209,10 +211,10 @@ def informed(problem: FamilyProblem, below: Sequence[Gaussian | None], algebra: 
 def _measured(problem: FamilyProblem, children: Integers, frame: Frame) -> Blocks:
     """Return roots of the precision of the answers of children."""
     weights = np.ones((len(children), 1 + len(problem.measurements)))  # the first is of no answer
-    for number, each in enumerate(problem.measurements, start=1):
-        weights[:, number] = 1.0 / each.variance[children]
+    for number, measurement in enumerate(problem.measurements, start=1):
+        weights[:, number] = 1.0 / measurement.variance[children]
     different, of_child = np.unique(weights, axis=0, return_inverse=True)
-    parts = [frame.root(each.query) for each in problem.measurements]
+    parts = [frame.root(measurement.query) for measurement in problem.measurements]
     roots = []
     for number, own in enumerate(frame.positions):
         stack = [np.zeros((len(different), 0, len(own)))]
@@ -347,7 +349,7 @@ def _beside_exact(frame: Frame, exact: Integers, changes: Floats) -> Floats:
 
 def summed(parts: Iterable[Alike], algebra: Decomposition) -> Gaussian:
     """Mean and covariance of the sum of independent children."""
-    kept = [each for each in parts if len(each.children)]
+    kept = [part for part in parts if len(part.children)]
     live = np.zeros(algebra.sites, dtype=np.bool_)
     for each in kept:
         live |= each.frame.live
@@ -433,17 +435,17 @@ def given_parent(parts: Sequence[Alike], total: Gaussian, parent: Gaussian) -> l
     spreads = [root[:, own] @ white.T for root, own, white in inside]
     exact = _exact_given_parent(parts, parent, frame.algebra.sites)
     found = []
-    for each, own_exact in zip(parts, exact, strict=True):
-        pulled = np.broadcast_to(pull[np.searchsorted(frame.cells, each.frame.cells)], each.vector.shape)
+    for part, own_exact in zip(parts, exact, strict=True):
+        pulled = np.broadcast_to(pull[np.searchsorted(frame.cells, part.frame.cells)], part.vector.shape)
         blocks = []
-        for root, white, spread, sites in zip(each.blocks, precision, spreads, each.frame.within(frame), strict=True):
+        for root, white, spread, sites in zip(part.blocks, precision, spreads, part.frame.within(frame), strict=True):
             share = root @ white[:, sites].T  # the squares of all children's sum to 1
             # What the parent does not tell of a child: from 0, where it is all of the sum, to 1.
             kept, vectors = np.linalg.eigh(np.eye(root.shape[1]) - share @ share.swapaxes(1, 2))
             apart = np.sqrt(np.maximum(kept, 0.0))[:, :, None] * vectors.swapaxes(1, 2)
             blocks.append(triangle(np.concatenate([spread @ share.swapaxes(1, 2), apart], axis=1) @ root))
-        mean = each.vector + _beside_exact(each.frame, each.exact, each.frame.apply_roots(each.blocks, pulled))
-        found.append(replace(each, vector=mean, blocks=tuple(blocks), exact=own_exact))
+        mean = part.vector + _beside_exact(part.frame, part.exact, part.frame.apply_roots(part.blocks, pulled))
+        found.append(replace(part, vector=mean, blocks=tuple(blocks), exact=own_exact))
     return found
 
 
@@ -451,14 +453,14 @@ def _exact_given_parent(parts: Sequence[Alike], parent: Gaussian, sites: int) ->
     """Return the exact sums of children: their own, and the rest of their parent's where one child alone is free."""
     of_parent = np.full(sites, -1, dtype=np.int64)
     of_parent[parent.frame.live] = parent.exact
-    found = [each.exact for each in parts]
+    found = [part.exact for part in parts]
     for number in range(1, int(parent.exact.max(initial=0)) + 1):
         members = []
-        for place, each in enumerate(parts):
-            own = of_parent[each.frame.positions[0]] == number
+        for place, part in enumerate(parts):
+            own = of_parent[part.frame.positions[0]] == number
             across = np.isin(found[place], found[place][own & (found[place] > 0)]) & ~own
             if (own & (found[place] == 0)).any() or across.any():
-                members.append((place, own, len(each.children) > 1 or across.any()))
+                members.append((place, own, len(part.children) > 1 or across.any()))
         if len(members) == 1 and not members[0][2]:
             ((place, own, _),) = members
             left = own & (found[place] == 0)
@@ -526,9 +528,9 @@ class FamilyKnowledge:
         """The children that are in no group, and every group as if it were a child, named by its first member."""
         members = [own for own, _ in self.groups]
         grouped = np.concatenate([np.zeros(0, dtype=np.int64), *members])
-        found = [each.some(np.setdiff1d(each.children, grouped)) for each in self.children]
+        found = [child.some(np.setdiff1d(child.children, grouped)) for child in self.children]
         for own, total in self.groups:
-            whole = summed([each.some(own) for each in self.children], self.algebra)
+            whole = summed([child.some(own) for child in self.children], self.algebra)
             found.append(_with_total(_alone(int(own[0]), whole), total))
         return [each for each in found if len(each.children)]
 
@@ -540,9 +542,9 @@ class FamilyKnowledge:
         if parent is not None:
             parts = given_parent(parts, summed(parts, self.algebra), parent)
         for own, _ in self.groups:
-            (number,) = (place for place, each in enumerate(parts) if each.children.tolist() == [own[0]])
+            (number,) = (place for place, part in enumerate(parts) if part.children.tolist() == [own[0]])
             ((_, group),) = parts.pop(number)
-            members = [part for each in self.children if len((part := each.some(own)).children)]
+            members = [part for child in self.children if len((part := child.some(own)).children)]
             parts += given_parent(members, summed(members, self.algebra), group)
         return parts
 
@@ -597,7 +599,7 @@ class FamilyPrior:
 
     def of_groups(self, groups: Sequence[Integers]) -> FamilyPrior:
         """What is known of the sums over groups of children, as if the groups were children that are not measured."""
-        sums = [summed([each.some(own) for each in self.means], self.algebra) for own in groups]
+        sums = [summed([mean.some(own) for mean in self.means], self.algebra) for own in groups]
         below = [_prior_of(place, whole) for place, whole in enumerate(sums)]
         information = [Information.from_precision(each).at_zero() for each in below]
         return FamilyPrior(self.algebra, below, information, [_alone(*each) for each in enumerate(sums)])
@@ -653,17 +655,17 @@ class FamilyPrior:
 
     def measurement(self, query: Query) -> FamilyMeasurement:
         """What is known of the answers to a query, as if it had been measured: means, and their mean variance."""
-        children = sum(len(each.children) for each in self.means)
+        children = sum(len(mean.children) for mean in self.means)
         values, variance = np.zeros((children, query.rows)), np.full(children, LEAST_VARIANCE)
-        for each in self.means:
-            rows = query.row_of(each.frame.cells.astype(np.int32))
+        for mean in self.means:
+            rows = query.row_of(mean.frame.cells.astype(np.int32))
             touched = np.unique(rows[rows >= 0])
             if not len(touched):
                 continue
             statistics = (rows == touched[:, None]).astype(np.float64)
-            values[np.ix_(each.children, touched)] = each.vector @ statistics.T
-            spread = variances(each.blocks, each.frame.traces(statistics)).mean(axis=1)
-            variance[each.children] = np.maximum(spread, LEAST_VARIANCE)
+            values[np.ix_(mean.children, touched)] = mean.vector @ statistics.T
+            spread = variances(mean.blocks, mean.frame.traces(statistics)).mean(axis=1)
+            variance[mean.children] = np.maximum(spread, LEAST_VARIANCE)
         return FamilyMeasurement(query, np.arange(query.rows), values, variance)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def without_implied(problem: FamilyProblem, plan: FamilyPlan) -> FamilyProblem:
     """The problem without the bounds that its equalities imply; the problem itself where there are none."""
-    known = [each for each in problem.bounds if np.array_equal(each.lower, each.upper)]
+    known = [bound for bound in problem.bounds if np.array_equal(bound.lower, bound.upper)]
     if not known or len(problem.bounds) == 1:
         return problem
     cells = np.arange(problem.size, dtype=np.int32) if problem.parent is None else problem.parent.cells
@@ -45,7 +45,7 @@ def without_cut(measurement: FamilyMeasurement, bounds: Sequence[FamilyBounds]) 
         measurement: What was measured.
         bounds: Of the family.
     """
-    known = max((each for each in bounds if np.array_equal(each.lower, each.upper)), key=_rows, default=None)
+    known = max((bound for bound in bounds if np.array_equal(bound.lower, bound.upper)), key=_rows, default=None)
     if known is None or measurement.query.rows <= MOST_STACKED:
         return measurement
     found = measurement.query.uncut_by(known.query)

@@ -274,12 +274,12 @@ def set_penalty(state: Iterates, rho: float) -> None:
     state.coupling = (state.scale[:, None] - state.share) / sizes
     whole = np.add.reduceat(state.share * sizes, family.places.group_first[:-1], axis=1) if len(sizes) else state.share
     state.inverse_sum = np.where(family.known, 1.0 / whole, 0.0)
-    middles = [each.middle for each in state.inverses] or [
-        np.stack([_middle(family, each.rows, child) for child in typical]) for each in family.blocks
+    middles = [inverse.middle for inverse in state.inverses] or [
+        np.stack([_middle(family, block.rows, child) for child in typical]) for block in family.blocks
     ]
     shares = np.repeat(state.share, np.diff(family.places.cell_first), axis=1)
     state.inverses = [
-        _inverses(state, each, middle, shares) for each, middle in zip(family.blocks, middles, strict=True)
+        _inverses(state, block, middle, shares) for block, middle in zip(family.blocks, middles, strict=True)
     ]
     begun(
         family.places.group_first,

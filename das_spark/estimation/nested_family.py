@@ -45,7 +45,11 @@ def exact_classes(support: Support) -> int:
 
 
 def _exact(support: Support) -> list[Partition]:
-    return [each for each in support.partitions if each.limits and np.array_equal(each.lower, each.upper)]
+    return [
+        partition
+        for partition in support.partitions
+        if partition.limits and np.array_equal(partition.lower, partition.upper)
+    ]
 
 
 def _classes_of(support: Support) -> Classes | None:
@@ -174,7 +178,7 @@ class _Sorted:
 
 def _sorted(support: Support, classes: Classes) -> _Sorted | None:
     cells = np.arange(len(support.cells))
-    measured = [each for each in support.partitions if each.weight.any()]
+    measured = [partition for partition in support.partitions if partition.weight.any()]
     own = next((each for each in measured if np.array_equal(each.index, cells)), None)
     if own is None or not (own.weight > 0).all():
         return None
@@ -203,7 +207,7 @@ def nested_family(support: Support) -> NestedFamily | None:
     found = None if classes is None else _sorted(support, classes)
     if classes is None or found is None or not _consistent(support, classes):
         return None
-    kept = [_keeps(classes, each, support.parent) for each in support.partitions if each.limits]
+    kept = [_keeps(classes, partition, support.parent) for partition in support.partitions if partition.limits]
     if False in kept:
         return None
     family = _laid_out(support, classes, found, _settled(support, classes))
@@ -324,8 +328,8 @@ def _laid_out(support: Support, classes: Classes, found: _Sorted, settled: _Sett
     if found.crossing and len(cell):
         rows = np.ascontiguousarray(stacked.index)
     blocks = _blocks(rows, places, classes.live[:, places.number], weights.sets, stacked)
-    inverses = sum(len(each.members) * len(each.rows) ** 2 for each in blocks)
-    if any(len(each.rows) > MOST_STACKED for each in blocks) or inverses > MOST_INVERSES:
+    inverses = sum(len(block.members) * len(block.rows) ** 2 for block in blocks)
+    if any(len(block.rows) > MOST_STACKED for block in blocks) or inverses > MOST_INVERSES:
         return None
     joint, parts = _joined(rows, stacked.rows)
     summed = (*(() if found.group is None else (found.group,)), *found.crossing)

@@ -78,7 +78,7 @@ def forest(levels: Sequence[Level], children: int) -> Forest | None:
 
     A level below which another one, that counts the same cells, is demanded exactly, says nothing and is left out.
     """
-    levels = _joined(sorted((each for each in levels if each.groups), key=lambda each: each.groups))
+    levels = _joined(sorted((level for level in levels if level.groups), key=lambda each: each.groups))
     cells = len(levels[0].index) if levels else 0
     levels = levels[_settled(levels) :]
     home, alone = np.full(cells, -1, dtype=np.int64), np.zeros(cells, dtype=np.int64)

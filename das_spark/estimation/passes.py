@@ -90,10 +90,10 @@ class _Before:
         proofs = (self.certificate, now.certificate)
         certificate = replace(
             now.certificate,
-            certified=all(each.certified for each in proofs),
-            primal_residual=max(each.primal_residual for each in proofs),
-            violation=max(each.violation for each in proofs),
-            gap=max(each.gap for each in proofs),
+            certified=all(proof.certified for proof in proofs),
+            primal_residual=max(proof.primal_residual for proof in proofs),
+            violation=max(proof.violation for proof in proofs),
+            gap=max(proof.gap for proof in proofs),
         )
         tried, iterations = (*self.tried, *now.tried), self.iterations + now.iterations
         return replace(now, certificate=certificate, iterations=iterations, tried=tried)
@@ -139,7 +139,7 @@ def _for_rounding(
         return on_cells(unmeasured, support.cells, support.parent)
     if posed.is_presolved:
         return posed.presolved
-    return replace(support, partitions=tuple(each for each in support.partitions if each.limits))
+    return replace(support, partitions=tuple(partition for partition in support.partitions if partition.limits))
 
 
 def _query(plan: FamilyPlan, name: str) -> Query:
@@ -156,7 +156,11 @@ def _supported(
     names = {_query(plan, name).name for name in outer.least_squares[inner]}
     if problem.prior is not None:
         return restrict(_posed_with_prior(problem, plan, outer, inner, further), plan)
-    measured = tuple(without_cut(each, problem.bounds) for each in problem.measurements if each.query.name in names)
+    measured = tuple(
+        without_cut(measurement, problem.bounds)
+        for measurement in problem.measurements
+        if measurement.query.name in names
+    )
     missing = names - {each.query.name for each in measured}
     if missing and problem.measurements:
         raise ConfigurationError(f"a pass asks for {sorted(missing)[0]!r}, which is not measured")
@@ -173,7 +177,7 @@ def _supported(
 
 def _told_apart(posed: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int) -> list[Query]:
     """All queries that an inner pass asks, demands or rounds."""
-    needed = [*(each.query for each in posed.measurements), *(each.query for each in posed.bounds)]
+    needed = [*(measurement.query for measurement in posed.measurements), *(bound.query for bound in posed.bounds)]
     if posed.flows is not None:
         needed.append(posed.flows.query)
     if inner == len(outer.least_squares) - 1:
@@ -194,7 +198,7 @@ def _posed_with_prior(
     if inner == len(outer.least_squares) - 1:
         return replace(problem, bounds=bounds)
     measured = tuple(problem.prior.measurement(_query(plan, name)) for name in outer.least_squares[inner])
-    needed = [*(each.query for each in measured), *(each.query for each in bounds)]
+    needed = [*(each.query for each in measured), *(bound.query for bound in bounds)]
     parent = _coarsened(problem, needed)
     return replace(problem, parent=parent, measurements=measured, bounds=bounds, prior=None)
 

@@ -211,16 +211,16 @@ def _merged_aggregates(
 ) -> Aggregates:
     """Join rows that count the same variables of a child; `variables` are the child and the cell of each."""
     partitions = support.partitions
-    keys = [_flat_rows(partitions[each.number], *variables) if len(each.flat) else _none() for each in rows]
-    owner = _joined([np.full(len(each.flat), each.number) for each in rows], np.int64)
-    child = _joined([each.flat // (partitions[each.number].rows + 1) for each in rows], np.int64)
+    keys = [_flat_rows(partitions[row.number], *variables) if len(row.flat) else _none() for row in rows]
+    owner = _joined([np.full(len(row.flat), row.number) for row in rows], np.int64)
+    child = _joined([row.flat // (partitions[row.number].rows + 1) for row in rows], np.int64)
     place, first = _same_variables(support, variables[1], rows, keys, child)
     count = len(first)
-    weights = [partitions[each.number].weight[each.flat // (partitions[each.number].rows + 1)] for each in rows]
-    raw, target = _joined(weights), _joined([each.target for each in rows])
+    weights = [partitions[row.number].weight[row.flat // (partitions[row.number].rows + 1)] for row in rows]
+    raw, target = _joined(weights), _joined([row.target for row in rows])
     weight = np.bincount(place, weights=raw, minlength=count).astype(np.float64)
     summed = np.bincount(place, weights=raw * target, minlength=count)
-    low, high = _joined([each.lower for each in rows]), _joined([each.upper for each in rows])
+    low, high = _joined([row.lower for row in rows]), _joined([row.upper for row in rows])
     lower, lower_from = _tightest(low, place, owner, count)
     negative, upper_from = _tightest(-high, place, owner, count)
     upper = -negative
@@ -262,18 +262,18 @@ def _incidence(
     chosen = np.zeros(len(number), dtype=np.bool_)
     chosen[first] = True
     of_row, aggregates, variables, start = [], [_none()], [_none()], 0
-    for each, key in zip(rows, keys, strict=True):
-        partition = support.partitions[each.number]
+    for row, key in zip(rows, keys, strict=True):
+        partition = support.partitions[row.number]
         width = partition.rows + 1
-        part = slice(start, start + len(each.flat))
+        part = slice(start, start + len(row.flat))
         start = part.stop
         table = np.full(support.children * width if partition.limits else 0, -1, dtype=np.int64)
         if partition.limits:
-            table[each.flat] = number[part]
+            table[row.flat] = number[part]
         of_row.append(table.reshape(-1, width)[:, :-1])
         if chosen[part].any():
             source = np.full(support.children * width, -1, dtype=np.int64)
-            source[each.flat] = np.where(chosen[part], number[part], -1)
+            source[row.flat] = np.where(chosen[part], number[part], -1)
             found = source[key]
             (variable,) = np.nonzero(found >= 0)
             aggregates.append(found[variable])
@@ -293,7 +293,7 @@ def _same_variables(
     Sets are told apart by sums of pseudo-random codes of cells. Among a million rows two sums of one series are now and
     then the same; those of another series then tell the sets apart.
     """
-    some = [(each.flat, key) for each, key in zip(rows, keys, strict=True) if len(each.flat)]
+    some = [(row.flat, key) for row, key in zip(rows, keys, strict=True) if len(row.flat)]
     if len(some) < 2:  # noqa: PLR2004 - two partitions
         return np.arange(len(child)), np.arange(len(child))
     digest, other = (_digest(support, cell, some, child, series) for series in range(2))
@@ -354,7 +354,7 @@ class Presolved:
     @cached_property
     def contradiction(self) -> str:
         """Why the family is infeasible, where presolve sees it."""
-        bounded = [each for each in self.rows if np.isfinite(each.lower).any() or np.isfinite(each.upper).any()]
+        bounded = [row for row in self.rows if np.isfinite(row.lower).any() or np.isfinite(row.upper).any()]
         if not self.trouble and len(bounded) > 1 and (self.aggregates.lower > self.aggregates.upper).any():
             return "two bounds on the same cells of a child contradict each other"
         return self.trouble

@@ -174,13 +174,15 @@ class FamilyProblem:
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit together; put measurements and bounds into one order, whatever the caller's."""
-        object.__setattr__(self, "measurements", tuple(sorted(self.measurements, key=lambda each: each.query.name)))
-        object.__setattr__(self, "bounds", tuple(sorted(self.bounds, key=lambda each: each.name)))
+        object.__setattr__(
+            self, "measurements", tuple(sorted(self.measurements, key=lambda measurement: measurement.query.name))
+        )
+        object.__setattr__(self, "bounds", tuple(sorted(self.bounds, key=lambda bound: bound.name)))
         count = len(self.children)
         if not count or list(self.children) != sorted(set(self.children)):
             raise EstimationError(f"family {self.parent_geocode!r}: children must be sorted, unique and at least one")
-        for each in self.measurements:
-            _check_measurement(each, count, self.size, self.parent_geocode)
+        for measurement in self.measurements:
+            _check_measurement(measurement, count, self.size, self.parent_geocode)
         for bound in self.bounds:
             expected = (count, bound.query.rows if bound.rows is None else len(bound.rows))
             if bound.lower.shape != expected or bound.upper.shape != expected or bound.query.size != self.size:

@@ -338,7 +338,7 @@ def _with_prior(presolved: Presolved) -> tuple[Floats, Floats]:
     if not len(bare):
         return weight, target
     weight[bare] = FAINT * weight.max() if len(bare) < len(weight) else 1.0
-    measured = [each for each in presolved.support.partitions if each.weight.any()]
+    measured = [partition for partition in presolved.support.partitions if partition.weight.any()]
     if presolved.needed is not None:
         people = presolved.support.sizes()
         target[bare] = presolved.needed[presolved.cell[bare]] * (people / people.sum())[presolved.child[bare]]

@@ -121,21 +121,21 @@ def _limits(support: Support, frame: Frame) -> tuple[Limits, Booleans] | None:
     site = np.searchsorted(np.flatnonzero(frame.live), frame.algebra.site[support.cells])
     sites, children = int(frame.live.sum()), support.children
     chosen, rows = [], [np.zeros((0, sites), dtype=np.bool_)]
-    for each in support.partitions:
-        if not each.limits:
+    for partition in support.partitions:
+        if not partition.limits:
             continue
-        counted = each.index >= 0
-        people = np.full(each.rows, np.inf)
+        counted = partition.index >= 0
+        people = np.full(partition.rows, np.inf)
         if support.parent is not None:
-            people = np.bincount(each.index[counted], support.parent[counted], minlength=each.rows)
-        if not ((each.lower > 0) | ((each.upper > 0) & (each.upper < people))).any():
+            people = np.bincount(partition.index[counted], support.parent[counted], minlength=partition.rows)
+        if not ((partition.lower > 0) | ((partition.upper > 0) & (partition.upper < people))).any():
             continue
         of_site = np.full(sites, -2, dtype=np.int64)
-        of_site[site] = each.index
-        if not np.array_equal(of_site[site], each.index):
+        of_site[site] = partition.index
+        if not np.array_equal(of_site[site], partition.index):
             return None
-        chosen.append(each)
-        rows.append(of_site == np.arange(each.rows)[:, None])
+        chosen.append(partition)
+        rows.append(of_site == np.arange(partition.rows)[:, None])
     none = np.zeros((0, children))
     limits = Limits(
         partitions=tuple(chosen),
@@ -196,9 +196,9 @@ def _begin(family: StructuredFamily) -> _Iterates:
 def first_guess(family: StructuredFamily) -> Floats:
     """The means given what is below, without what is negative, raked to the parent's cells and to narrow bounds."""
     guess = np.zeros(family.linear.shape)
-    for each in family.prior.means:
-        (wide,) = np.nonzero(np.isin(each.frame.cells, family.frame.cells))
-        guess[np.ix_(each.children, np.searchsorted(family.frame.cells, each.frame.cells[wide]))] = each.vector[:, wide]
+    for mean in family.prior.means:
+        (wide,) = np.nonzero(np.isin(mean.frame.cells, family.frame.cells))
+        guess[np.ix_(mean.children, np.searchsorted(family.frame.cells, mean.frame.cells[wide]))] = mean.vector[:, wide]
     guess = np.where(family.live, np.maximum(guess, 0.0) + 1e-3, 0.0)
     if family.support.parent is None:
         return guess

@@ -75,7 +75,7 @@ class Support:
 
     def sizes(self) -> Floats:
         """People of each child by its coarsest noisy answers, at least one, shape ``(K,)``; ones where none are."""
-        measured = [each for each in self.partitions if each.weight.any()]
+        measured = [partition for partition in self.partitions if partition.weight.any()]
         if not measured:
             return np.ones(self.children)
         coarsest = min(measured, key=lambda each: each.rows)

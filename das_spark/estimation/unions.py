@@ -48,14 +48,14 @@ class UnionPart:
     @staticmethod
     def numbers(algebra: Decomposition) -> int:
         """How many numbers `array` gives for a geounit that the union's border cuts."""
-        return 2 * sum(len(each.sites) ** 2 for each in algebra.components) + algebra.sites
+        return 2 * sum(len(component.sites) ** 2 for component in algebra.components) + algebra.sites
 
     @classmethod
     def of(cls, algebra: Decomposition, array: Floats) -> UnionPart:
         """Read back what `array` gave."""
         if not len(array):
             return cls()
-        sizes = [len(each.sites) for each in algebra.components]
+        sizes = [len(component.sites) for component in algebra.components]
         starts = np.concatenate([[0], np.cumsum([size * size for size in (*sizes, *sizes)])])
         blocks = [
             array[start : start + size * size].reshape(size, size)
@@ -72,7 +72,7 @@ def union_above(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart]) -> U
         knowledge: The children given their own answers and what lies below.
         parts: Position of a child -> its part; children that lie outside are missing.
     """
-    children = sum(len(each.children) for each in knowledge.children)
+    children = sum(len(child.children) for child in knowledge.children)
     if not knowledge.children:  # the single child of a family of which nothing is known has its parent's counts
         return parts[0]
     if len(parts) == children and all(part.is_whole for part in parts.values()):
@@ -91,7 +91,7 @@ def spread_at_top(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart]) ->
     roots = []
     for number, component in enumerate(knowledge.algebra.components):
         size = len(component.sites)
-        moved = (_moved(found, each, number, size).reshape(-1, size) for each in children)
+        moved = (_moved(found, child, number, size).reshape(-1, size) for child in children)
         roots.append(stacked([*moved, *_spreads(found, number)], size))
     return tuple(roots), _exact(found, children, knowledge.algebra)
 
@@ -102,7 +102,7 @@ def _with_groups(knowledge: FamilyKnowledge, parts: Mapping[int, UnionPart]) -> 
     for own, _ in knowledge.groups:
         inside = {child: found.pop(child) for child in own.tolist() if child in found}
         if inside:
-            members = [each.some(own) for each in knowledge.children]
+            members = [child.some(own) for child in knowledge.children]
             is_whole = len(inside) == len(own) and all(part.is_whole for part in inside.values())
             found[int(own[0])] = UnionPart() if is_whole else _above(inside, members, knowledge.algebra)
     return found

@@ -305,15 +305,15 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
     criteria = [{line.key: line for line in report.criteria} for report in reports]
     homogeneity = [{line.key: line for line in report.homogeneity} for report in reports]
     notes = [report.notes for report in reports]
-    if any(each.keys() != errors[0].keys() for each in errors):
+    if any(error.keys() != errors[0].keys() for error in errors):
         notes.append(("queries that not every run compares are left out of what is pooled",))
     return AccuracyReport(
         first.product,
         tuple(run for report in reports for run in report.runs),
         entries,
         tuple(dict.fromkeys(chain.from_iterable(notes))),
-        tuple(pooled_rows([each[key] for each in errors]) for key in _in_all(errors)),
-        tuple(pooled_rows([each[key] for each in criteria]) for key in _in_all(criteria)),
+        tuple(pooled_rows([error[key] for error in errors]) for key in _in_all(errors)),
+        tuple(pooled_rows([criterion[key] for criterion in criteria]) for key in _in_all(criteria)),
         first.groups,
         first.counted,
         tuple(pooled_homogeneity([each[key] for each in homogeneity]) for key in _in_all(homogeneity)),
@@ -330,10 +330,10 @@ _MOST_VALUES: Final = 3
 def facts_together(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Facts of several runs: what is the same once, what differs side by side."""
     values: dict[str, dict[str, None]] = {}
-    for each in facts:
-        for name, value in each.items():
+    for fact in facts:
+        for name, value in fact.items():
             values.setdefault(name, {})[value] = None
-    found = {name: list(each) for name, each in values.items()}
+    found = {name: list(value) for name, value in values.items()}
     return {
         name: f"{each[0]} to {each[-1]} ({len(each)})" if len(each) > _MOST_VALUES else ", ".join(each)
         for name, each in found.items()
@@ -409,4 +409,4 @@ def _check_alike(reports: Sequence[AccuracyReport]) -> None:
 
 def _in_all(lines: Sequence[Mapping[_K, object]]) -> list[_K]:
     """Keys that all have, in the order of the first."""
-    return [key for key in lines[0] if all(key in each for each in lines)]
+    return [key for key in lines[0] if all(key in line for line in lines)]

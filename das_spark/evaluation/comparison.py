@@ -136,7 +136,7 @@ def compare_reports(
         if method == "welch":
             lines.append(_line_of_sums(places, (first, second), found[0][0].unit))
         else:
-            lines.append(_paired_line(places, [each[places] for each in differences], method, found))
+            lines.append(_paired_line(places, [difference[places] for difference in differences], method, found))
         lines += [_line(one, other, method) for one, other in found]
     own, other = (tuple(run for report in side for run in report.runs) for side in (first, second))
     notes = (_NOTES[method],)
@@ -211,7 +211,7 @@ def _paired_line(
     of: tuple[str, str], differences: Sequence[Frequencies], method: Method, figures_of: Sequence[_Both]
 ) -> ComparedRow:
     """The difference of absolute residuals, geounit by geounit."""
-    means = [each.mean for each in differences if each.total]
+    means = [difference.mean for difference in differences if difference.total]
     mean = fmean(means) if means else None
     interval, p = None, None
     if method == "paired_runs" and len(means) == len(differences):
@@ -219,7 +219,7 @@ def _paired_line(
         interval, p = with_spread(found.interval), found.p
     elif method == "paired_geounits" and mean is not None:
         interval = _over_geounits(differences, mean)
-    n, unit, pairs = sum(each.total for each in differences), figures_of[0][0].unit, len(differences)
+    n, unit, pairs = sum(difference.total for difference in differences), figures_of[0][0].unit, len(differences)
     return ComparedRow(*of, PAIRED, "", unit, n, None, None, mean, interval, pairs, p)
 
 
@@ -242,11 +242,11 @@ def _line_of_sums(of: tuple[str, str], sides: _Sides, unit: str) -> ComparedRow:
 
 def _over_geounits(differences: Sequence[Frequencies], mean: float) -> Interval | None:
     """Mean +- t x standard error, over all differences as if they were independent; None where there are too few."""
-    n = sum(each.total for each in differences)
+    n = sum(difference.total for difference in differences)
     if n < _FEWEST:
         return None
     # In integers: no rounding makes a spread of what has none, or takes it away.
-    summed, squared = (sum(each.sum_of(power) for each in differences) for power in (1, 2))
+    summed, squared = (sum(difference.sum_of(power) for difference in differences) for power in (1, 2))
     variance = (n * squared - summed**2) / (n * (n - 1))
     return replace(student_interval(mean, sqrt(variance / n), n - 1, LEVEL), over="geounits")
 

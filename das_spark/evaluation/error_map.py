@@ -130,7 +130,7 @@ def _joined(level: GeounitErrors, codes: Sequence[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for at, code in enumerate(codes):
         spellings = (code, code.zfill(length), code.rpartition("US")[2]) if code else ()
-        match = next((each for each in spellings if each in known), None)
+        match = next((spelling for spelling in spellings if spelling in known), None)
         if match is not None:
             found.setdefault(match, []).append(at)
     return found

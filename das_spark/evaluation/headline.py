@@ -81,7 +81,7 @@ def key_figures(report: AccuracyReport) -> tuple[KeyFigure, ...]:
 def picture(report: AccuracyReport) -> Figure | None:
     """Mean error of totals by size of the geounit, in counts and in percent; None where there are no two sizes."""
     sizes = [[each for each in _classes(line) if each.part.counted and each.error] for line in totals_of(report)]
-    drawn = [each for each in sizes if each]
+    drawn = [size for size in sizes if size]
     if sum(map(len, drawn)) < _TWO:
         return None
     counts, shares = [], []

@@ -408,9 +408,11 @@ def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestRo
     error, loss = closest.release
     of = (closest.place, closest.measure)
     points = [
-        TradeOffPoint(percent(each.share), each.loss, each.median_absolute, samples.entry(each.share, *of).figures.n)
-        for each in closest.samples
-        if each.loss is not None
+        TradeOffPoint(
+            percent(sample.share), sample.loss, sample.median_absolute, samples.entry(sample.share, *of).figures.n
+        )
+        for sample in closest.samples
+        if sample.loss is not None
     ]
     if loss is not None and points:
         release = TradeOffPoint("this release", loss, error, report.entry(*of).frequencies.total)

@@ -209,7 +209,7 @@ class RunRecord:
     def slowest(self, most: int) -> list[FamilyRow]:
         """The slowest families over all levels; in the order of their work where times are not known."""
         families = [family for level in self.levels for family in level.slowest]
-        return sorted(families, key=lambda each: each.order)[:most]
+        return sorted(families, key=lambda family: family.order)[:most]
 
 
 #: Slowest families that are shown.
@@ -338,7 +338,7 @@ def _estimates(record: RunRecord) -> Iterable[ReportSection]:
 
 def _shares(shares: Sequence[ShareRow]) -> ReportSection:
     columns = ("geolevel", ("share", "share of the budget"), ("queries", "query: share of the level"), "spent")
-    rows = ({**asdict(each), "queries": _listed(each.queries), "spent": _SPENT[each.released]} for each in shares)
+    rows = ({**asdict(share), "queries": _listed(share.queries), "spent": _SPENT[share.released]} for share in shares)
     table = ReportTable.of("shares", "Shares of the budget", columns, rows, media=PEOPLE)
     return ReportSection("Privacy ledger of the run", (table,) if shares else ("Nothing is charged yet.",))
 
@@ -363,7 +363,7 @@ _DRIVER_COLUMNS: Final = (
 
 
 def _log(record: RunRecord) -> Iterable[ReportSection]:
-    drivers = [{**asdict(each), "application": each.application or "-"} for each in record.drivers]
+    drivers = [{**asdict(driver), "application": driver.application or "-"} for driver in record.drivers]
     torn = (
         f"{record.torn} torn line{'s' if record.torn > 1 else ''} in the log: a driver or a machine died while writing."
     )
@@ -393,10 +393,10 @@ def _level_times(levels: Mapping[str, Mapping[str, float]]) -> Figure:
     places = np.arange(len(levels))
     bars = []
     for shift, color, work in ((-0.19, 1, MEASURE), (0.19, 0, ESTIMATE)):
-        times = [each.get(work, 0.0) for each in levels.values()]
+        times = [level.get(work, 0.0) for level in levels.values()]
         texts = tuple(f"{time:,.1f} s" for time in times)
         bars.append(Bars((places + shift).tolist(), times, work, color, texts, 0.36))
-    longest = max(max(each.values()) for each in levels.values())
+    longest = max(max(level.values()) for level in levels.values())
     panel = Panel(tuple(bars), Axis("wall time (seconds)", low=0, high=max(longest, 0.1) * 1.15), rows=tuple(levels))
     caption = "Wall time by geolevel: measuring (with reading and promoting) and estimating."
     return Figure(caption, (panel,), height=1.6 * len(levels), legend="above", title="Time by geolevel")

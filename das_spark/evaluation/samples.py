@@ -314,7 +314,7 @@ class SampleEntry:
         """The error figures, in people."""
         found = self.frequencies.figures
         scaled = {name: getattr(found, name) / self.divisor for name in FIGURES}
-        return replace(found, **scaled, quantiles=tuple(each / self.divisor for each in found.quantiles))
+        return replace(found, **scaled, quantiles=tuple(quantile / self.divisor for quantile in found.quantiles))
 
     def privacy_loss(self, settings: LossSettings = AS_CODED) -> PrivacyLoss:
         """The empirical privacy loss of the residuals, in people."""
@@ -352,7 +352,9 @@ class SampleReport:
         Raises:
             InputError: There is none.
         """
-        found = [each for each in self.entries if (each.share, each.place, each.measure) == (share, place, measure)]
+        found = [
+            entry for entry in self.entries if (entry.share, entry.place, entry.measure) == (share, place, measure)
+        ]
         if seed is not None:
             found = [each for each in found if each.seed == seed]
         if not found:
@@ -369,7 +371,7 @@ class SampleReport:
 
     def pooled(self) -> SampleReport:
         """The same with one line for the samples of all seeds together."""
-        keys = dict.fromkeys((each.share, each.place, each.measure) for each in self.entries)
+        keys = dict.fromkeys((entry.share, entry.place, entry.measure) for entry in self.entries)
         return replace(self, entries=tuple(self.entry(*key) for key in keys))
 
     def to_json(self) -> str:

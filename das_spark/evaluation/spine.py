@@ -212,7 +212,7 @@ class SpineReport:
         Raises:
             InputError: The report has none of that name.
         """
-        found = next((each for each in self.categories if each.category == name), None)
+        found = next((category for category in self.categories if category.category == name), None)
         if found is None:
             raise InputError(f"the report on the spine has no category {name!r}")
         return found
@@ -235,7 +235,9 @@ class SpineReport:
             "figures": [_finite_json(asdict(figures)) for figures in self.figures],
             "entity_columns": list(_ENTITY_COLUMNS),
         }
-        return json_text(head, {"entities": {each.category: _entities_json(each) for each in self.categories}})
+        return json_text(
+            head, {"entities": {category.category: _entities_json(category) for category in self.categories}}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:

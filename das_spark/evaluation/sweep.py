@@ -111,7 +111,7 @@ class SweepReport:
 
     def label(self, point: GridPoint) -> str:
         """What tells a point of the grid from the others: what varies, and the budget where there are several."""
-        one_budget = len({each.total for each in self.runs}) == 1
+        one_budget = len({run.total for run in self.runs}) == 1
         budget = "" if point.variant and one_budget else f"{self.budget} {point.total}"
         return ", ".join(filter(None, (point.variant, budget)))
 
@@ -237,7 +237,7 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
         f"Accuracy and privacy of {sweep.product} ({budgets} budget{'s' if budgets != 1 else ''}{variants})",
         (
             *_closest_section(sweep),
-            *(ReportSection(each.title, (replace(each, title=""),), media=PAGE) for each in tables),
+            *(ReportSection(table.title, (replace(table, title=""),), media=PAGE) for table in tables),
             ReportSection("", (_curve_table(sweep), _printed_table(sweep))),
             *(
                 ReportSection(_line_name(sweep, place, measure), tuple(_panel(sweep, place, measure)), media=PAGE)
@@ -311,7 +311,9 @@ def _verdict_of_settings(sweep: SweepReport) -> str:
     parts: list[str] = []
     for place, measure in sweep.lines[-_TWO:] if shared else ():
         points = [each for each in sweep.curve("release", place, measure) if each.size == max(shared)]
-        errors = {each.variant: each.figures.mean_absolute for each in points if isfinite(each.figures.mean_absolute)}
+        errors = {
+            point.variant: point.figures.mean_absolute for point in points if isfinite(point.figures.mean_absolute)
+        }
         if len(set(errors.values())) > 1:
             least, most = (of(errors, key=errors.__getitem__) for of in (min, max))
             shown = (f"{errors[each]:,.3g} {sweep.counted} with {each}" for each in (least, most))
@@ -338,7 +340,9 @@ def _error_by_budget(sweep: SweepReport) -> Figure | None:
             points = [each for each in of if each.figures.mean_absolute > 0]
             if (measure == TOTAL) is totals and points:
                 at = places.index(place)
-                sizes, errors = zip(*((float(each.size), each.figures.mean_absolute) for each in points), strict=True)
+                sizes, errors = zip(
+                    *((float(point.size), point.figures.mean_absolute) for point in points), strict=True
+                )
                 # the colour is of the place, the stroke of what varies; of the place, too, where nothing does
                 stroke = STROKES[(variants.index(variant) if variant else at) % len(STROKES)]
                 name = ", ".join(filter(None, (sweep.said(place), variant)))

@@ -139,7 +139,9 @@ def single_answers(schema: Schema, name: str) -> dict[str, Query]:
         QueryError: There is none.
     """
     query = schema.query(name)
-    axis = next(axis for axis, each in enumerate(schema.attributes) if name in (each.name, *_recodes(each)))
+    axis = next(
+        axis for axis, attribute in enumerate(schema.attributes) if name in (attribute.name, *_recodes(attribute))
+    )
     attribute = schema.attributes[axis]
     labels = attribute.levels if name == attribute.name else _recodes(attribute)[name].labels
     found = {}

@@ -68,11 +68,13 @@ def _shapefile(path: Place) -> Iterator[Area]:
     import shapefile  # noqa: PLC0415 - only maps need it
 
     with _on_disk(path) as file, shapefile.Reader(str(file)) as reader:
-        for each in reader.iterShapeRecords():
-            shape = each.shape
+        for itershaperecord in reader.iterShapeRecords():
+            shape = itershaperecord.shape
             ends = (*shape.parts[1:], len(shape.points)) if shape.shapeType in _POLYGONS else ()
             rings = (shape.points[begin:end] for begin, end in zip(shape.parts, ends, strict=False))
-            yield Area(_texts(each.record.as_dict()), tuple(tuple((p[0], p[1]) for p in ring) for ring in rings))
+            yield Area(
+                _texts(itershaperecord.record.as_dict()), tuple(tuple((p[0], p[1]) for p in ring) for ring in rings)
+            )
 
 
 @contextmanager

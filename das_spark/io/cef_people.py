@@ -52,7 +52,7 @@ def _unit_lines(records: Records, number: Integers, states: Integers, size: Inte
     at_home = records.relationship <= LAST_RELATIONSHIP
     occupied, home = np.unique(records.unit[at_home], return_inverse=True)
     people = (records.relationship, records.woman, records.age, records.hispanic, records.race)
-    derived = household_fields(home, *(each[at_home] for each in people))
+    derived = household_fields(home, *(person[at_home] for person in people))
     others = np.ones(len(number), dtype=bool)
     others[occupied] = False
     for name, values in derived.items():

@@ -60,10 +60,10 @@ def in_words(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the entries of a data dictionary without the keys for programs, as runs of before have them."""
     words = ("name", "type", "meaning")
     return [
-        {key: value for key, value in each.items() if key not in _OF_FILES}
-        | {"columns": [{key: column[key] for key in words} for column in each["columns"]]}
-        for each in entries
-        if each["path"] not in _NAMED
+        {key: value for key, value in entry.items() if key not in _OF_FILES}
+        | {"columns": [{key: column[key] for key in words} for column in entry["columns"]]}
+        for entry in entries
+        if entry["path"] not in _NAMED
     ]
 
 

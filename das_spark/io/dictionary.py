@@ -67,7 +67,7 @@ def _of_records(entry: dict[str, Any], product: Product) -> dict[str, Any]:
     def said(text: str) -> str:
         return _PERSON.sub(product.noun, _PEOPLE.sub(product.counted, text))
 
-    columns = [{**each, "meaning": said(each["meaning"])} for each in entry["columns"]]
+    columns = [{**column, "meaning": said(column["meaning"])} for column in entry["columns"]]
     return {**entry, "row": said(entry["row"]), "columns": columns}
 
 

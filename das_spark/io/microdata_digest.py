@@ -661,7 +661,7 @@ class _Reduced:
             found |= {PERSONS_IN_UNITS: wrong, UNIT_NUMBERS: self.units.misnumbered()}
             found[ROW_ORDER] = misordered | set(self.units.unsorted().tolist())
         return [
-            (rule, name) for rule, places in found.items() for name in sorted(texts[each] for each in places)[:_NAMED]
+            (rule, name) for rule, places in found.items() for name in sorted(texts[place] for place in places)[:_NAMED]
         ]
 
     def _batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:

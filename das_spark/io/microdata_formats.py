@@ -405,7 +405,7 @@ class _CodeTexts:
     def __call__(self, rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
         new = np.unique(rows.code[self.place[rows.code] < 0])
         if len(new):
-            fields = [each.texts(new) if each.produced else each.values * len(new) for each in self.columns]
+            fields = [column.texts(new) if column.produced else column.values * len(new) for column in self.columns]
             self.place[new] = np.arange(len(self.known), len(self.known) + len(new))
             self.known += [self.delimiter.join(codes) for codes in zip(*fields, strict=True)]
         return self.known, self.place[rows.code]

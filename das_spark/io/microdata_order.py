@@ -116,10 +116,10 @@ def cell_ranges(combinations: list[str], codes: MicrodataCodes) -> tuple[Integer
         ends = [_levels_of(text, column, codes) for text in known]
         for order, name in enumerate(column.attributes):
             axis = codes.schema.axis(name)
-            lows[axis] = np.maximum(lows[axis], np.array([each.low[order] for each in ends])[found])
-            highs[axis] = np.minimum(highs[axis], np.array([each.high[order] for each in ends])[found])
-        behind &= np.array([each.listed for each in ends])[found]
-        counted &= np.array([each.counted for each in ends])[found]
+            lows[axis] = np.maximum(lows[axis], np.array([end.low[order] for end in ends])[found])
+            highs[axis] = np.minimum(highs[axis], np.array([end.high[order] for end in ends])[found])
+        behind &= np.array([end.listed for end in ends])[found]
+        counted &= np.array([end.counted for end in ends])[found]
     low, high = strides @ lows, strides @ highs
     cells = codes.schema.size
     # Records of a cell that are told apart follow the others of that cell; what is listed follows all cells.

@@ -125,7 +125,9 @@ def find_dataset(path: Place, geolevels: Sequence[str]) -> Place:
         raise InputError(f"{path}: no such folder", hint="name a folder of measurement files")
     entries = system_of(path).entries(str(path))
     candidates = [path, *(path / entry.name for entry in entries if entry.is_folder)]
-    found = [each for each in candidates if any(_level_folder(each, name).is_dir() for name in geolevels)]
+    found = [
+        candidate for candidate in candidates if any(_level_folder(candidate, name).is_dir() for name in geolevels)
+    ]
     if len(found) == 1 or path in found:
         return found[0]
     if found:
@@ -143,7 +145,7 @@ def row_files(dataset: Place, geolevels: Sequence[str]) -> tuple[RowFile, ...]:
             folder = _level_folder(dataset, name) / kind
             parts = row_parts(folder)
             if not parts and kind == DPQUERY:
-                there = sorted(each for each in names_in(dataset) if each.endswith(".parquet"))
+                there = sorted(name for name in names_in(dataset) if name.endswith(".parquet"))
                 raise InputError(
                     f"{dataset}: the measurements of geolevel {name} are missing ({seen_from(dataset, folder)})",
                     hint=f"there are {', '.join(there) or 'none'}",
@@ -195,7 +197,7 @@ def about(facts: Sequence[str], dictionary: Sequence[Mapping[str, object]]) -> s
     for entry in dictionary:
         lines += [f"{entry['path']}: {entry['row']}"]
         columns = entry["columns"] if isinstance(entry["columns"], list) else []
-        lines += [f"    {each['name']} ({each['type']}): {each['meaning']}" for each in columns]
+        lines += [f"    {column['name']} ({column['type']}): {column['meaning']}" for column in columns]
     return "\n".join(lines) + "\n"
 
 

@@ -31,7 +31,7 @@ def read_parents(path: str, levels: Sequence[Geolevel], leaf: Geolevel) -> Mappi
     found, problems = paths_of(levels, leaf, _rows(path))
     if problems:
         raise InputError(
-            "\n".join(f"{path}: {each}" for each in problems),
+            "\n".join(f"{path}: {problem}" for problem in problems),
             hint=f"a geounit has one row, and one above it at each level; {_LEVEL} tells geounits of two levels apart",
         )
     return found

@@ -56,7 +56,7 @@ def class_codes() -> Counts:
 
 def person_codes() -> dict[str, Counts]:
     """Codes of each cell of class, voting age, Hispanic origin and race: field -> (8 x 2 x 2 x 63,)."""
-    level, adult, hispanic, race = (each.ravel() for each in np.indices((8, 2, 2, 63)))
+    level, adult, hispanic, race = (index.ravel() for index in np.indices((8, 2, 2, 63)))
     return {"QUARTERS": class_codes()[level], "ADULT": adult, "HISPANIC": hispanic, "RACE": race + 1}
 
 

@@ -89,7 +89,9 @@ class RecordWeights:
         # A part has fewer records than there are bits left.
         sums = np.add.reduceat(count[:, None] * weights[place], starts) if len(starts) else weights[:0]
         columns = [geocodes.take(pa.array(starts)), np.add.reduceat(count, starts) if len(starts) else count, *sums.T]
-        return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], ["geocode", "count", "one", "other"])
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column) for column in columns], ["geocode", "count", "one", "other"]
+        )
 
     def of_cells(
         self, cells: NDArray[np.int64], *, beside: bool = False

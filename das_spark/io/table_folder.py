@@ -134,7 +134,7 @@ def named_files(
         is_read = not (entry.is_folder or _is_hidden(path) or _leaves(entry))
         (files if is_read and _matches(path, patterns) else others).append(path)
         folders |= {path} if entry.is_folder else set()
-    behind = [f"{each}*" for each in patterns]
+    behind = [f"{pattern}*" for pattern in patterns]
     states = {os.path.basename(path).lower()[state] for path in files}
 
     def is_odd(path: str) -> bool:
@@ -168,7 +168,7 @@ def _walked(folder: str) -> Iterator[Entry]:
 def _matches(path: str, patterns: Sequence[str]) -> bool:
     """Whether the name of a file has one of some patterns, whether it is hidden or not."""
     name = os.path.basename(path).lower().lstrip("._")
-    return any(fnmatch(name, each) for each in patterns)
+    return any(fnmatch(name, pattern) for pattern in patterns)
 
 
 def _is_hidden(path: str) -> bool:

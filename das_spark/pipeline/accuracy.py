@@ -264,12 +264,14 @@ def _coverage(spark: SparkSession, plan: RunPlan, public: PublicLayout, levels: 
     census = plan.product.census(plan.spine)
     found: tuple[Coverage, ...] = ()
     first = plan.output.interval_formats[0]  # every format holds the same
-    for each in uncertainties_of(plan):
+    for uncertainty in uncertainties_of(plan):
         read = [
-            (table, each.read(spark, public, table, first, table.levels(census, each.geolevels)))
-            for table in each.tables
+            (table, uncertainty.read(spark, public, table, first, table.levels(census, uncertainty.geolevels)))
+            for table in uncertainty.tables
         ]
-        found += interval_coverage(IntervalsOf(each.of, each.ending, read, each.geolevels, each.level), truths)
+        found += interval_coverage(
+            IntervalsOf(uncertainty.of, uncertainty.ending, read, uncertainty.geolevels, uncertainty.level), truths
+        )
     return found
 
 

@@ -113,7 +113,7 @@ def verify_run(
             return _verified(public, run_folder.name, known, spark, _staging_of(public, work, folders))
         parts = joint.parts()
         if manifest_sha256:
-            names = " or ".join(str(each) for each in parts.values())
+            names = " or ".join(str(part) for part in parts.values())
             raise OutputError(
                 f"{run_folder}: a joint run, and each of its parts has a manifest of its own",
                 hint=f"name one of them with its SHA-256: {names}",
@@ -182,7 +182,7 @@ def examine(spark: SparkSession, layout: PublicLayout, staging: Staging) -> Veri
     read: tuple[FileRecord, ...] = ()
     if complete.passed:  # what is not whole is not read
         run = Verified(spark, layout, manifest, plan, spine, staging.folder)
-        small = sum(each.size for each in manifest.files) <= _SMALL_RUN
+        small = sum(file.size for file in manifest.files) <= _SMALL_RUN
         of_files = file_checks(layout, manifest, plan.product.census(spine), orders_of(plan))
         checks += of_files
         if is_readable(of_files):
@@ -229,11 +229,11 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
     census = plan.product.census(spine)
     with adaptive(run.spark), ThreadPoolExecutor(1) as threads:
         publications = publications_of(plan)
-        compared = [table for each in publications for table in each.compared(run)]
+        compared = [table for publication in publications for table in publication.compared(run)]
         # Where no geounit has another geocode in published tables, these lie along the spine, too.
         along = compared if by_census is read else []
         stored = run.tables()
-        judged = [each.rules(run, read, by_census) for each in publications]
+        judged = [publication.rules(run, read, by_census) for publication in publications]
         families, more = _rules_of_families(run, stored, along)
         families = (*families, *(list(each.families) for each in judged))
         more += chain.from_iterable(each.rows for each in judged)
@@ -246,7 +246,7 @@ def _judged(run: Verified) -> tuple[list[Check], tuple[FileRecord, ...]]:
         arrays = array_rules(run, read)
         found = iter(passed.result())
         histograms, published, of_spine, declaring, estimated, tables, *of_stages = (
-            list(islice(found, len(each))) for each in families
+            list(islice(found, len(family))) for family in families
         )
         of_features = [rule for own, each in zip(of_stages, judged, strict=True) for rule in (*own, *each.rules)]
         ordered = [histograms, published, of_spine, declaring, estimated, arrays, tables, of_census, of_features]

@@ -76,7 +76,7 @@ def attack_run(
     attacked = _Attacked(run, other, truth, settings, spark, pairs(spark, run, truth))
     found: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    for name in attacks or (each for each in ATTACKS if each != DIFFERENCING or other is not None):
+    for name in attacks or (attack for attack in ATTACKS if attack != DIFFERENCING or other is not None):
         result = getattr(attacked, name)()
         (left_out if isinstance(result, str) else found)[name] = result
         progress(f"{name}: {time.monotonic() - began:.1f} s")

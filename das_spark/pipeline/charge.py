@@ -410,7 +410,7 @@ def new_lines(
 ) -> tuple[AttemptLine, ...]:
     """What the ledger lacks of the attempts in a journal, if both can be true."""
     require_agreement(ledger, run_id, geolevel, journal, place)
-    known = {each.number: each for each in ledger.attempts_at(run_id, geolevel)}
+    known = {attempt.number: attempt for attempt in ledger.attempts_at(run_id, geolevel)}
     lines = []
     for attempt in journal:
         if not attempt.instance:
@@ -429,7 +429,7 @@ def require_agreement(ledger: Ledger, run_id: str, geolevel: str, journal: Seque
     which is no contradiction.
     """
     own = {each.number: each for each in journal}
-    known = {each.number: each for each in ledger.attempts_at(run_id, geolevel)}
+    known = {attempt.number: attempt for attempt in ledger.attempts_at(run_id, geolevel)}
     for number, line in known.items():
         attempt = own.get(number)
         if attempt is None or attempt.instance != line.instance or attempt.state not in _NOT_BEHIND[line.state]:

@@ -43,7 +43,7 @@ def compare_runs(
     spark = session("das_spark evaluate --compare")
     levels = {run.folder: pairs(spark, run, truth) for run in (*first, *second)}
     if truth is None:
-        leaves = {folder: each[-1].truth for folder, each in levels.items()}
+        leaves = {folder: level[-1].truth for folder, level in levels.items()}
         require_one_truth(leaves, hint="compare runs on the same input")
     subjects = {run.folder: subject_of(run) for run in (*first, *second)}
     reports = {

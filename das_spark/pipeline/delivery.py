@@ -87,7 +87,7 @@ def _folders(path: Place, settings: InputSettings) -> list[Place]:
     named = {place_of(place) for key in FILE_KEYS if (place := getattr(settings, key))}
     folders = [folder for folder in path.parents if not named.isdisjoint((folder, *folder.parents))]
     # Tables are known by their names in `input.path`, where anything else may lie.
-    return [each for each in folders if str(each) != settings.path or not reader(settings.reader).reads_tables]
+    return [folder for folder in folders if str(folder) != settings.path or not reader(settings.reader).reads_tables]
 
 
 def input_files(settings: InputSettings) -> dict[Place, bool]:

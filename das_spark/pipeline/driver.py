@@ -143,7 +143,7 @@ def _is_tiny(plan: RunPlan, files: Iterable[Mapping[str, object]]) -> bool:
         return plan.input.population.like == "quickstart"
     if plan.input.reader == "tidy_counts" or plan.input.tables:
         return False  # a row may stand for any number of people
-    return 0 < sum(int(str(each["bytes"])) for each in files) <= _TINY_INPUT
+    return 0 < sum(int(str(file["bytes"])) for file in files) <= _TINY_INPUT
 
 
 def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = None) -> None:

@@ -205,16 +205,16 @@ class Publication(RunStage):
     @property
     def recorded(self) -> tuple[str, ...]:
         """What the manifest says that the stage has written, below the public root."""
-        return tuple(each.path for each in self.outputs())
+        return tuple(output.path for output in self.outputs())
 
     @property
     def counted(self) -> tuple[str, ...]:
         """Names under which the manifest counts its rows."""
-        return tuple(each.path for each in self.outputs() if each.beside is not None)
+        return tuple(output.path for output in self.outputs() if output.beside is not None)
 
     def rows(self, public: PublicLayout) -> dict[str, int]:
         """Count its rows, by the names under which the manifest does."""
-        return {each.path: each.rows(public) for each in self.outputs() if each.beside is not None}
+        return {output.path: output.rows(public) for output in self.outputs() if output.beside is not None}
 
     def facts(self, run_id: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
         """Say what the texts beside its tables say of the run."""
@@ -242,9 +242,9 @@ class Publication(RunStage):
         facts = self.facts(manifest.run_id, manifest.created, manifest.notices)
         return Texts(
             {
-                public.inside(*each.path.split("/"), ABOUT): about_text(each.beside, facts)
-                for each in self.outputs()
-                if each.beside is not None
+                public.inside(*output.path.split("/"), ABOUT): about_text(output.beside, facts)
+                for output in self.outputs()
+                if output.beside is not None
             }
         )
 
@@ -279,7 +279,7 @@ def publications_of(plan: RunPlan) -> tuple[Publication, ...]:
     """Return everything that a run publishes of its estimates, in the order in which it does."""
     stages = {stage.kind for stage in stages_of(plan)}
     standing = (_of_folder(folder)(plan) for stage, folder in STANDING.items() if stage in stages)
-    return (*standing, *(_of_folder(each.name)(plan, each) for each in plan.output.features))
+    return (*standing, *(_of_folder(feature.name)(plan, feature) for feature in plan.output.features))
 
 
 def _of_folder(name: str) -> Callable[..., Publication]:
@@ -289,14 +289,14 @@ def _of_folder(name: str) -> Callable[..., Publication]:
 
 def uncertainties_of(plan: RunPlan) -> tuple[PublishedUncertainty, ...]:
     """Return the intervals that a run publishes."""
-    return tuple(filter(None, (each.uncertainty() for each in publications_of(plan))))
+    return tuple(filter(None, (publication.uncertainty() for publication in publications_of(plan))))
 
 
 def outputs_of(plan: RunPlan) -> tuple[OutputTable, ...]:
     """Return everything that a run publishes of its estimates."""
-    return tuple(output for each in publications_of(plan) for output in each.outputs())
+    return tuple(output for publication in publications_of(plan) for output in publication.outputs())
 
 
 def orders_of(plan: RunPlan) -> dict[str, tuple[str, ...]]:
     """Return the columns by which rows ascend, by the first part of the path of what a run publishes of estimates."""
-    return {each.path.split("/")[0]: each.order for each in outputs_of(plan) if each.order}
+    return {output.path.split("/")[0]: output.order for output in outputs_of(plan) if output.order}

@@ -214,7 +214,7 @@ def _units_file(settings: InputSettings) -> str:
 
 def refuse_contradictions(context: RunContext, contradictions: Sequence[Contradiction]) -> None:
     """Name the first of each kind: those of invariants among themselves, then those of added constraints."""
-    indivisible = sorted({each.geocode for each in contradictions if not each.constraint})
+    indivisible = sorted({contradiction.geocode for contradiction in contradictions if not contradiction.constraint})
     if indivisible:
         raise InfeasibleError(
             f"the declared invariants contradict each other in geounits such as {', '.join(indivisible[:NAMED])}: the "
@@ -222,7 +222,7 @@ def refuse_contradictions(context: RunContext, contradictions: Sequence[Contradi
             "hhgq_total_ub)",
             hint="correct the units, or declare fewer invariants in [invariants]",
         )
-    against = sorted({(each.geocode, each.constraint) for each in contradictions})
+    against = sorted({(contradiction.geocode, contradiction.constraint) for contradiction in contradictions})
     if against:
         named = ", ".join(f"{geocode} ({constraint})" for geocode, constraint in against[:NAMED])
         raise InfeasibleError(

@@ -58,7 +58,7 @@ def save_input_record(
         "files": None if hashed is None else [_with_records(each, records) for each in hashed.values()],
         "geography": list(geography),
         "rows": facts.rows(),
-        "problems": [asdict(each) for each in problems],
+        "problems": [asdict(problem) for problem in problems],
     }
     write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))
 
@@ -92,7 +92,7 @@ def keep_geography(context: RunContext, files: Sequence[Mapping[str, object]]) -
     record = json.loads(place.read_text(encoding="utf-8")) | {"geography": list(files)}
     require_held(context.layout)
     write_durably(place, json.dumps(record, indent=1))
-    context.restricted_facts.geography_files = {str(each["file"]): each for each in files}
+    context.restricted_facts.geography_files = {str(file["file"]): file for file in files}
 
 
 def require_same_geography(context: RunContext, before: Iterable[Mapping[str, object]]) -> None:
@@ -173,7 +173,7 @@ def fingerprint(settings: InputSettings, session: Session | None = None) -> tupl
         whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
         return whole.hexdigest(), []
     files = examined_files(settings) + _examined_tables(settings, session)
-    for content in sorted(str(each["sha256"]) for each in files):
+    for content in sorted(str(file["sha256"]) for file in files):
         whole.update(content.encode())
     return whole.hexdigest(), files
 
@@ -237,7 +237,7 @@ _TOLD: Final = ("bytes", "mtime_ns", "node", "version")
 
 
 def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> list[str]:
-    before = {str(each["file"]): {name: each[name] for name in _TOLD if name in each} for each in files}
+    before = {str(file["file"]): {name: file[name] for name in _TOLD if name in file} for file in files}
     now: dict[str, dict[str, object]] = {}
     for place in () if settings.is_simulated else input_files(settings):
         path = str(place)
@@ -250,4 +250,4 @@ def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[
     """What the confidential files hold, whatever else lies beside them: by this the same people are known again."""
     if settings.is_simulated:
         return (identity,)
-    return tuple(sorted({str(each["sha256"]) for each in files if each.get("confidential", True)}))
+    return tuple(sorted({str(file["sha256"]) for file in files if file.get("confidential", True)}))

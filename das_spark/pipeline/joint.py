@@ -133,7 +133,7 @@ def run_parts(
 
 def _completed(layout: JointLayout, summaries: Mapping[str, RunSummary], spark: SparkSession) -> JointSummary:
     """Write the joint statement, ledger and contradictions, from what the parts have made public."""
-    release = JointRelease.of(layout.run_id, {record: each.layout.public for record, each in summaries.items()})
+    release = JointRelease.of(layout.run_id, {record: summary.layout.public for record, summary in summaries.items()})
     contradictions, costs = release.contradictions(spark), release.costs()
     ledger = ledger_with(next(iter(summaries.values())).layout)
     with disk_errors(layout.path):

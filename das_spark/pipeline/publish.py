@@ -117,6 +117,6 @@ def counted_tables(plan: RunPlan) -> list[tuple[str, str]]:
 
 def _rows(context: RunContext) -> dict[str, int]:
     rows = {f"{table}/{name}": context.tables.rows(table, name) for table, name in counted_tables(context.plan)}
-    for each in publications_of(context.plan):
-        rows |= each.rows(context.layout.public)
+    for publication in publications_of(context.plan):
+        rows |= publication.rows(context.layout.public)
     return rows

@@ -279,7 +279,7 @@ def _write(context: RunContext, run: PublishedRun) -> None:
 def _require_listed(run: PublishedRun, folder: Place) -> None:
     """Compare the files of published counts with the manifest, which is that of the ledger."""
     prefix = f"{seen_from(run.public.path, folder)}/"
-    listed = {each for each in run.manifest.files if each.name.startswith(f"{prefix}part-")}
+    listed = {file for file in run.manifest.files if file.name.startswith(f"{prefix}part-")}
     if {record_of(path, f"{prefix}{path.name}") for path in part_files(folder)} != listed:
         raise InputError(
             f"{KEY}: {folder}: the files are not those that the manifest of run {run.manifest.run_id} lists",

@@ -41,7 +41,7 @@ READ_BY: Final = "read_by"
 
 def holds_input(layout: RunLayout, plan: RunPlan) -> bool:
     """Whether everything that ingestion wrote for a run is there, and still is."""
-    of_level = all(finished(_folder(layout, *each)) for each in _levels(plan))
+    of_level = all(finished(_folder(layout, *level)) for level in _levels(plan))
     return of_level and finished(layout.restricted.table("leaves")) and layout.restricted.input_record.is_file()
 
 

@@ -95,7 +95,7 @@ def run_record(layout: RunLayout) -> RunRecord:
     drivers = driver_attempts(log.lines, live=live)
     state = _verified(layout.public)
     if drivers:
-        ends = [each.end for each in drivers]
+        ends = [driver.end for driver in drivers]
         looked_again = ends[-1] == LEFT and FINISHED in ends  # at an early stage of a run that is done
         if not state or (ends[-1] != FINISHED and not looked_again):
             state = ends[-1]
@@ -194,7 +194,7 @@ def _shares(entry: LedgerEntry | None) -> tuple[ShareRow, ...]:
         ShareRow(
             level.geolevel,
             str(level.share),
-            {each.query: str(each.share) for each in level.queries},
+            {query.query: str(query.share) for query in level.queries},
             level.geolevel in entry.completed_levels,
         )
         for level in entry.budget.levels
@@ -205,16 +205,16 @@ def _spending(layout: RunLayout) -> tuple[SpendingRow, ...]:
     """The ledger of the dataset, where this run stands in it."""
     return tuple(
         SpendingRow(
-            each.run_id,
-            each.created,
-            each.product,
-            each.table,
-            each.framework.value,
-            str(each.total),
-            str(each.released),
-            each.insecure,
+            entry.run_id,
+            entry.created,
+            entry.product,
+            entry.table,
+            entry.framework.value,
+            str(entry.total),
+            str(entry.released),
+            entry.insecure,
         )
-        for each in ledger_with(layout).entries
+        for entry in ledger_with(layout).entries
     )
 
 

@@ -142,7 +142,7 @@ def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
 
 def read_input(context: RunContext, until: str | None = None) -> None:
     """Carry out the stages that read the input, unless that is done already; nothing is charged or drawn."""
-    context.restricted_facts.input_files = {str(each["file"]): each for each in context.required_ledger().files}
+    context.restricted_facts.input_files = {str(file["file"]): file for file in context.required_ledger().files}
     for stage, work in _at_work(context, stages_until(context.plan, until)):
         if isinstance(work, Preparation) and is_preparing(context.plan, stage.name):
             with stage_scope(context, stage):

@@ -122,7 +122,7 @@ def open_run_source(path: Place, settings: Sequence[str]) -> RunSource:
     levels = measured.spine.names
     require_finished(public, imported_tables(measured), levels)
     entry = entry_of(manifest.ledger, where)
-    digest = digest_of(_parts(public, measured), public.path, {each.name: each for each in manifest.files})
+    digest = digest_of(_parts(public, measured), public.path, {file.name: file for file in manifest.files})
     origin = MeasurementOrigin(OriginKind.RUN, manifest.run_id, manifest.created, digest, entry.run_id, measured.origin)
     plan = estimation_plan(measured, origin, settings, source=where)
     if plan.budget != entry.budget:

@@ -88,7 +88,7 @@ class Room:
 def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     """Estimate what a run writes after ingestion."""
     levels = _levels(plan, known)
-    rooms = [each.room(known) for each in publications_of(plan)]
+    rooms = [publication.room(known) for publication in publications_of(plan)]
     # What one stage after the other makes lies on the disk that it is promoted on, too, until the stage is done.
     staged = max((room.staged for room in rooms), default=0)
     public = sum(levels.values()) + staged + sum(room.published for room in rooms)
@@ -189,12 +189,12 @@ def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
 
 def answers_at(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
     """Count the noisy answers of a level, as far as its parents' support needs them."""
-    answers = [plan.queries[each.query].rows for each in plan.budget.level(geolevel).queries]
+    answers = [plan.queries[query.query].rows for query in plan.budget.level(geolevel).queries]
     if geolevel not in lazy_levels(plan):
         return known.geounits[geolevel] * sum(answers)
     above = plan.spine.names[plan.spine.index(geolevel) - 1]
     support = max(1, _SPREAD * known.cells[above] // max(known.geounits[above], 1))
-    return known.geounits[geolevel] * sum(min(each, support) for each in answers)
+    return known.geounits[geolevel] * sum(min(answer, support) for answer in answers)
 
 
 def _upward(plan: RunPlan, known: KnownSizes) -> dict[str, int]:

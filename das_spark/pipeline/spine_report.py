@@ -99,7 +99,7 @@ def _levels(record: SpineRecord) -> tuple[SpineLevelRow, ...]:
 
 
 def _census_levels(shares: LevelShares, fan_outs: Sequence[FanOut]) -> tuple[SpineLevelRow, ...]:
-    whole = [*((each.units, each.children, each.most) for each in fan_outs), (fan_outs[-1].children, 0, 0)]
+    whole = [*((out.units, out.children, out.most) for out in fan_outs), (fan_outs[-1].children, 0, 0)]
     return tuple(
         SpineLevelRow(name, Fraction(part, shares.denominator), *counts)
         for name, part, counts in zip(shares.levels, shares.numerators, whole, strict=True)

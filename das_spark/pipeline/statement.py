@@ -98,9 +98,9 @@ def dictionary_of(plan: RunPlan) -> tuple[Mapping[str, Any], ...]:
             *of_published(held=plan.product.published is not None, levels=plan.spine.names),
             *of_estimator(needs_of(plan), plan.spine.names),
             *(() if plan.spine.is_census else OF_OPTIMIZED_SPINES),
-            *(table for each in publications for table in each.declared()),
+            *(table for publication in publications for table in publication.declared()),
         ),
-        described=[entry for each in publications for entry in each.described()],
+        described=[entry for publication in publications for entry in publication.described()],
     )
     census, schema = plan.product.census(plan.spine), plan.product.schema
     return (*described, *definitions(census, schema, plan.queries, plan.bound_queries, plan.product.structural_zeros))

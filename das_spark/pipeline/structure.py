@@ -149,8 +149,8 @@ class StructureReport:
         if self.differences:
             lines += ["", "| path | what differs | in the run with |", "|---|---|---|"]
             lines += [
-                f"| {escaped(each.path)} | {escaped(each.what)} | {escaped(each.variant)} |"
-                for each in self.differences
+                f"| {escaped(difference.path)} | {escaped(difference.what)} | {escaped(difference.variant)} |"
+                for difference in self.differences
             ]
         return "\n".join(lines) + "\n"
 
@@ -189,9 +189,9 @@ def audit_structure(
         shutil.rmtree(folder, ignore_errors=True)
     return StructureReport(
         run=plan.name,
-        config_hash=tuple(each.config_hash for each in parts),
-        records=sum(int(_population(each, variants[0]).counts.sum()) for each in parts),
-        variants=tuple(each.text for each in variants),
+        config_hash=tuple(part.config_hash for part in parts),
+        records=sum(int(_population(part, variants[0]).counts.sum()) for part in parts),
+        variants=tuple(variant.text for variant in variants),
         compared=numbers[0],
         differences=tuple(found),
     )

@@ -65,7 +65,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
             for name, rows in manifest.rows.items()
             if name.startswith("microdata/")
         ),
-        "worst certified gap": f"{max(each['gap'] for each in manifest.worst_residuals.values()):.1e}",
+        "worst certified gap": f"{max(residual['gap'] for residual in manifest.worst_residuals.values()):.1e}",
         "verification": verified,
         "manifest": f"SHA-256 {manifest.sha256}",
     }

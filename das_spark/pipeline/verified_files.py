@@ -91,7 +91,7 @@ def unchanged_check(layout: PublicLayout, manifest: PublicManifest, read: Iterab
         read: Files that have just been read for their checksums, by their paths below the root.
     """
     files = (manifest.files, public_files(layout, read=read))
-    listed, found = ({each.name: each for each in records} for records in files)
+    listed, found = ({record.name: record for record in records} for records in files)
     failing = [name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name)]
     failing += [f"{name}/ is empty" for name in _empty_folders(layout.path)]
     return Check.of((FILES, "", ""), len(listed), failing)

@@ -39,7 +39,7 @@ _VERSION: Final = re.compile(r"\d[A-Za-z0-9.+-]{0,39}")
 def text_check(run: Verified) -> Check:
     """What the manifest says follows from configuration and tables, and the texts beside tables from the manifest."""
     failing = [f"manifest.json: {name}" for name, right in _manifest_follows(run).items() if not right]
-    texts = [each.texts(run.manifest, run.layout) for each in publications_of(run.plan)]
+    texts = [publication.texts(run.manifest, run.layout) for publication in publications_of(run.plan)]
     whole = {path: text for each in texts for path, text in each.whole.items()}
     begun = {path: text for each in texts for path, text in each.begun.items()}
     wrong = [path for path, text in whole.items() if not _begins(path, text, whole=True)]
@@ -75,7 +75,7 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "stages": manifest.stages == stage_records(plan),
         "rows": set(manifest.rows) == set(row_names(plan)),
         "ledger": manifest.ledger.keys() <= LedgerEntry.of(manifest.ledger).public_record().keys(),
-        "files": len({each.name for each in manifest.files}) == len(manifest.files),
+        "files": len({file.name for file in manifest.files}) == len(manifest.files),
         **{name: getattr(manifest, name) == value for name, value in facts.items()},
         "data_dictionary": json.dumps(list(manifest.data_dictionary))
         in (json.dumps(each) for each in (list(described), without_zeros(described), in_words(described))),
@@ -94,7 +94,7 @@ def row_names(plan: RunPlan) -> list[str]:
     """Return the names under which the manifest of a run counts rows."""
     return [
         *(f"{table}/{level}" for table, level in counted_tables(plan)),
-        *(name for each in publications_of(plan) for name in each.counted),
+        *(name for publication in publications_of(plan) for name in publication.counted),
     ]
 
 

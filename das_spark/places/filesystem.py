@@ -469,7 +469,7 @@ class Location:
     @property
     def parents(self) -> tuple[Self, ...]:
         """The folders above it, the nearest first."""
-        return tuple(type(self)(self.system, each) for each in self.path.parents)
+        return tuple(type(self)(self.system, parent) for parent in self.path.parents)
 
     def with_name(self, name: str) -> Self:
         """Something beside it.

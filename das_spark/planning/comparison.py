@@ -108,12 +108,12 @@ def _check_statistics(statistics: Sequence[str], plans: Sequence[RunPlan]) -> No
 def _part_record(name: str, first: _Side, second: _Side, statistics: Sequence[str]) -> dict[str, Any]:
     sides = (first.knowing(second), second.knowing(first))
     # What follows from numbers of geounits is said below, of both alike.
-    records = [plan_record(each.plan, GeounitCounts({}, {})) for each in sides]
-    levels = [each.plan.spine.names for each in sides]
+    records = [plan_record(side.plan, GeounitCounts({}, {})) for side in sides]
+    levels = [side.plan.spine.names for side in sides]
     common = [level for level in levels[0] if level in levels[1]]
     return {
         "part": name,
-        "products": [each.plan.product.name for each in sides],
+        "products": [side.plan.product.name for side in sides],
         "counts": sides[0].plan.product.counted,
         "differing_settings": {
             key: list(pair) for key, pair in differing_settings(sides[0].plan, sides[1].plan).items()
@@ -140,9 +140,14 @@ def _costs(records: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         texts = [record["total"] if record["framework"] == framework else None for record in records]
         values = [None if text is None else float(Fraction(text)) for text in texts]
         yield _pair(f"total {Framework(framework).symbol}", values, texts)
-    names = dict.fromkeys((each["conversion"], each["delta"]) for record in records for each in record["conversions"])
+    names = dict.fromkeys(
+        (conversion["conversion"], conversion["delta"]) for record in records for conversion in record["conversions"]
+    )
     for conversion, delta in names:
-        of = [{each["conversion"]: each["epsilon"] for each in record["conversions"]} for record in records]
+        of = [
+            {conversion["conversion"]: conversion["epsilon"] for conversion in record["conversions"]}
+            for record in records
+        ]
         yield _pair(f"epsilon at delta {delta:g}, {conversion}", [each.get(conversion) for each in of])
     exact = [record["exact"] for record in records]
     for delta in dict.fromkeys(each["delta"] for each in exact if each is not None):
@@ -152,7 +157,7 @@ def _costs(records: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _losses(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Epsilon of one attribute, and of the place within a geolevel, of both."""
-    found = [{(each["about"], each["name"]): each for each in record["losses"]} for record in records]
+    found = [{(loss["about"], loss["name"]): loss for loss in record["losses"]} for record in records]
     rows = []
     for about, name in dict.fromkeys([*found[0], *found[1]]):
         own = [each.get((about, name)) for each in found]
@@ -166,18 +171,18 @@ def _losses(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _statistics(sides: Sequence[_Side], common: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     """Standard errors of named statistics, and which only one has."""
-    methods = {method_of(each.plan, each.counts) for each in sides}
+    methods = {method_of(side.plan, side.counts) for side in sides}
     # Both by one method, that which asks for least; ratios of figures that mean two things mean nothing.
     method = next(each for each in reversed(Method) if each in methods)
-    of = [dict(_named(each.plan, common, texts, sides)) for each in sides]
+    of = [dict(_named(side.plan, common, texts, sides)) for side in sides]
 
     def answers(number: int, text: str) -> int:
         return sides[number].plan.product.schema.query(of[number][text].query).rows
 
     alike = [text for text in of[0] if text in of[1] and answers(0, text) == answers(1, text)]
     errors = [
-        statistic_errors(each.plan, [own[text] for text in alike], each.counts, method) if alike else ()
-        for each, own in zip(sides, of, strict=True)
+        statistic_errors(side.plan, [own[text] for text in alike], side.counts, method) if alike else ()
+        for side, own in zip(sides, of, strict=True)
     ]
     rows = []
     for text, *pair in zip(alike, *errors, strict=True):
@@ -217,12 +222,12 @@ def _named(
 
 def _tables(sides: Sequence[_Side]) -> Iterator[dict[str, Any]]:
     """Expected standard errors of published tables that both have; none where geounits are not known."""
-    if any(method_of(each.plan, each.counts) is not Method.ALL for each in sides):
+    if any(method_of(side.plan, side.counts) is not Method.ALL for side in sides):
         return
     found = []
-    for each in sides:
-        tables = each.plan.product.tables
-        errors = errors_of_tables(expected_errors(each.plan, each.counts, tables), tables, each.plan.spine)
+    for side in sides:
+        tables = side.plan.product.tables
+        errors = errors_of_tables(expected_errors(side.plan, side.counts, tables), tables, side.plan.spine)
         found.append({(of.name, own.geolevel): (of.names, own.everywhere) for of, own in errors})
     for name, level in found[0]:
         pair = [each.get((name, level)) for each in found]
@@ -246,11 +251,11 @@ def _together(parts: Sequence[Mapping[str, RunPlan]]) -> list[dict[str, Any]]:
     costs: list[Any] = [joint_costs([plan.budget for plan in of.values()]) for of in parts]
     found = []
     for symbol in ("epsilon", "rho"):
-        texts = [each[symbol] for each in costs]
+        texts = [cost[symbol] for cost in costs]
         if set(texts) != {"0"}:
             found.append(_pair(f"total {symbol}", [float(Fraction(text)) for text in texts], texts))
     delta = f"at delta {costs[0]['delta']:g}"
-    found.append(_pair(f"epsilon {delta}, by the conversions", [each["joint_epsilon"] for each in costs]))
-    exact = [each["exact_epsilon_at_most"] for each in costs]
+    found.append(_pair(f"epsilon {delta}, by the conversions", [cost["joint_epsilon"] for cost in costs]))
+    exact = [cost["exact_epsilon_at_most"] for cost in costs]
     found.append(_pair(f"epsilon {delta}, exact composition, at most", exact))
     return found

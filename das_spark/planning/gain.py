@@ -26,14 +26,14 @@ _SHARES_BEFORE_THE_SPINE: Final = (
 
 def holds_for(plans: Sequence[RunPlan]) -> str:
     """Of which answers an exact composition tells that is computed before spines are made."""
-    return _SHARES_AS_WRITTEN if all(each.spine.is_census for each in plans) else _SHARES_BEFORE_THE_SPINE
+    return _SHARES_AS_WRITTEN if all(plan.spine.is_census for plan in plans) else _SHARES_BEFORE_THE_SPINE
 
 
 def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
     """The totals that have an epsilon by exact composition, and the noise they would buy, as JSON values."""
     plans = plans_in(loaded)
-    totals = totals_at([each.budget for each in plans], epsilon, delta)
-    budgets = [replace(each.budget, total=total) for each, total in zip(plans, totals, strict=True)]
+    totals = totals_at([plan.budget for plan in plans], epsilon, delta)
+    budgets = [replace(plan.budget, total=total) for plan, total in zip(plans, totals, strict=True)]
     composed = compose_exactly(budgets)
     return {
         "run": loaded.name,
@@ -43,18 +43,18 @@ def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction)
         "holds_for": holds_for(plans),
         "parts": [
             {
-                "run": each.name,
-                "framework": str(each.budget.framework),
-                "total": str(each.budget.total),
+                "run": plan.name,
+                "framework": str(plan.budget.framework),
+                "total": str(plan.budget.total),
                 "total_at_epsilon": str(budget.total),
                 "measurements": [
                     {"geolevel": level.geolevel, "query": item.query}
-                    | _gain(each.budget, budget, level.geolevel, item.query)
+                    | _gain(plan.budget, budget, level.geolevel, item.query)
                     for level in budget.levels
                     for item in level.queries
                 ],
             }
-            for each, budget in zip(plans, budgets, strict=True)
+            for plan, budget in zip(plans, budgets, strict=True)
         ],
     }
 

@@ -92,7 +92,7 @@ class _Semantics:
 
 
 def _joint(loaded: JointPlan, parts: Sequence[_Semantics]) -> tuple[Unknown, ...]:
-    composed = compose_exactly([each.budget for each in loaded.parts.values()])
+    composed = compose_exactly([part.budget for part in loaded.parts.values()])
     if composed is None or not all(part.whole for part in parts):
         return ()
     return (Unknown("one record of each part", (composed,)),)
@@ -150,8 +150,8 @@ def _facts(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     def each(key: str) -> str:
         return "; ".join(dict.fromkeys(str(record[key]) for record in records))
 
-    products = "; ".join(dict.fromkeys(f"{each['product']['title']}" for each in records))
-    budgets = "; ".join(f"{Framework(each['framework']).symbol} = {each['total']}" for each in records)
+    products = "; ".join(dict.fromkeys(f"{record['product']['title']}" for record in records))
+    budgets = "; ".join(f"{Framework(record['framework']).symbol} = {record['total']}" for record in records)
     return {"run": each("run"), "product": products, "budget": budgets, "neighbours": each("replaced")}
 
 
@@ -170,7 +170,7 @@ def _verdict(loaded: RunPlan | JointPlan, records: Sequence[Mapping[str, Any]], 
     if exact is None:
         return f"{loaded.name} would spend {spent}. {_NO_CURVES}"
     delta = (whole["together"] if "together" in whole else records[0]["exact"])["delta"]
-    beside = [f"{each['epsilon']:.4f} ({each['conversion']})" for each in records[0]["conversions"]]
+    beside = [f"{conversion['epsilon']:.4f} ({conversion['conversion']})" for conversion in records[0]["conversions"]]
     conversions = f"; conversions of the total say {' and '.join(beside)}" if len(records) == 1 and beside else ""
     return (
         f"{loaded.name} would spend {spent}: epsilon {rounded_up(exact)} at most at delta {delta:g}, by exact"
@@ -182,7 +182,7 @@ def _key_figures(everything: Sequence[Unknown]) -> tuple[KeyFigure, ...]:
     if not everything:
         return ()
     (unknown,) = everything
-    half, rare = (max(each.odds(power) for each in unknown.compositions) for power in (0.5, 0.01))
+    half, rare = (max(composition.odds(power) for composition in unknown.compositions) for power in (0.5, 0.01))
     misses = percent_at_least(unknown.least_misses([0.01])[0][0])
     return (
         KeyFigure(f"{misses} %", "missed at least", f"about {unknown.name}, by rules that err otherwise in 1 %"),

@@ -90,14 +90,14 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
         "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
         "held_to": _held_to(plan),
         "intervals": _intervals(plan, geounits.counts),
-        "warnings": [each.sentence(plan.budget.framework.symbol) for each in unused_shares(plan, geounits.counts)],
+        "warnings": [share.sentence(plan.budget.framework.symbol) for share in unused_shares(plan, geounits.counts)],
     }
 
 
 def joint_record(plan: JointPlan) -> dict[str, Any]:
     """What the parts of a joint run cost together, as JSON values."""
-    total_is = ANSWERS_ALONE if any(each.acknowledged for each in plan.parts.values()) else ""
-    return {"run": plan.name, **joint_costs([each.budget for each in plan.parts.values()]), "total_is": total_is}
+    total_is = ANSWERS_ALONE if any(part.acknowledged for part in plan.parts.values()) else ""
+    return {"run": plan.name, **joint_costs([part.budget for part in plan.parts.values()]), "total_is": total_is}
 
 
 def _replaced(plan: RunPlan) -> str:

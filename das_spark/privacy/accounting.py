@@ -103,7 +103,7 @@ def compose(spendings: Iterable[Release]) -> Composition:
         The sum of the epsilons and that of the rhos, apart.
     """
     releases = list(spendings)
-    most = max((each.at_most for each in releases), default=1)
+    most = max((release.at_most for release in releases), default=1)
     epsilon = rho = Fraction(0)
     for spending in releases:
         times = Fraction(most, spending.at_most)

@@ -71,7 +71,7 @@ def _signs(value: int | str) -> int:
     if isinstance(value, int):
         return MOST_DIGITS + 1 if abs(value) >= 10**MOST_DIGITS else MOST_DIGITS
     powers = [digits.replace("_", "").lstrip("0") for digits in _EXPONENT.findall(value)]
-    return len(value) + max((int(each[:_EXPONENT_DIGITS]) for each in powers if each), default=0)
+    return len(value) + max((int(power[:_EXPONENT_DIGITS]) for power in powers if power), default=0)
 
 
 @dataclass(frozen=True, slots=True)

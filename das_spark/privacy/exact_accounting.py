@@ -310,20 +310,20 @@ def _greatest(ways: Iterable[Counter[Mechanism]]) -> list[Counter[Mechanism]]:
 
 def worst_epsilon(compositions: Sequence[ExactComposition], delta: float | Fraction) -> Bounds | None:
     """Bounds on the epsilon of the worst; None of none."""
-    found = [each.epsilon(delta) for each in compositions]
+    found = [composition.epsilon(delta) for composition in compositions]
     return Bounds(max(each.low for each in found), max(each.high for each in found)) if found else None
 
 
 def worst_trade_off(compositions: Sequence[ExactComposition], type_one: Floats) -> tuple[Floats, Floats]:
     """Bounds on what the trade-off functions of at least one composition have in common: the least at each error."""
-    found = [each.trade_off(type_one) for each in compositions]
+    found = [composition.trade_off(type_one) for composition in compositions]
     return np.min([low for low, _ in found], axis=0), np.min([high for _, high in found], axis=0)
 
 
 def worst_odds(compositions: Sequence[ExactComposition], framework: Framework, total: Fraction) -> tuple[float, ...]:
     """By what factor the odds of a claim go up at most, for each of `POWERS`; of none, by the conversion (P-8)."""
     if compositions:
-        return tuple(max(each.odds(float(power)) for each in compositions) for power in POWERS)
+        return tuple(max(composition.odds(float(power)) for composition in compositions) for power in POWERS)
     return tuple(odds_by_conversion(framework, total, float(power)) for power in POWERS)
 
 
@@ -345,10 +345,10 @@ def totals_at(budgets: Sequence[Budget], epsilon: Fraction, delta: Fraction) -> 
         raise BudgetError(f"epsilon must be greater than 0, is {epsilon}")
 
     def totals(times: Fraction) -> list[Fraction]:
-        return [_rounded_down(times * each.total) for each in budgets]
+        return [_rounded_down(times * budget.total) for budget in budgets]
 
     def costs(asked: Sequence[Fraction]) -> float:
-        made = [replace(each, total=total) for each, total in zip(budgets, asked, strict=True)]
+        made = [replace(budget, total=total) for budget, total in zip(budgets, asked, strict=True)]
         composed = compose_exactly(made)
         if composed is None:
             raise BudgetError(
@@ -634,10 +634,10 @@ class _PairInversion(_Inversion):
         # Each path in parts of the largest M(theta); and the phase of its mean loss, where it is not the largest.
         parts = np.exp(self._moments.logs(theta) - self._log_at_theta / 2).tolist()
         values = [
-            each * np.exp(1j * (way.offset - self._moments.offset / 2) * u)
-            for each, way in zip(parts, ways, strict=True)
+            part * np.exp(1j * (way.offset - self._moments.offset / 2) * u)
+            for part, way in zip(parts, ways, strict=True)
         ]
-        sizes: list[Floats] = [np.full(len(u), each) for each in parts]
+        sizes: list[Floats] = [np.full(len(u), part) for part in parts]
         self._left_out = 0.0
         floor = 1e-19 * max(1.0, min(theta, 1 / self._moments.deviation) / self._spacing) / self._points
         factors = [_in_order(way, float(u[-1])) for way in ways]
@@ -651,7 +651,7 @@ class _PairInversion(_Inversion):
             if kept.sum() <= 0.9 * len(u):  # what two paths leave out, their larger square does
                 self._left_out += float(largest[~kept].sum())
                 u, weight = u[kept], weight[kept]
-                values, sizes = [each[kept] for each in values], [each[kept] for each in sizes]
+                values, sizes = [value[kept] for value in values], [size[kept] for size in sizes]
         for at, way in enumerate(ways):
             for half, count in zip(way.half, way.half_counts, strict=True):
                 odds = math.tanh((1 + 2 * theta) * half / 2)
@@ -659,8 +659,8 @@ class _PairInversion(_Inversion):
         self._u, self._weight, self._values, self._parts = u, weight, np.array(values), np.array(parts)
         # By Cauchy and Schwarz, what is wrong with a pair is at most what is wrong with one of its paths twice.
         found = [
-            self._errors(u, np.abs(weight) * size**2, way.rho, 2 * way.rho_counts, each**2)
-            for each, size, way in zip(parts, sizes, ways, strict=True)
+            self._errors(u, np.abs(weight) * size**2, way.rho, 2 * way.rho_counts, part**2)
+            for part, size, way in zip(parts, sizes, ways, strict=True)
         ]
         self._wrong, self._wrong_turning = max(wrong for wrong, _ in found), max(turning for _, turning in found)
 
@@ -723,13 +723,17 @@ def _deltas(composition: ExactComposition, epsilons: Floats) -> list[Bounds]:
     moments, found = composition._moments, list[Bounds]()
     while len(found) < len(epsilons):
         start = epsilons[len(found)]
-        near = [float(each) for each in epsilons[len(found) :] if each <= start + _REACH_OF_THETA * moments.deviation]
+        near = [
+            float(epsilon)
+            for epsilon in epsilons[len(found) :]
+            if epsilon <= start + _REACH_OF_THETA * moments.deviation
+        ]
         middle = near[len(near) // 2]
         theta, points = moments.theta_of(epsilon=middle), _FEWEST_POINTS
         while True:
             inversion = composition._inversion(theta, middle, points)
             bounds = [inversion.delta(each) for each in near]
-            wide = any(each.high - each.low > _CLOSE * min(each.high, 1 - each.low) for each in bounds)
+            wide = any(bound.high - bound.low > _CLOSE * min(bound.high, 1 - bound.low) for bound in bounds)
             if not wide or points >= _MOST_OF_CURVE:
                 break
             points *= 4
@@ -750,7 +754,9 @@ def _curve(composition: ExactComposition) -> TradeOffCurve:
         kept = epsilons < composition.largest_loss
         epsilons = np.append(epsilons[kept], composition.largest_loss)
         deltas = [*deltas[: kept.sum()], Bounds(0.0, 0.0)]
-    return TradeOffCurve(epsilons, np.array([each.low for each in deltas]), np.array([each.high for each in deltas]))
+    return TradeOffCurve(
+        epsilons, np.array([delta.low for delta in deltas]), np.array([delta.high for delta in deltas])
+    )
 
 
 @lru_cache(maxsize=1 << 10)

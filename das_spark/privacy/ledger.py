@@ -418,7 +418,7 @@ class Ledger:
             run_id: As in the entry of the run.
             geolevel: Name of the level.
         """
-        return tuple(each for each in self.attempts if (each.entry, each.geolevel) == (run_id, geolevel))
+        return tuple(attempt for attempt in self.attempts if (attempt.entry, attempt.geolevel) == (run_id, geolevel))
 
     def with_line(self, line: LedgerEntry | AttemptLine) -> Ledger:
         """Add a run or an attempt, or replace its earlier state.
@@ -475,7 +475,7 @@ class Ledger:
     def relation(self) -> NeighborRelation:
         """The neighbours of all runs with a real key together."""
         counts = (entry.exact_counts for entry in self.real)
-        return NeighborRelation(tuple(each for each in counts if each is not None))
+        return NeighborRelation(tuple(count for count in counts if count is not None))
 
     def invariants(self) -> tuple[str, ...]:
         """What runs with a real key publish exactly, all of them together, each a sentence."""

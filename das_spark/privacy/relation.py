@@ -57,11 +57,13 @@ class NeighborRelation:
             Names of geolevels: usually one; several where no release says which of them is lower; none where the number
             is exact nowhere.
         """
-        levels = [each.total_at for each in self.releases if each.record == record and each.total_at is not None]
+        levels = [
+            release.total_at for release in self.releases if release.record == record and release.total_at is not None
+        ]
         if record == UNIT:
-            levels += [each.geolevels[-1] for each in self.releases if each.units]
+            levels += [release.geolevels[-1] for release in self.releases if release.units]
         elif record == HOUSEHOLD:
-            levels += [each.geolevels[-1] for each in self.releases if each.units and each.vacant]
+            levels += [release.geolevels[-1] for release in self.releases if release.units and release.vacant]
         return self._lowest(tuple(dict.fromkeys(levels)))
 
     @property
@@ -73,7 +75,9 @@ class NeighborRelation:
         return tuple(level for level in levels if not any(self._is_above(level, other) for other in levels))
 
     def _is_above(self, level: str, other: str) -> bool:
-        orders = [each.geolevels for each in self.releases if level in each.geolevels and other in each.geolevels]
+        orders = [
+            release.geolevels for release in self.releases if level in release.geolevels and other in release.geolevels
+        ]
         return any(order.index(level) < order.index(other) for order in orders)
 
 

@@ -120,7 +120,7 @@ def trade_off_table(unknowns: Iterable[Unknown], name: str = "trade_off") -> Rep
     columns = ("unknown", ("type_one", "type I error", ".0e"), ("low", "type II error, at least", ".4f"))
     rows: list[tuple[Cell, ...]] = []
     for unknown in unknowns:
-        low, high = (each.tolist() for each in unknown.least_misses(TYPE_ONE))
+        low, high = (miss.tolist() for miss in unknown.least_misses(TYPE_ONE))
         rows += [(unknown.name, one, *between) for one, *between in zip(TYPE_ONE, low, high, strict=True)]
     return ReportTable.of(
         name,
@@ -138,7 +138,10 @@ def claims_table(unknowns: Iterable[Unknown], name: str = "claims") -> ReportTab
         (
             unknown.name,
             float(unknown.least_misses([0.01])[0][0]),
-            *(odds_text(max(each.odds(float(power)) for each in unknown.compositions)) for power in POWERS),
+            *(
+                odds_text(max(composition.odds(float(power)) for composition in unknown.compositions))
+                for power in POWERS
+            ),
         )
         for unknown in unknowns
     ]

@@ -652,7 +652,7 @@ def joint_statement(
     """
     releases = [*(part.entry for part in parts), *held_to]
     counts = (entry.exact_counts for entry in releases)
-    relation = NeighborRelation(tuple(each for each in counts if each is not None))
+    relation = NeighborRelation(tuple(count for count in counts if count is not None))
     exact = list(dict.fromkeys(sentence for part in parts for sentence in part.invariants))
     notices = list(dict.fromkeys(sentence for part in parts for sentence in part.notices))
     from_people = list(dict.fromkeys(each for part in parts for each in part.from_people))
@@ -714,7 +714,9 @@ def joint_costs(spendings: Sequence[Budget | LedgerEntry], delta: Fraction = PUB
 
 def _exact_joint(spendings: Sequence[Budget | LedgerEntry], delta: Fraction) -> float | None:
     """The upper end of the exact composition of runs, whose geounits have the share of their geolevel."""
-    composed = compose_exactly([each if isinstance(each, Budget) else each.budget for each in spendings])
+    composed = compose_exactly(
+        [spending if isinstance(spending, Budget) else spending.budget for spending in spendings]
+    )
     return None if composed is None else composed.epsilon(delta).high
 
 

@@ -30,7 +30,7 @@ def check_consistency(product: Product, problems: Problems) -> None:
         return
     _check_levels(product, problems)
     _check_classes(product, problems)
-    whose, others = product.records.contributor, [each.name for each in product.schema.attributes]
+    whose, others = product.records.contributor, [attribute.name for attribute in product.schema.attributes]
     if whose in (*others, "geocode", "count"):
         problems.add("records.contributor", f"{whose!r} says what or where a record is, not whose")
     for place, zero in enumerate(product.structural_zeros):
@@ -48,8 +48,10 @@ def check_consistency(product: Product, problems: Problems) -> None:
 def _queries(product: Product) -> set[str]:
     """What the strategies call their queries."""
     strategies = product.strategies.values()
-    measured = (item.query for each in strategies for level in each.budget.levels for item in level.queries)
-    fitted = (name for each in strategies for passes in each.passes.values() for one in passes for name in one.names)
+    measured = (item.query for strategy in strategies for level in strategy.budget.levels for item in level.queries)
+    fitted = (
+        name for strategy in strategies for passes in strategy.passes.values() for one in passes for name in one.names
+    )
     return {*measured, *fitted}
 
 
@@ -148,7 +150,7 @@ def _check_microdata(product: Product, problems: Problems) -> None:
 
 def _places(columns: Sequence[MicrodataColumn]) -> list[tuple[int, ...]]:
     """The parts of geocodes that columns hold, in order."""
-    return sorted(tuple(map(int, at.groups())) for each in columns if (at := _PLACE.fullmatch(each.source)))
+    return sorted(tuple(map(int, at.groups())) for column in columns if (at := _PLACE.fullmatch(column.source)))
 
 
 def _check_geocode(product: Product, places: Sequence[tuple[int, ...]], problems: Problems) -> None:
@@ -183,7 +185,7 @@ def _column(product: Product, column: MicrodataColumn, *, counted: bool) -> str:
         return f"{column.source!r} is no source of a column"
     if kind != "recode":
         return "" if kind in SOURCE_RULES and kind != "geocode" else f"{column.source!r} is no source of a column"
-    texts, sizes = rest[1].split(","), {each.name: each.size for each in product.schema.attributes}
+    texts, sizes = rest[1].split(","), {attribute.name: attribute.size for attribute in product.schema.attributes}
     if rest[0] == "unit_class":
         wanted = len(product.unit_classes) + 1
     elif unknown := [name for name in rest[0].split("*") if name not in sizes]:

@@ -92,7 +92,9 @@ _NOTICED: Final = ("dhc_2020_person", "dhc_2020_unit", "dhc_2020_household")
 def contradictions_among(products: Iterable[str]) -> tuple[Contradiction, ...]:
     """Return the contradictions that products of one joint run can have: those of which they count both quantities."""
     counted = {name for product in products for name in QUANTITIES.get(product, {})}
-    return tuple(each for each in CONTRADICTIONS if {each.one, each.other} <= counted)
+    return tuple(
+        contradiction for contradiction in CONTRADICTIONS if {contradiction.one, contradiction.other} <= counted
+    )
 
 
 def notice_of_contradictions(product: str) -> tuple[str, ...]:

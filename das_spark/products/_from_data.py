@@ -117,8 +117,8 @@ class _Decoding:
     def usual(self, data: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         """What a product has where its data do not say otherwise; geolevels are looked at, not made."""
         levels = data.get("geolevels", ())
-        named = isinstance(levels, Sequence) and all(isinstance(each, Mapping) for each in levels)
-        names = tuple(str(each.get("name", "")) for each in levels) if named else ()
+        named = isinstance(levels, Sequence) and all(isinstance(level, Mapping) for level in levels)
+        names = tuple(str(level.get("name", "")) for level in levels) if named else ()
         last = levels[-1] if named and levels else {}
         leaf, own = (each if isinstance(each, int) else 0 for each in (last.get("length"), last.get("code")))
         leaf = leaf or 1  # that of a root is "0"
@@ -129,7 +129,9 @@ class _Decoding:
         columns = [MicrodataColumn("GEOCODE", f"geocode[{leaf - own}:{leaf}]", f"CHAR{own}")]
         if lists:
             columns.append(_numbers("UNIT_CLASS", "unit_class", number + 1))
-        columns += [_numbers(each.name.upper(), each.name, each.size + lists) for each in schema.attributes]
+        columns += [
+            _numbers(attribute.name.upper(), attribute.name, attribute.size + lists) for attribute in schema.attributes
+        ]
         person = record == "person"
         layout = MicrodataLayout(schema.name, tuple(columns) if person else (), () if person else tuple(columns))
         # No more households than housing units, vacant ones among them, unless another product tells their number.
@@ -171,8 +173,8 @@ class _Decoding:
 
     def levels(self, shares: Mapping[str, Any], queries: Mapping[str, Any], where: str) -> list[LevelBudget]:
         """The budgets of the geolevels, without those that are wrong."""
-        alike = not any(isinstance(each, Mapping) for each in queries.values())
-        for level in () if alike else [each for each in queries if each not in shares]:
+        alike = not any(isinstance(query, Mapping) for query in queries.values())
+        for level in () if alike else [query for query in queries if query not in shares]:
             self.problems.add(f"{where}.queries.{level}", "the strategy gives this geolevel no share")
         found = []
         for level, share in shares.items():
@@ -227,7 +229,9 @@ class _Decoding:
             return
         selections = [selection for line in lines for selection in line.where]
         named = {name for selection in selections for name, _ in selection}
-        self.tallied += len(selections) * prod(each.size for each in schema.attributes if each.name in named)
+        self.tallied += len(selections) * prod(
+            attribute.size for attribute in schema.attributes if attribute.name in named
+        )
         if self.tallied > MOST_TALLIED:
             raise ConfigurationError(
                 f"tallied lines of more than {MOST_TALLIED:,} cells times selections, the most that are possible",
@@ -263,8 +267,10 @@ class _Decoding:
     def made(self, kind: type[Any], data: Mapping[str, Any], where: str, made: Mapping[str, Any]) -> Any:  # noqa: ANN401
         """A dataclass of this package from the values of its fields."""
         hints = get_type_hints(kind)
-        self.refuse_unknown(data, [each.name for each in fields(kind) if each.init and each.name not in made], where)
-        needed = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+        self.refuse_unknown(
+            data, [field.name for field in fields(kind) if field.init and field.name not in made], where
+        )
+        needed = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
         missing = [name for name in needed if name not in data and name not in made]
         if missing and _WRONG not in made.values():
             self.problems.add(where, f"{', '.join(missing)} missing")
@@ -350,17 +356,17 @@ def _numbers(name: str, attribute: str, levels: int) -> MicrodataColumn:
 
 def _with_lengths(levels: Any) -> Any:  # noqa: ANN401 - what a file holds
     """Geolevels of which codes alone are said, with the lengths of geocodes that are made of all codes above."""
-    if not isinstance(levels, Sequence) or not all(isinstance(each, Mapping) for each in levels):
+    if not isinstance(levels, Sequence) or not all(isinstance(level, Mapping) for level in levels):
         return levels
     made, length = [], 0
-    for each in levels:
-        code = each.get("code", 0)
-        if not isinstance(code, int) or "length" in each:
-            made.append(each)
-            length = each["length"] if isinstance(each.get("length"), int) else length
+    for level in levels:
+        code = level.get("code", 0)
+        if not isinstance(code, int) or "length" in level:
+            made.append(level)
+            length = level["length"] if isinstance(level.get("length"), int) else length
         else:
             length += code
-            made.append({**each, "length": length, "letters": True} if code else each)
+            made.append({**level, "length": length, "letters": True} if code else level)
     return made
 
 

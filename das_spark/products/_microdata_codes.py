@@ -286,11 +286,11 @@ def _form(layout: MicrodataLayout, kinds: Iterable[str], *, assigned: bool) -> F
     integers: dict[str, frozenset[str]] = {}
     for kind in kinds:
         columns = layout.columns(kind)
-        rules[kind] = {each.name: column_rule(each, assigned=assigned) for each in columns}
+        rules[kind] = {column.name: column_rule(column, assigned=assigned) for column in columns}
         texts[kind] = {
-            each.name: WITHOUT_UNITS.get(each.source, each.source.removeprefix("constant:"))
-            for each in columns
-            if rules[kind][each.name] is ColumnRule.CONSTANT
+            column.name: WITHOUT_UNITS.get(column.source, column.source.removeprefix("constant:"))
+            for column in columns
+            if rules[kind][column.name] is ColumnRule.CONSTANT
         }
         integers[kind] = frozenset(
             column.name for column in columns if _holds_integers(column, rules[kind][column.name])

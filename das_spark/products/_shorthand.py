@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from das_spark.errors import Problems
 
 #: Attributes by their names.
-SHARED: Final[Mapping[str, Attribute]] = MappingProxyType({each.name: each for each in PERSON_ATTRIBUTES})
+SHARED: Final[Mapping[str, Attribute]] = MappingProxyType(
+    {attribute.name: attribute for attribute in PERSON_ATTRIBUTES}
+)
 _VERSION: Final = "{version}"
 _CONSTANT: Final = "constant:"
 

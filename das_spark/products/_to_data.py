@@ -40,16 +40,16 @@ def product_data(product: Product) -> dict[str, Any]:
         data["schema"] = product.schema.name
     data |= {key: value for key, value in _made(product).items() if key not in _OTHERWISE}
     data["attributes"] = encoded(tuple[Attribute, ...], product.schema.attributes)
-    data["strategies"] = [_strategy(each) for each in product.strategies.values()]
+    data["strategies"] = [_strategy(strategy) for strategy in product.strategies.values()]
     for key in _TABLES:
         if tables := getattr(product, key):
-            data[key] = [_table(each) for each in tables]
+            data[key] = [_table(table) for table in tables]
     return data
 
 
 def _strategy(strategy: Strategy) -> dict[str, Any]:
     budget = strategy.budget
-    queries = {level.geolevel: {each.query: str(each.share) for each in level.queries} for level in budget.levels}
+    queries = {level.geolevel: {query.query: str(query.share) for query in level.queries} for level in budget.levels}
     alike = list(queries.values())
     every = _made(strategy)
     return {
@@ -94,11 +94,11 @@ def _table(table: TableShell) -> dict[str, Any]:
 def _made(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass of this package
     """The fields of a dataclass that are not what they are by default."""
     hints, found = get_type_hints(type(value)), {}
-    for each in fields(value):
-        own = getattr(value, each.name)
-        usual = each.default if each.default_factory is MISSING else each.default_factory()
-        if own is not None and (usual is MISSING or own != usual) and each.init:
-            found[each.name] = encoded(hints[each.name], own) if each.name not in _OTHERWISE[1:] else None
+    for field in fields(value):
+        own = getattr(value, field.name)
+        usual = field.default if field.default_factory is MISSING else field.default_factory()
+        if own is not None and (usual is MISSING or own != usual) and field.init:
+            found[field.name] = encoded(hints[field.name], own) if field.name not in _OTHERWISE[1:] else None
     return found
 
 

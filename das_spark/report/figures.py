@@ -158,11 +158,11 @@ def _spread(canvas: Canvas, plots: Sequence[Axes]) -> None:
     from matplotlib.text import Annotation  # noqa: PLC0415
     from matplotlib.transforms import Bbox  # noqa: PLC0415
 
-    if not any(isinstance(each, Annotation) for axes in plots for each in axes.texts):
+    if not any(isinstance(text, Annotation) for axes in plots for text in axes.texts):
         return
     canvas.draw_without_rendering()  # the layout, which places of texts follow from
     for axes in plots:
-        texts = [each for each in axes.texts if isinstance(each, Annotation)]
+        texts = [text for text in axes.texts if isinstance(text, Annotation)]
         marks = [Bbox.from_extents(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in _marks(axes)]
         taken: list[Bbox] = []
         for text in texts:

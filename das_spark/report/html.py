@@ -28,7 +28,7 @@ class _Section:
 def page(report: Report) -> str:
     """Render the page."""
     sections = list(_sections(report))
-    return _rendered(report, sections, [each for each in sections if each.title])
+    return _rendered(report, sections, [section for section in sections if section.title])
 
 
 def markdown_page(text: str) -> str:
@@ -82,7 +82,7 @@ def _sections(report: Report) -> Iterator[_Section]:
     taken = {block.name for section in report.sections for block in section.blocks if isinstance(block, ReportTable)}
     for section in _shown(report.sections):
         name = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
-        free = next(each for each in _spellings(name) if each not in taken)
+        free = next(spelling for spelling in _spellings(name) if spelling not in taken)
         taken.add(free)
         yield _Section(free, section.level, section.title, section.blocks)
 

@@ -32,7 +32,7 @@ def json_text(facts: Mapping[str, object], lists: Mapping[str, Iterable[object]]
     parts = {name: json.dumps(value, indent=indent, allow_nan=False) for name, value in facts.items()}
     for name, values in lists.items():
         if isinstance(values, Mapping):
-            parts[name] = _object({key: _lines(each) for key, each in values.items()})
+            parts[name] = _object({key: _lines(value) for key, value in values.items()})
         else:
             parts[name] = _lines(values)
     return _object(parts) + "\n"

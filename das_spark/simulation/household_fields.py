@@ -61,7 +61,7 @@ def household_fields(
     size = number(np.ones(len(home), dtype=bool))
     head = np.flatnonzero(relationship == HOUSEHOLDER)
     female = woman[head]
-    couple = np.select([some(relationship == each) for each in _COUPLES], [1, 2, 3, 4], _NO_COUPLE)
+    couple = np.select([some(relationship == couple) for couple in _COUPLES], [1, 2, 3, 4], _NO_COUPLE)
     married, coupled = couple <= 2, couple < _NO_COUPLE  # noqa: PLR2004 - the first two of them
     minor = age < _ADULT
     own = np.isin(relationship, _OWN)

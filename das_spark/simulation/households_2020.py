@@ -249,7 +249,7 @@ def _ages_of_members() -> Floats:
         OTHER_NONRELATIVE: _normal(younger, 17, 22) * _alive(age),
         FOSTER_CHILD: (head >= 25) * (age <= 20) * np.where(age < 18, 1.0, 0.3),  # noqa: PLR2004
     }
-    return np.stack([tables[each] for each in _RELATIONSHIPS.tolist()])
+    return np.stack([tables[relationship] for relationship in _RELATIONSHIPS.tolist()])
 
 
 @cache

@@ -95,7 +95,7 @@ _CLASS_OF: Final = np.minimum(_CODES // 100, 7)
 @cache
 def _types() -> Floats:
     """Weights of types by class, (8, types)."""
-    weights = np.array([each.weight for each in QUARTERS.values()])
+    weights = np.array([quarter.weight for quarter in QUARTERS.values()])
     table: Floats = np.where(np.arange(8)[:, None] == _CLASS_OF, weights, 0.0)
     return table
 
@@ -105,8 +105,9 @@ def _ages_in_quarters() -> Floats:
     """Weights of ages by type, (types, 116)."""
     age = np.arange(AGES)
     rows = [
-        np.exp(-(((age - each.age) / each.spread) ** 2) / 2) * ((age >= each.youngest) & (age <= each.oldest))
-        for each in QUARTERS.values()
+        np.exp(-(((age - quarter.age) / quarter.spread) ** 2) / 2)
+        * ((age >= quarter.youngest) & (age <= quarter.oldest))
+        for quarter in QUARTERS.values()
     ]
     return np.array(rows)
 
@@ -198,11 +199,13 @@ class People2020:
         np.add.at(units[:, 0], geounit, made.households)
         np.add.at(vacant, geounit, made.vacant)
         found = []
-        for each in self.records():
-            found.append(np.unique(geounit[each.block[each.unit]] * size + person_cells(each), return_counts=True))
-            facility = each.quarters > 0
-            level = _LEVEL_OF_CODE[each.quarters[facility]]
-            np.add.at(units, (geounit[each.block[facility]], level - _MEMBERS + 1), 1)
+        for record in self.records():
+            found.append(
+                np.unique(geounit[record.block[record.unit]] * size + person_cells(record), return_counts=True)
+            )
+            facility = record.quarters > 0
+            level = _LEVEL_OF_CODE[record.quarters[facility]]
+            np.add.at(units, (geounit[record.block[facility]], level - _MEMBERS + 1), 1)
         keys, place = np.unique(np.concatenate([key for key, _ in found]), return_inverse=True)
         count = np.zeros(len(keys), dtype=np.int64)
         np.add.at(count, place, np.concatenate([number for _, number in found]))
@@ -277,7 +280,7 @@ def _records(
     kind = drawn(_types(), level, numbers)
     resident = np.repeat(np.arange(facilities), size)
     age = drawn(_ages_in_quarters(), kind[resident], numbers)
-    women = np.array([each.women for each in QUARTERS.values()])
+    women = np.array([quarter.women for quarter in QUARTERS.values()])
     woman = (numbers.random(len(resident)) < women[kind[resident]]).astype(np.int64)
     hispanic, race = origins_and_races(groups_of(rates, facility_block[resident], numbers), numbers)
     relationship = np.where(level[resident] <= _LAST_INSTITUTION, INSTITUTION, NO_INSTITUTION)

@@ -54,7 +54,7 @@ def table_digest(spark: SparkSession, place: str) -> TableDigest:
         InputError: There is no such table, or Spark cannot read it.
     """
     frame = _table(spark, place)
-    columns = sorted((each.name, each.dataType.simpleString()) for each in frame.schema.fields)
+    columns = sorted((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     with reading(place):
         row = F.to_json(F.struct(*(F.col(_quoted([name])) for name, _ in columns)), _JSON)
         hashed = frame.select(F.sha2(row, 256).alias("hash"))

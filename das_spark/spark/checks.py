@@ -198,7 +198,7 @@ def budget_shares(budget: Budget) -> dict[str, str]:
         shares["records of a contributor"] = str(budget.at_most)
     for level in budget.levels:
         shares[level.geolevel] = str(level.share)
-        shares.update({f"{level.geolevel} / {each.query}": str(each.share) for each in level.queries})
+        shares.update({f"{level.geolevel} / {query.query}": str(query.share) for query in level.queries})
     return shares
 
 

@@ -32,7 +32,7 @@ def count_contradictions(leaves: Mapping[str, DataFrame]) -> tuple[int, dict[str
     if not possible:
         return 0, {}
     names = list(dict.fromkeys(name for each in possible for name in (each.one, each.other)))
-    counting = (each for each in leaves if each in QUANTITIES)
+    counting = (leaf for leaf in leaves if leaf in QUANTITIES)
     frame = union(_quantities(leaves[product], product, names) for product in counting)
     summed = frame.groupBy("geocode").agg(*(F.sum(f"q{place}").alias(f"q{place}") for place in range(len(names))))
 
@@ -45,7 +45,7 @@ def count_contradictions(leaves: Mapping[str, DataFrame]) -> tuple[int, dict[str
         holds(F.col(f"q{names.index(each.one)}"), each.compared, F.col(f"q{names.index(each.other)}"))
         for each in possible
     ]
-    (row,) = summed.agg(F.count("*"), *(F.count_if(each) for each in conditions)).collect()
+    (row,) = summed.agg(F.count("*"), *(F.count_if(condition) for condition in conditions)).collect()
     geounits, *numbers = row
     return geounits, {each.sentence: number for each, number in zip(possible, numbers, strict=True)}
 
@@ -69,4 +69,4 @@ def _quantities(frame: DataFrame, product: str, names: list[str]) -> DataFrame:
             yield pa.RecordBatch.from_arrays(arrays, names=["geocode", *columns])
 
     kept = frame.select("geocode", "cells", "counts")
-    return in_tasks(kept, sums, ", ".join(["geocode string", *(f"{each} bigint" for each in columns)]))
+    return in_tasks(kept, sums, ", ".join(["geocode string", *(f"{column} bigint" for column in columns)]))

@@ -135,13 +135,13 @@ def report_of(
     return AccuracyReport(
         product,
         (run,),
-        (*chain.from_iterable(each.entries for each in levels), *of_areas),
+        (*chain.from_iterable(level.entries for level in levels), *of_areas),
         tuple(notes),
-        tuple(chain.from_iterable(each.errors for each in levels)),
-        tuple(chain.from_iterable(each.criteria for each in levels)),
+        tuple(chain.from_iterable(level.errors for level in levels)),
+        tuple(chain.from_iterable(level.criteria for level in levels)),
         next((query.name for query in queries if query == subject.groups), ""),
         subject.counted,
-        tuple(chain.from_iterable(each.homogeneity for each in levels)),
+        tuple(chain.from_iterable(level.homogeneity for level in levels)),
         words=subject.words,
     )
 

@@ -63,12 +63,12 @@ def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:
     """Off-spine entities as areas, one a category that has any: tribal areas, places, school districts, ..."""
     found = []
     counted = blocks.agg(
-        *[F.count(F.when(F.col(each.column) != each.none, 1)).alias(name) for name, each in ENTITY_CODES.items()]
+        *[F.count(F.when(F.col(code.column) != code.none, 1)).alias(name) for name, code in ENTITY_CODES.items()]
     ).collect()[0]
-    for name, each in ENTITY_CODES.items():
+    for name, code in ENTITY_CODES.items():
         if counted[name]:
-            area = F.concat(F.substring("geocode", 1, each.within), F.col(each.column)).alias("area")
-            found.append(Areas(name, blocks.where(F.col(each.column) != each.none).select("geocode", area)))
+            area = F.concat(F.substring("geocode", 1, code.within), F.col(code.column)).alias("area")
+            found.append(Areas(name, blocks.where(F.col(code.column) != code.none).select("geocode", area)))
     return tuple(found)
 
 

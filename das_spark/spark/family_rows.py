@@ -215,7 +215,7 @@ class FamilyTable:
             known = self.columns.get(name)
             missing = pa.scalar("" if name in _TEXTS else None, _COLUMNS.field(name).type)
             given[name] = pa.repeat(missing, len(codes)) if known is None else batch.column(known)
-        arrays = [given[each.name].cast(each.type) for each in _COLUMNS]
+        arrays = [given[column.name].cast(column.type) for column in _COLUMNS]
         return pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS)
 
 

@@ -274,7 +274,7 @@ class MeasurementTask:
         """Measure families."""
         children, supports = zip(*map(_counts, families), strict=True)
         found = measure_families(children, supports, self.plan)
-        names = [each.parent_geocode for each in families]
+        names = [family.parent_geocode for family in families]
         answers = [(name, answer) for name, several in zip(names, found, strict=True) for answer in several]
         return [_measurement_rows(answers)] if answers else []
 
@@ -371,7 +371,7 @@ class EstimationTask:
         del families  # but for the answers, which the problems have as they are
         estimates = self.plan.estimator.estimate(measured, self.plan.family)
         # Where several are estimated at once, each by its share of what is sought.
-        sought = np.array([1 + each.result.diagnostics.variables for each in estimates], dtype=np.float64)
+        sought = np.array([1 + estimate.result.diagnostics.variables for estimate in estimates], dtype=np.float64)
         seconds = (time.perf_counter() - start) * sought / sought.sum()
         yield _estimate_rows(measured, estimates)
         for each, estimate in zip(measured, estimates, strict=True):
@@ -418,11 +418,11 @@ def _measured(family: _Family, plan: LevelPlan) -> MeasuredFamily:
 def _estimate_rows(measured: Sequence[MeasuredFamily], estimates: Sequence[FamilyEstimate]) -> TableRows:
     """Estimates of all children, their occupied cells alone."""
     widths, cells, counts = [], [], []
-    for each in estimates:
-        child, position = np.nonzero(each.result.counts)
-        widths.append(np.bincount(child, minlength=len(each.result.counts)))
-        cells.append(each.result.cells[position])
-        counts.append(each.result.counts[child, position])
+    for estimate in estimates:
+        child, position = np.nonzero(estimate.result.counts)
+        widths.append(np.bincount(child, minlength=len(estimate.result.counts)))
+        cells.append(estimate.result.cells[position])
+        counts.append(estimate.result.counts[child, position])
     offsets = _ends(np.concatenate(widths).astype(np.int64))
     columns = {
         "geocode": [code for each in measured for code in each.problem.children],

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Kinds of rows between tasks: what a task reports, as JSON in `member`; parts of geounits; flows.
 _REPORT, _PART, _FLOW = range(3)
 _ROWS: Final = pa.schema(
-    [("kind", pa.int32()), ("file", pa.int32()), *PARTS, *(each for each in FLOWS if each.name != "geocode")]
+    [("kind", pa.int32()), ("file", pa.int32()), *PARTS, *(flow for flow in FLOWS if flow.name != "geocode")]
 )
 _ORDER: Final = ("file", "geocode", "kind", "member")
 #: Geounits that a task works on together, and their bytes.
@@ -200,7 +200,9 @@ class _Level:
         """Contradictions to report: the first ones."""
         for kind in (True, False):
             several = {
-                (each.geocode, each.constraint) for each in self._contradictions if bool(each.constraint) == kind
+                (contradiction.geocode, contradiction.constraint)
+                for contradiction in self._contradictions
+                if bool(contradiction.constraint) == kind
             }
             for geocode, constraint in sorted(several)[: self._task.named]:
                 yield {"geocode": geocode, "constraint": constraint}
@@ -237,8 +239,8 @@ def _long(kind: int, batch: pa.RecordBatch, starts: Sequence[str]) -> pa.RecordB
 def _filled(columns: dict[str, Any], rows: int) -> pa.RecordBatch:
     """Rows of `_ROWS`, null in columns that are not given."""
     arrays = []
-    for each in _ROWS:
-        values = columns.get(each.name)
-        array = pa.nulls(rows, each.type) if values is None else values
-        arrays.append(array.cast(each.type) if isinstance(array, pa.Array) else pa.array(array, each.type))
+    for row in _ROWS:
+        values = columns.get(row.name)
+        array = pa.nulls(rows, row.type) if values is None else values
+        arrays.append(array.cast(row.type) if isinstance(array, pa.Array) else pa.array(array, row.type))
     return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)

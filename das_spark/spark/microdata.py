@@ -168,9 +168,9 @@ class Digest:
 
 def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: MicrodataCodes, folder: Place) -> Digest:
     """Reduce parts by one Spark job and write the result."""
-    weights = RecordWeights.drawn(codes, by_kind=any(each.unit is not None for each in parts))
+    weights = RecordWeights.drawn(codes, by_kind=any(part.unit is not None for part in parts))
     absolute = tuple(
-        replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts
+        replace(part, person=part.person.absolute(), unit=part.unit.absolute() if part.unit else None) for part in parts
     )
     places = spark.range(0, len(parts), 1, max(len(parts), 1))
     files = write_kinds(

@@ -194,7 +194,7 @@ def published_rows(
 
 def write_published(rows: DataFrame, folder: Place, leaves: DataFrame, spine: Spine) -> tuple[FileRecord, ...]:
     """Write the result of `published_rows` to folders by kind and level, by one job."""
-    columns = StructType([each for each in rows.schema.fields if each.name not in ("level", "kind")])
+    columns = StructType([field for field in rows.schema.fields if field.name not in ("level", "kind")])
     writer = ParquetTables({"rows": TableFolder(folder, to_arrow_schema(columns))})
     return write_levels(rows, "rows", writer, leaves, spine, ["geocode", "query_name"], (DPQUERY, CONSTRAINT))
 

@@ -45,7 +45,7 @@ def tightened_class_bounds(
         at = own.where(F.col("level") == spine.names[depth]).withColumn("depth", F.lit(depth))
         levels.append(_tightened(at, levels[-1], classes) if levels else at)
     columns = ("level", "depth", "geocode", "parent", "total", "lower", "upper")
-    return union(each.select(*columns) for each in levels)
+    return union(level.select(*columns) for level in levels)
 
 
 def published_class_bounds(of_classes: DataFrame, spine: Spine, total_at: str | None) -> DataFrame:

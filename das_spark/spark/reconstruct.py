@@ -221,7 +221,7 @@ class _TallyTask:
         for batch in batches:
             geounits = zip(*(histograms_of(batch, f"{name}_", self.whole.size) for name in names), strict=True)
             tallies = [
-                tally_geounit(Target(*each), self.whole, self.columns, self.nearness).flat() for each in geounits
+                tally_geounit(Target(*geounit), self.whole, self.columns, self.nearness).flat() for geounit in geounits
             ]
             yield pa.RecordBatch.from_pydict(
                 {"geocode": batch.column("geocode"), "tally": pa.array(tallies, pa.list_(pa.int64()))}

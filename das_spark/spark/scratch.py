@@ -57,7 +57,7 @@ def _tables(folder: Place, kinds: Sequence[str], schema: pa.Schema) -> ParquetTa
 def _write(rows: DataFrame, task: _ScratchTask, folder: Place) -> dict[str, tuple[Place, ...]]:
     with disk_errors(folder):
         placed = task.tables.place(in_tasks(rows, task, REPORT).toArrow().to_pylist())
-    return {kind: tuple(folder / kind / each.name for each in files) for kind, files in placed.items()}
+    return {kind: tuple(folder / kind / file.name for file in files) for kind, files in placed.items()}
 
 
 @dataclass(frozen=True, slots=True)

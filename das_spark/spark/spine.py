@@ -283,7 +283,7 @@ def _path_batches(task: _Task, national: NationalSpine, batches: Iterator[pa.Rec
 
 def _summary(text: str) -> CountySummary:
     fields: dict[str, Any] = json.loads(text)
-    fields["fan_outs"] = tuple(FanOut(**each) for each in fields["fan_outs"])
+    fields["fan_outs"] = tuple(FanOut(**out) for out in fields["fan_outs"])
     for name, value in fields.items():
         fields[name] = tuple(value) if isinstance(value, list) else value
     return CountySummary(**fields)

@@ -73,7 +73,7 @@ class StageMeter:
             found = store.attempts(stage)
             attempts += found
             lost += not found
-        worked = [each for each in attempts if each["status"] != "SKIPPED"]
+        worked = [attempt for attempt in attempts if attempt["status"] != "SKIPPED"]
         return _summed(worked, jobs=len(jobs), lost=lost, slowest=max(map(store.slowest, worked), default=0.0))
 
 
@@ -116,13 +116,13 @@ class _Store:
 
 
 def _summed(attempts: list[dict[str, Any]], *, jobs: int, lost: int, slowest: float) -> StageMetrics:
-    sums = {name: sum(each[key] for each in attempts) * unit for name, (key, unit) in _SUMS.items()}
-    speculated = sum((each.get("speculationSummary") or {}).get("numTasks", 0) for each in attempts)
+    sums = {name: sum(attempt[key] for attempt in attempts) * unit for name, (key, unit) in _SUMS.items()}
+    speculated = sum((attempt.get("speculationSummary") or {}).get("numTasks", 0) for attempt in attempts)
     return StageMetrics(
         jobs=jobs,
         spark_stages=len(attempts),
         speculative_tasks=speculated,
-        execution_memory_bytes=max((each["peakExecutionMemory"] for each in attempts), default=0),
+        execution_memory_bytes=max((attempt["peakExecutionMemory"] for attempt in attempts), default=0),
         heap_bytes=_peak(attempts, "JVMHeapMemory"),
         python_bytes=_peak(attempts, "ProcessTreePythonRSSMemory"),
         slowest_task_seconds=slowest,
@@ -132,7 +132,7 @@ def _summed(attempts: list[dict[str, Any]], *, jobs: int, lost: int, slowest: fl
 
 
 def _peak(attempts: Iterable[Mapping[str, Any]], name: str) -> int:
-    return max(((each.get("peakExecutorMetrics") or {}).get(name, 0) for each in attempts), default=0)
+    return max(((attempt.get("peakExecutorMetrics") or {}).get(name, 0) for attempt in attempts), default=0)
 
 
 @dataclass(frozen=True, slots=True)

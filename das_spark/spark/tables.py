@@ -41,7 +41,7 @@ UNION_MOMENTS = from_arrow_schema(declared.UNION_MOMENTS.schema)
 SECONDS = from_arrow_schema(declared.SECONDS.schema)
 
 #: Every table with geolevels, by name.
-LEVEL_TABLES = {name: from_arrow_schema(each.schema) for name, each in declared.TABLES.items() if each.by_level}
+LEVEL_TABLES = {name: from_arrow_schema(table.schema) for name, table in declared.TABLES.items() if table.by_level}
 
 
 def with_level(schema: StructType) -> StructType:

@@ -222,7 +222,7 @@ def write_tables(
     """
     starts = file_starts(estimates.where(F.col("level") == census.leaf.name).select(GEOCODE), census, leaves)
     of_levels = {
-        level.name: tuple(each for each in tables if level.name in each.levels(census)) for level in census.levels
+        level.name: tuple(table for table in tables if level.name in table.levels(census)) for level in census.levels
     }
     made = {own: Tabulation.of(own) for own in of_levels.values() if own}
     task = _ManyTables({level: (made[own], own) for level, own in of_levels.items() if own})

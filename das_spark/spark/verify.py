@@ -142,8 +142,8 @@ def judged_families(
             Rule(
                 None,
                 rule.expected,
-                {key: tuple(sorted(each.failing)) for key, each in checks.items() if each.failing},
-                {key: each.checked for key, each in checks.items()},
+                {key: tuple(sorted(check.failing)) for key, check in checks.items() if check.failing},
+                {key: check.checked for key, check in checks.items()},
             )
         )
     return judged

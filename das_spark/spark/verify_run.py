@@ -232,14 +232,14 @@ def _asked(run: Verified) -> dict[str, dict[str, MeasuredQuery]]:
                 known[row["level"]][row["share"]] = share
     return {
         level.geolevel: {
-            each.query: MeasuredQuery(
-                run.plan.queries[each.query],
+            query.query: MeasuredQuery(
+                run.plan.queries[query.query],
                 {
-                    text: budget.mechanism_at(level.geolevel, each.query, share).variance()
+                    text: budget.mechanism_at(level.geolevel, query.query, share).variance()
                     for text, share in known[level.geolevel].items()
                 },
             )
-            for each in level.queries
+            for query in level.queries
         }
         for level in budget.levels
     }

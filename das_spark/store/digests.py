@@ -116,7 +116,7 @@ class Commits:
             lines = [json.loads(line) for line in whole.splitlines()]
             if any(line["schema_version"] != _VERSION for line in lines):
                 raise ValueError("another version")
-            self.tables = {line["folder"]: tuple(FileRecord(*each) for each in line["files"]) for line in lines}
+            self.tables = {line["folder"]: tuple(FileRecord(*file) for file in line["files"]) for line in lines}
             self.is_earlier = self.tables.pop(_EARLIER, None) is not None
         except (ValueError, KeyError, TypeError) as error:
             raise PrivacyGuardError(
@@ -291,7 +291,7 @@ def _text(path: Place) -> str:
 
 
 def _line(key: str, records: Iterable[FileRecord]) -> bytes:
-    files = [[each.name, each.size, each.sha256] for each in records]
+    files = [[record.name, record.size, record.sha256] for record in records]
     return (json.dumps({"schema_version": _VERSION, "folder": key, "files": files}) + "\n").encode()
 
 

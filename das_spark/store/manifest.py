@@ -125,7 +125,7 @@ class _Manifest:
             stages = ({**stage, "outputs": tuple(stage["outputs"])} for stage in content["stages"])
             content["stages"] = tuple(StageRecord(**stage) for stage in stages)
         if "files" in content:
-            content["files"] = tuple(FileRecord(**each) for each in content["files"])
+            content["files"] = tuple(FileRecord(**file) for file in content["files"])
         for name in ("invariants", "public_rules", "notices", "relaxed", "uncertified"):
             if name in content:
                 content[name] = tuple(content[name])

@@ -72,7 +72,7 @@ def _published(layout: RunLayout) -> Iterator[tuple[Place, str]]:
         if made.exists():
             yield made, "copied to the public root"
     if public.manifest.is_file():
-        listed = {each.name for each in PublicManifest.load(public.manifest).files}
+        listed = {file.name for file in PublicManifest.load(public.manifest).files}
         for name in files_below(public.path, without={STAGING, public.manifest.name, public.verification.name}):
             if name not in listed:
                 yield public.file(name), "in the public root, and not in its manifest"

@@ -81,8 +81,8 @@ class ParquetTables:
             `REPORT`, a row a file.
         """
         writing = Writing(self)
-        for each in rows:
-            yield from writing.take(*each)
+        for row in rows:
+            yield from writing.take(*row)
         yield from writing.close()
 
     def by_codes(self, file: str, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -107,7 +107,7 @@ class ParquetTables:
             placed.setdefault(row["table"], []).append(FileRecord(name, row["size"], row["sha256"]))
         for table in self.folders.keys() - placed.keys():
             placed[table] = [self._place_empty(table)]
-        return {table: tuple(sorted(records, key=lambda each: each.name)) for table, records in placed.items()}
+        return {table: tuple(sorted(records, key=lambda record: record.name)) for table, records in placed.items()}
 
     def _place_empty(self, table: str) -> FileRecord:
         folder = self.folders[table]
@@ -170,7 +170,7 @@ def below(folder: str, files: Iterable[FileRecord]) -> tuple[FileRecord, ...]:
         files: As `ParquetTables.place` gives them.
     """
     return tuple(
-        replace(each, name=each.name.removeprefix(f"{folder}/")) for each in files if each.name.startswith(f"{folder}/")
+        replace(file, name=file.name.removeprefix(f"{folder}/")) for file in files if file.name.startswith(f"{folder}/")
     )
 
 

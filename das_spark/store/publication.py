@@ -40,7 +40,7 @@ def publish(layout: RunLayout) -> RunLayout:
     if layout.published is None:
         return layout
     made, final = layout.public, layout.published
-    digests = {each.name: each.sha256 for each in PublicManifest.load(made.manifest).files}
+    digests = {file.name: file.sha256 for file in PublicManifest.load(made.manifest).files}
     first, last = made.marker.name, made.manifest.name
     names = [name for name in files_below(made.path, without={STAGING}) if name not in (first, last)]
     missing = sorted(digests.keys() - {first, *names})

@@ -99,7 +99,7 @@ class SpineRecord:
             facts: What else shall be kept.
         """
         above = shares.levels.index(_COUNTY)
-        fan_outs = [(each.units, each.children, each.most) for each in national.fan_outs]
+        fan_outs = [(out.units, out.children, out.most) for out in national.fan_outs]
         fan_outs.append((national.fan_outs[-1].children, 0, 0))
         bypassed = [*(0,) * above, *national.bypassed, 0]
         levels = tuple(

@@ -151,7 +151,7 @@ def _deliver(name: str, found: StudyResult, out: str | None, *, as_json: bool) -
     target, report = place_of(out), found.report(drawn=out is not None)
     if target is not None:
         contents = {f"{name}.json": found.to_json(), f"{name}.html": reports.page(report)}
-        contents |= {f"{name}_{each.name}.csv": reports.csv_text(each) for each in report.tables("csv")}
+        contents |= {f"{name}_{table.name}.csv": reports.csv_text(table) for table in report.tables("csv")}
         from das_spark.store import write_texts  # noqa: PLC0415
 
         write_texts(target, contents, restricted=bool(report.restricted))

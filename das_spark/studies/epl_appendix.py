@@ -432,8 +432,8 @@ class AppendixResult(StudyResult):
         """Settings, tables and curves."""
         of = self.settings
         settings: dict[str, Any] = {"replicates": of.replicates, "law": of.law.value, "seed": of.seed}
-        settings["epsilons"] = [as_float(each) for each in of.epsilons]
-        curves = [{"example": each.number, **each.found.curve_json()} for each in self.examples]
+        settings["epsilons"] = [as_float(epsilon) for epsilon in of.epsilons]
+        curves = [{"example": example.number, **example.found.curve_json()} for example in self.examples]
         facts = {"format": 1, "experiment": "epl-appendix", "settings": settings}
         return {**facts, "tables": table_records(self.tables()), "curves": curves}
 

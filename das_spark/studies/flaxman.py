@@ -432,7 +432,7 @@ class FlaxmanResult(StudyResult):
 
     def content(self) -> dict[str, Any]:
         """Settings, tables and curves."""
-        given = {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
+        given = {field.name: getattr(self.settings, field.name) for field in fields(self.settings)}
         settings = {name: as_float(value) for name, value in given.items()}
         settings["epsilons"] = tuple(map(float, self.settings.epsilons))
         curves = [

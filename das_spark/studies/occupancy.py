@@ -162,20 +162,22 @@ class OccupancyReport:
         for each in self.levels:
             if each.geolevel == geolevel:
                 return each
-        raise InputError(f"{self.name}: no geolevel {geolevel!r}; there are {[each.geolevel for each in self.levels]}")
+        raise InputError(
+            f"{self.name}: no geolevel {geolevel!r}; there are {[level.geolevel for level in self.levels]}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         levels = [
             {
-                "geolevel": each.geolevel,
-                "occupancy": each.occupancy.to_json(),
+                "geolevel": level.geolevel,
+                "occupancy": level.occupancy.to_json(),
                 "quintiles": [
                     one.to_json() | {"had_vacancies": part.had_vacancies, "filled": part.filled}
-                    for one, part in zip(each.quintiles, each.parts, strict=True)
+                    for one, part in zip(level.quintiles, level.parts, strict=True)
                 ],
             }
-            for each in self.levels
+            for level in self.levels
         ]
         return {"name": self.name, "title": self.title, "levels": levels}
 
@@ -201,7 +203,7 @@ def occupancy(units: NDArray[np.int64], truth: NDArray[np.int64], released: NDAr
     over = exist & (released > units)
     households = (each[exist] for each in (truth, released))
     counts = (exist, full, full_now, full_now & ~full, over, units, *households)
-    return Occupancy(*(int(each.sum()) for each in counts))
+    return Occupancy(*(int(count.sum()) for count in counts))
 
 
 def wilson_interval(hits: int, number: int, level: float) -> Interval:
@@ -263,7 +265,7 @@ def study_occupancy(settings: OccupancySettings, report: Reported = lambda _: No
     above = housing.levels[: COUNTY + 1]
     report(f"releasing: {AS_PUBLISHED.name}")
     cells = release_households(housing.levels, AS_PUBLISHED, key)
-    totals = {AS_PUBLISHED: tuple(each.sum(axis=1) for each in cells)}
+    totals = {AS_PUBLISHED: tuple(cell.sum(axis=1) for cell in cells)}
     for arm in ARMS[1:]:
         report(f"releasing: {arm.name}")
         totals[arm] = release_totals(above, arm, key)
@@ -394,7 +396,7 @@ def _ablations(study: OccupancyStudy) -> tuple[StudyFinding, StudyFinding, Study
             f"without nonnegativity (and bound) the bias by quintile vanishes: mean over {len(study.unconstrained)} "
             f"draws of the noise, Student's t, false alarm {_FALSE_ALARM:.0%} over all quintiles",
             "",
-            f"{'; '.join(f'{each.low:+,.0f} to {each.high:+,.0f}' for each in intervals)}; as published "
+            f"{'; '.join(f'{interval.low:+,.0f} to {interval.high:+,.0f}' for interval in intervals)}; as published "
             f"{_signed(_means(base.quintiles))}",
             holds,
         ),

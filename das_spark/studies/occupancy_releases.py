@@ -96,11 +96,11 @@ class SpineMechanism:
 
     def measurement_plan(self, geolevel: str, key: RunKey, *, blind: bool = False) -> MeasurementPlan:
         """How a geolevel is measured; queries have names that sort in their order."""
-        named = {f"{place:02d}": each for place, each in enumerate(self.queries)}
+        named = {f"{place:02d}": query for place, query in enumerate(self.queries)}
         mechanisms = {name: self.noise(geolevel, each) for name, each in named.items()}
         return MeasurementPlan(
             {name: each.query for name, each in named.items()},
-            {"": {name: (cumulative_table(each), each.variance()) for name, each in mechanisms.items()}},
+            {"": {name: (cumulative_table(mechanism), mechanism.variance()) for name, mechanism in mechanisms.items()}},
             {
                 name: key.derive(StreamDomain("experiment", self.name, geolevel, 0, each.name))
                 for name, each in named.items()
@@ -154,7 +154,7 @@ class _LargeFamiliesBatched(TopDown):
     """Large families are solved by the batched solver first, the others and those that it leaves as in a run."""
 
     def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> list[FamilyEstimate]:
-        return [self._estimate(each, plan) for each in families]
+        return [self._estimate(family, plan) for family in families]
 
     def _estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
         problem = family.problem
@@ -198,8 +198,8 @@ def linear_totals(
     layers: Sequence[Layer], mechanism: SpineMechanism, key: RunKey, *, bounded: bool
 ) -> tuple[Floats, ...]:
     """Estimate the totals of every layer, (K,), top first, with no sign asked of any count."""
-    for each in mechanism.queries:
-        _check_groups(each)
+    for query in mechanism.queries:
+        _check_groups(query)
     found: list[Floats] = []
     for layer in layers:
         totals = _unconstrained_totals(layer, mechanism, key)
@@ -217,7 +217,7 @@ def linear_totals(
 
 def _unconstrained_totals(layer: Layer, mechanism: SpineMechanism, key: RunKey) -> Floats:
     """Each geounit's total from its own answers alone (O-3), (K,)."""
-    precisions = [1 / (each.query.rows * mechanism.noise(layer.name, each).variance()) for each in mechanism.queries]
+    precisions = [1 / (query.query.rows * mechanism.noise(layer.name, query).variance()) for query in mechanism.queries]
     errors = [each.values.sum(axis=1) for each in noise_of(layer, mechanism, key)]
     totals: Floats = layer.truth.sum(axis=1) + np.average(errors, axis=0, weights=precisions)
     return totals
@@ -316,9 +316,9 @@ def release_households(levels: Sequence[HousingLevel], arm: Arm, key: RunKey) ->
 def release_totals(levels: Sequence[HousingLevel], arm: Arm, key: RunKey) -> tuple[Counts, ...]:
     """Number of households of every geounit in an arm: sums of cells, or the rounded totals of least squares."""
     if arm.nonnegative:
-        return tuple(each.sum(axis=1) for each in release_households(levels, arm, key))
+        return tuple(household.sum(axis=1) for household in release_households(levels, arm, key))
     totals = linear_totals(_household_layers(levels, arm), household_mechanism(arm.multiple), key, bounded=arm.bounded)
-    return tuple(np.rint(each).astype(np.int64) for each in totals)
+    return tuple(np.rint(total).astype(np.int64) for total in totals)
 
 
 def broken_rules(levels: Sequence[HousingLevel], released: Sequence[Counts]) -> tuple[str, ...]:
@@ -340,8 +340,10 @@ def broken_rules(levels: Sequence[HousingLevel], released: Sequence[Counts]) -> 
 
 def _household_layers(levels: Sequence[HousingLevel], arm: Arm) -> tuple[Layer, ...]:
     return tuple(
-        Layer(each.name, each.parent, each.households, np.zeros_like(each.units), each.units if arm.bounded else None)
-        for each in levels
+        Layer(
+            level.name, level.parent, level.households, np.zeros_like(level.units), level.units if arm.bounded else None
+        )
+        for level in levels
     )
 
 

@@ -146,8 +146,8 @@ class OccupancyResult(StudyResult):
             "format": 1,
             "experiment": "occupancy",
             "settings": asdict(self.study.settings),
-            "findings": [asdict(each) for each in self.findings],
-            "releases": [each.to_json() for each in self.study.reports],
+            "findings": [asdict(finding) for finding in self.findings],
+            "releases": [report.to_json() for report in self.study.reports],
             "tables": {name: tables[name] for name in ("allocation", "people", "counties")},
             "definitions": dict(DEFINITIONS),
         }
@@ -191,7 +191,7 @@ class RunOccupancy(StudyResult):
         """The geolevels with the frequency of every difference."""
         releases = [self.occupancy.to_json()]
         facts = {"format": 1, "restricted": RESTRICTED, "product": self.product, "run": self.run}
-        ratios = [asdict(each) for each in self.ratios]
+        ratios = [asdict(ratio) for ratio in self.ratios]
         return {**facts, "releases": releases, "persons_per_household": ratios, "definitions": dict(DEFINITIONS)}
 
 
@@ -253,15 +253,15 @@ def _ratio_table(levels: Sequence[PersonsPerHousehold]) -> ReportTable:
         return people / households if households else None
 
     rows: list[tuple[Cell, ...]] = []
-    for each in levels:
-        both = each.together
+    for level in levels:
+        both = level.together
         impossible = (both.fewer_people, both.without_people, both.without_households)
         for name, people, households, ratios, wrong in (
-            ("truth", both.true_people, both.true_households, each.true_ratios, (None,) * len(impossible)),
-            ("release", both.released_people, both.released_households, each.released_ratios, impossible),
+            ("truth", both.true_people, both.true_households, level.true_ratios, (None,) * len(impossible)),
+            ("release", both.released_people, both.released_households, level.released_ratios, impossible),
         ):
             shown = (divided(people, households), *(ratios or (None,) * 3))
-            rows.append((each.geolevel, name, both.geounits, people, households, *shown, *wrong))
+            rows.append((level.geolevel, name, both.geounits, people, households, *shown, *wrong))
     columns = (
         *("geolevel", "of", "geounits", "people in households", "households", "persons per household"),
         *("5th percentile", "median", "95th percentile"),
@@ -309,8 +309,14 @@ def _allocation_table_of(lines: Sequence[Allocation]) -> ReportTable:
 def _findings_table(findings: Sequence[StudyFinding]) -> ReportTable:
     """Every check: what was published, what is found, and whether it holds."""
     rows = tuple(
-        (each.key, "holds" if each.holds else "does not hold", each.what, each.published or None, each.found)
-        for each in findings
+        (
+            finding.key,
+            "holds" if finding.holds else "does not hold",
+            finding.what,
+            finding.published or None,
+            finding.found,
+        )
+        for finding in findings
     )
     columns = ("check", "verdict", "what", "published", "found here")
     return study_table("findings", "Published phenomena", columns, rows)
@@ -320,7 +326,7 @@ def _county_table(counties: CountyRelease) -> ReportTable:
     """Every simulated county."""
     columns = ("county", "housing units", "households", *counties.released)
     values = (counties.units, counties.truth, *counties.released.values())
-    rows = tuple(zip(range(len(counties.units)), *(each.tolist() for each in values), strict=True))
+    rows = tuple(zip(range(len(counties.units)), *(value.tolist() for value in values), strict=True))
     return study_table("counties", "Households of every simulated county", columns, rows, media=PROGRAMS)
 
 

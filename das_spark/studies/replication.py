@@ -290,8 +290,8 @@ def _rule(key: FigureKey, ours: OurFigure | None) -> AgreementRule:
 def verdicts(comparisons: Iterable[FigureComparison]) -> dict[Expectation, Counter[Verdict]]:
     """How many figures of each class have each verdict."""
     found: dict[Expectation, Counter[Verdict]] = {expectation: Counter() for expectation in Expectation}
-    for each in comparisons:
-        found[each.rule.expectation][each.verdict] += 1
+    for comparison in comparisons:
+        found[comparison.rule.expectation][comparison.verdict] += 1
     return found
 
 
@@ -408,13 +408,28 @@ _PAGE_COLUMNS: Final = (
 def _class_table(expectation: Expectation, comparisons: Sequence[FigureComparison]) -> ReportTable:
     """The figures of a class that were measured, for the page; those outside stand out."""
     rows = []
-    for each in comparisons:
-        if each.ours is not None:
-            low, high = each.ours.interval or (None, None)
+    for comparison in comparisons:
+        if comparison.ours is not None:
+            low, high = comparison.ours.interval or (None, None)
             interval = None if low is None or high is None else Span(low, high)
-            close = None if each.close is None else "yes" if each.close else "no"
-            numbers = (each.published, each.ours.value, interval, each.ours.n or None, each.ratio)
-            rows.append((str(each.key), *numbers, each.rule.tolerance, close, str(each.verdict), each.rule.reason))
+            close = None if comparison.close is None else "yes" if comparison.close else "no"
+            numbers = (
+                comparison.published,
+                comparison.ours.value,
+                interval,
+                comparison.ours.n or None,
+                comparison.ratio,
+            )
+            rows.append(
+                (
+                    str(comparison.key),
+                    *numbers,
+                    comparison.rule.tolerance,
+                    close,
+                    str(comparison.verdict),
+                    comparison.rule.reason,
+                )
+            )
     outside = frozenset(at for at, row in enumerate(rows) if row[-2] == Verdict.OUTSIDE)
     name = str(expectation).replace(" ", "_")
     return ReportTable(name, "", _PAGE_COLUMNS, tuple(rows), media=PAGE, marked=outside)
@@ -454,7 +469,7 @@ class Replication(StudyResult):
         whole = super(Replication, self).report()
         sections = [ReportSection("", self.tables())]
         for expectation, meaning in EXPECTATIONS.items():
-            of_class = [each for each in self.comparisons if each.rule.expectation is expectation]
+            of_class = [comparison for comparison in self.comparisons if comparison.rule.expectation is expectation]
             table = _class_table(expectation, of_class)
             if table.rows:
                 sentence = f"{meaning[0].upper()}{meaning[1:]}."
@@ -472,10 +487,13 @@ def _published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
     clouds = []
     for at, expectation in enumerate(Expectation):
         points = [
-            (each.published, each.ours.value)
-            for each in comparisons
-            if each.rule.expectation is expectation and each.published and each.ours and each.ours.value
-            if each.published > 0 and each.ours.value > 0
+            (comparison.published, comparison.ours.value)
+            for comparison in comparisons
+            if comparison.rule.expectation is expectation
+            and comparison.published
+            and comparison.ours
+            and comparison.ours.value
+            if comparison.published > 0 and comparison.ours.value > 0
         ]
         if points:
             across, up = zip(*points, strict=True)

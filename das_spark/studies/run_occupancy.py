@@ -96,7 +96,7 @@ def occupancy_of_run(
     ratios: tuple[PersonsPerHousehold, ...] = ()
     if people is not None:
         among = _in_ranges(_household_cells(people.product))
-        ratios = tuple(persons_per_household(each, counted[each.geolevel], among) for each in pairs(started, people))
+        ratios = tuple(persons_per_household(pair, counted[pair.geolevel], among) for pair in pairs(started, people))
     name = run.manifest.run_id
     return RunOccupancy(run.product.name, name, OccupancyReport(name, run.product.title, levels), ratios)
 
@@ -105,7 +105,7 @@ def _check_counted(run: FinishedRun) -> None:
     """Refuse a run that does not tell occupied housing units from vacant ones, or does not know how many there are."""
     product, invariants = run.product, run.plan.invariants
     if not _counts_occupied(product):
-        able = [name for name, each in PRODUCTS.items() if _counts_occupied(each)]
+        able = [name for name, product in PRODUCTS.items() if _counts_occupied(product)]
         raise InputError(
             f"{run.folder}: a run of {product.name}, which does not count occupied and vacant housing units",
             hint=f"name a run of {' or '.join(able)}",
@@ -174,7 +174,9 @@ def occupancy_of_level(geolevel: str, households: DataFrame) -> LevelOccupancy:
         raise InputError(f"{geolevel}: no geounit has a housing unit")
     values, counts = _integers(counted, "truth", "count")
     # The fifth of a geounit, in integers: as many thresholds as its count exceeds.
-    fifth = " + ".join(f"int(truth * {FIFTHS} > {each})" for each in fivefold_thresholds(Frequencies(values, counts)))
+    fifth = " + ".join(
+        f"int(truth * {FIFTHS} > {threshold})" for threshold in fivefold_thresholds(Frequencies(values, counts))
+    )
     divided = households.selectExpr("*", f"{fifth} AS fifth")
     found = households.sparkSession.sql(_BY_DIFFERENCE, households=divided).toArrow().sort_by("difference")
     numbers = found.column("fifth").to_numpy()
@@ -182,7 +184,7 @@ def occupancy_of_level(geolevel: str, households: DataFrame) -> LevelOccupancy:
     return LevelOccupancy(
         geolevel,
         tuple(_quintile(place + 1, part) for place, part in enumerate(parts)),
-        tuple(Occupancy(*(int(each.sum()) for each in _integers(part, *Occupancy.__slots__))) for part in parts),
+        tuple(Occupancy(*(int(integer.sum()) for integer in _integers(part, *Occupancy.__slots__))) for part in parts),
     )
 
 

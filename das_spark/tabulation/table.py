@@ -72,7 +72,7 @@ class TableColumn:
                 return False
         # All cells with the same levels of the named attributes count alike.
         named = self.attributes | other.attributes
-        axes = tuple(each for each in schema.attributes if each.name in named) or schema.attributes[:1]
+        axes = tuple(attribute for attribute in schema.attributes if attribute.name in named) or schema.attributes[:1]
         cells = Schema(schema.name, axes)
         return bool((self.times(cells) <= other.times(cells)).all())
 

@@ -80,7 +80,7 @@ def logged_stages(lines: Sequence[_Line], *, live: bool = False) -> tuple[StageR
 def slowest_families(lines: Sequence[_Line]) -> dict[str, tuple[FamilyRow, ...]]:
     """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation logged them."""
     return {
-        line["geolevel"]: tuple(FamilyRow(geolevel=line["geolevel"], **each) for each in line["families"])
+        line["geolevel"]: tuple(FamilyRow(geolevel=line["geolevel"], **family) for family in line["families"])
         for line in lines
         if line["event"] == Event.FAMILIES_SLOWEST
     }
@@ -112,7 +112,7 @@ def has_ended(lines: Sequence[_Line]) -> bool:
 
 def _end(lines: Sequence[_Line]) -> str:
     """How the driver of these lines ended; what it logged of its page comes after that."""
-    line = next((each for each in reversed(lines) if each["event"] != Event.PAGE_FAILED), lines[-1])
+    line = next((line for line in reversed(lines) if line["event"] != Event.PAGE_FAILED), lines[-1])
     if line["event"] == Event.RUN_FAILED:
         return f"failed: {line.get('code') or line['error']}"
     return _ENDS.get(line["event"], KILLED)

@@ -74,7 +74,7 @@ def sums_above(
     right = values.whole & (values.lengths == width) & geocodes.is_valid().to_numpy(zero_copy_only=False)
     sums, known = values.matrix(np.flatnonzero(right), width), geocodes.filter(pa.array(right))
     longest = pc.max(pc.utf8_length(known)).as_py() or 0
-    for level in reversed([each for each in levels if each.length <= longest]):
+    for level in reversed([level for level in levels if level.length <= longest]):
         encoded = geocodes_at(known, level).dictionary_encode()
         known = encoded.dictionary
         sums = summed_rows(encoded.indices.to_numpy().astype(np.int64), sums, len(known))

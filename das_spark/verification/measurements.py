@@ -166,10 +166,10 @@ class MeasurementColumns(FamilyRule):
         if families.level not in self.lazy:
             return np.asarray(~view.named)
         good = np.zeros(len(view.query), dtype=np.bool_)
-        for place, each in enumerate(view.queries.values()):
+        for place, query in enumerate(view.queries.values()):
             own = np.flatnonzero((view.query == place) & view.named)
             if len(own):
-                good[own] = self._touched(families, each.query, view, own)
+                good[own] = self._touched(families, query.query, view, own)
         return good
 
     def _touched(self, families: Families, query: Query, view: _Measured, own: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -216,7 +216,7 @@ class _Measured:
     @cached_property
     def crooked(self) -> NDArray[np.bool_]:
         """Whether a row has another number of values than of answers."""
-        whole = np.array([*(each.query.rows for each in self.queries.values()), 0])[self.query]
+        whole = np.array([*(query.query.rows for query in self.queries.values()), 0])[self.query]
         return np.asarray(self.rows.numbers("width", -1) != np.where(self.named, self.kept.lengths, whole))
 
     @property

@@ -119,7 +119,7 @@ def test_published_counts_are_taken_where_the_plan_says(reading, capsys, tmp_pat
         path.write_text(path.read_text() + more)
     found = reading.read_run_file(path)
     assert found.stages == planned(capsys, str(path))
-    assert [each for each in found.stages if "published counts" in each]
+    assert [stage for stage in found.stages if "published counts" in stage]
 
 
 def test_levels_of_products_are_those_of_the_registry(reading):
@@ -129,7 +129,7 @@ def test_levels_of_products_are_those_of_the_registry(reading):
 
 def test_passes_upwards_are_those_of_the_estimators(reading):
     """Where this fails, write them into jobs/airflow/run_file.py."""
-    found = {name: each.needs.upward for name, each in ESTIMATORS.items() if each.needs.upward != "none"}
+    found = {name: estimator.needs.upward for name, estimator in ESTIMATORS.items() if estimator.needs.upward != "none"}
     assert found == reading.UPWARD
 
 

@@ -50,4 +50,4 @@ def test_all_guesses_by_name():
     assert tuple(made) == GUESSES
     assert [each.dense().tolist() for each in made.values()] == [[3, 0, 0], [2, 1, 0], [0, 0, 3], [0, 1, 2]]
     nobody = Histogram.from_pairs(3, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    assert [each.total for each in guesses(nobody, whole, 3).values()] == [0, 0, 3, 3]
+    assert [guess.total for guess in guesses(nobody, whole, 3).values()] == [0, 0, 3, 3]

@@ -75,8 +75,8 @@ def test_one_query_follows_the_sum_over_all_values(plan_of):
     thresholds = np.linspace(-end, end, len(counted.taken)) + 1e-9  # ties of sums of doubles are decided as in the code
     inside = np.abs(np.linspace(-1, 1, len(thresholds))) < 1 - 1e-6
     inside[len(thresholds) // 2] = False  # at 0 doubles decide on either side of the largest atom
-    taken = np.array([probability[losses["old"] <= each].sum() for each in thresholds])
-    missed = np.array([probability[losses["new"] > each].sum() for each in thresholds])
+    taken = np.array([probability[losses["old"] <= threshold].sum() for threshold in thresholds])
+    missed = np.array([probability[losses["new"] > threshold].sum() for threshold in thresholds])
     assert near(counted.taken[inside], taken[inside], counted.draws)
     assert near(counted.missed[inside], missed[inside], counted.draws)
 
@@ -85,7 +85,7 @@ def test_targets_are_those_of_the_losses(plan_of):
     plan = plan_of()
     found = infer(plan, drawn(draws=1_000))
     rows = [(row.kind, row.attribute, row.geolevel) for row in found.rows]
-    attributes = [each.name for each in plan.product.schema.attributes]
+    attributes = [attribute.name for attribute in plan.product.schema.attributes]
     levels = [level.geolevel for level in plan.budget.levels]
     assert rows[0] == (RECORD, "", "")
     assert {row[1] for row in rows if row[0] == ATTRIBUTE} == set(attributes)

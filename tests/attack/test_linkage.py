@@ -189,8 +189,10 @@ def of_run(epsilon: str):
 
 
 def numbered(histograms) -> Records:
-    geounit = np.repeat(np.arange(len(histograms)), [len(each.cells) for each in histograms])
-    cells, counts = (np.concatenate([getattr(each, name) for each in histograms]) for name in ("cells", "counts"))
+    geounit = np.repeat(np.arange(len(histograms)), [len(histogram.cells) for histogram in histograms])
+    cells, counts = (
+        np.concatenate([getattr(histogram, name) for histogram in histograms]) for name in ("cells", "counts")
+    )
     return Records(geounit, cells.astype(np.int64), counts)
 
 

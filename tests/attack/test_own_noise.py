@@ -85,7 +85,7 @@ def test_sound_noise_is_convicted_no_more_often_than_stated(plan):
 def findings(plan, noise) -> set[str]:
     found = judge_noise(plan, counted(plan, noise), ALPHA)
     assert found.convicts == ("is not what was declared" in found.verdict)
-    return {each for row in found.rows for each in row.findings} | {
+    return {finding for row in found.rows for finding in row.findings} | {
         row.between for row in found.agreements if row.convicts
     }
 

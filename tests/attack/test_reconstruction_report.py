@@ -82,7 +82,7 @@ def test_exact_tables_with_one_solution_are_the_truth(run, found):
     for tally in tallies_of(run).values():
         if tally.ended(EXACT) is Outcome.ONE:
             assert tally.agreed[METHODS.index(EXACT), 0, 0] == tally.records[0] == tally.made[METHODS.index(EXACT)]
-    whole = next(each for each in found.solutions if (each.source, each.size) == (EXACT, EVERY_SIZE))
+    whole = next(solution for solution in found.solutions if (solution.source, solution.size) == (EXACT, EVERY_SIZE))
     assert whole.agreement_in_one.value == 1
     assert 0.5 < whole.one.value < 1
     assert (whole.undecided, whole.unsolved, whole.infeasible) == (0, 0, 0)
@@ -93,7 +93,7 @@ def test_rates_are_those_of_all_blocks(run, found):
     for source in SOURCES:
         for place, group in enumerate(GROUPS):
             for number, measure in enumerate(MEASURES):
-                records = sum(int(each.records[place]) for each in tallies)
+                records = sum(int(tally.records[place]) for tally in tallies)
                 agreed = {m: sum(int(t.agreed[n, place, number]) for t in tallies) for n, m in enumerate(METHODS)}
                 rate = found.rate(source, group, measure)
                 assert rate.records == records
@@ -107,7 +107,7 @@ def test_rates_are_those_of_all_blocks(run, found):
 
 def test_samples_are_right_on_average_and_err_as_much_as_they_say(run, found):
     tallies = list(tallies_of(run).values())
-    records, agreed = np.array([each.records for each in tallies]), np.array([each.agreed for each in tallies])
+    records, agreed = np.array([tally.records for tally in tallies]), np.array([tally.agreed for tally in tallies])
     classes = size_of(records[:, 0])
     geounits = np.bincount(classes, minlength=len(size_names()))
     numbers = np.random.default_rng(2018)
@@ -119,8 +119,8 @@ def test_samples_are_right_on_average_and_err_as_much_as_they_say(run, found):
         for place, group in enumerate(GROUPS):
             y, x = agreed[:, number, place, 0], records[:, place]
             estimates = [StratifiedSample(classes[own], geounits).ratio(y[own], x[own]) for own in samples]
-            away = np.array([each.value for each in estimates]) - found.rate(source, group).rate.value
-            claimed = np.mean([each.error**2 for each in estimates])
+            away = np.array([estimate.value for estimate in estimates]) - found.rate(source, group).rate.value
+            claimed = np.mean([estimate.error**2 for estimate in estimates])
             assert abs(away.mean()) < 4 * np.sqrt(claimed / len(samples))
             assert 0.75 < (away**2).mean() / claimed < 1.35
 

@@ -29,7 +29,7 @@ RUNS = AuditSettings(stage="estimates", runs=44, level=0.99, test_key="runs")
 
 def farthest(report):
     """The finding that is farthest beyond what the declared noise allows, or nearest to it."""
-    return max(report.judgement.findings, key=lambda each: each.low - each.allowed, default=None)
+    return max(report.judgement.findings, key=lambda finding: finding.low - finding.allowed, default=None)
 
 
 @pytest.mark.parametrize("key", ["a", "b", "c"])
@@ -78,7 +78,7 @@ def test_sound_runs_are_not_convicted(small_plan, framework):
     for pair in neighbouring_inputs(plan):
         assert low > DeclaredNoise.of(pair.mechanisms).allowed(high)
     assert not report.powerless
-    assert {each.pair for each in report.judgement.findings} == {"crowd", "lone"}
+    assert {finding.pair for finding in report.judgement.findings} == {"crowd", "lone"}
 
 
 @pytest.mark.parametrize("fault", OF_RUNS, ids=lambda fault: fault.__name__)
@@ -105,7 +105,7 @@ def test_an_audit_of_too_few_runs_says_that_it_says_nothing(small_plan, framewor
 
 def test_kinds_of_events_can_be_chosen_and_are_kept_to(small_plan):
     report = run_audit(small_plan(), replace(RUNS, runs=8, kinds=("estimate", "kept")))
-    assert {each.event.kind for each in report.judgement.findings} <= {"estimate", "kept"}
+    assert {finding.event.kind for finding in report.judgement.findings} <= {"estimate", "kept"}
     with pytest.raises(ConfigurationError, match="guesses is no kind of event"):
         AuditSettings(kinds=("guesses",))
 
@@ -113,7 +113,7 @@ def test_kinds_of_events_can_be_chosen_and_are_kept_to(small_plan):
 def test_both_stages_are_in_one_report_and_share_the_level(small_plan):
     said = []
     report = run_audit(small_plan("zcdp"), replace(RUNS, stage="both", runs=8, draws=2000), progress=said.append)
-    assert {each.stage for each in report.judgement.findings} == {"measurement", "pipeline"}
+    assert {finding.stage for finding in report.judgement.findings} == {"measurement", "pipeline"}
     assert report.judgement.alpha == pytest.approx(0.01 / len(report.judgement.findings))
     assert [line.split(":")[0] for line in said] == ["measurement", "pipeline, crowd", "pipeline, lone"]
 

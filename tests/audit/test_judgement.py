@@ -43,8 +43,8 @@ def part(generator: np.random.Generator, runs: int, scale: float, bystanders: in
 def convicts(judgement) -> tuple[bool, bool]:
     """By the claim, by the declared noise."""
     return (
-        any(each.bound > CLAIM.total for each in judgement.findings),
-        any(each.low > each.allowed for each in judgement.findings),
+        any(finding.bound > CLAIM.total for finding in judgement.findings),
+        any(finding.low > finding.allowed for finding in judgement.findings),
     )
 
 
@@ -88,8 +88,8 @@ def test_somewhat_less_noise_is_within_what_is_claimed_for_more_answers_but_not_
     generator = np.random.default_rng(9)
     claim = Claim(Framework.PURE_DP, 2 * EPSILON, Fraction(0))
     judgement = judge([part(generator, 4000, 0.7)], claim, LEVEL)
-    assert not any(each.bound > claim.total for each in judgement.findings)
-    assert any(each.low > each.allowed for each in judgement.findings)
+    assert not any(finding.bound > claim.total for finding in judgement.findings)
+    assert any(finding.low > finding.allowed for finding in judgement.findings)
 
 
 def test_events_share_the_probability_of_being_wrong():
@@ -98,10 +98,10 @@ def test_events_share_the_probability_of_being_wrong():
     judgement = judge(parts, CLAIM, LEVEL, most=2)
     assert len(judgement.findings) <= 3 * 2 * 2
     assert judgement.alpha == pytest.approx((1 - LEVEL) / len(judgement.findings))
-    for each in judgement.findings:
-        interval = stats.binomtest(each.seen[0], 50).proportion_ci(1 - judgement.alpha, method="exact")
-        assert each.low == pytest.approx(interval.low, abs=1e-12)
-        assert each.runs == 50
+    for finding in judgement.findings:
+        interval = stats.binomtest(finding.seen[0], 50).proportion_ci(1 - judgement.alpha, method="exact")
+        assert finding.low == pytest.approx(interval.low, abs=1e-12)
+        assert finding.runs == 50
 
 
 def test_concentrated_privacy_is_judged_by_rho_and_told_as_epsilon():
@@ -110,7 +110,7 @@ def test_concentrated_privacy_is_judged_by_rho_and_told_as_epsilon():
     shift = 3 * math.sqrt(2 / 8)  # Nine times the claimed rho.
     made = Statistic("x", "answer", generator.normal(shift, 1, 4000), generator.normal(0, 1, 4000))
     judgement = judge([Part("measurement", "made up", (made,), NOISE)], claim, LEVEL)
-    best = max(judgement.findings, key=lambda each: each.bound)
+    best = max(judgement.findings, key=lambda finding: finding.bound)
     assert 1 / 8 < best.bound < 9 / 8
     assert best.epsilon == pytest.approx(math.log((best.low - 0.01) / best.high))
 

@@ -30,7 +30,7 @@ def test_noise_that_two_answers_share_is_taken_away(generator):
         Statistic("b", "answer", shared[0] + 5, shared[1] + 5),
         Statistic("c", "answer", generator.normal(0, 30, RUNS), generator.normal(0, 30, RUNS)),
     ]
-    assert not any(parted(each) for each in answers)
+    assert not any(parted(answer) for answer in answers)
     assert parted(learned("all", answers))
     assert not parted(learned("without the other", [answers[0], answers[2]]))
 

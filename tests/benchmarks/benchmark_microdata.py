@@ -91,7 +91,7 @@ def measured(length: int, lines: int, folder: Path) -> tuple[float, ...]:
         compose_by_pyarrow,
         lambda: composer.lines(texts, fields, lengths, [numbers]),
         lambda: read_by_pyarrow(path),
-        lambda: sum(each.records for each in read_runs(path, "text", columns)),
+        lambda: sum(run.records for run in read_runs(path, "text", columns)),
         lambda: bytearray(written),
     )
     return tuple(seconds(work) / len(numbers) for work in works)

@@ -44,8 +44,10 @@ def parts_of(table: pa.Table, column: str) -> dict[str, pa.Table]:
     """The rows of a table by what stands in a column."""
     ordered = table.sort_by(column)
     counts = pc.value_counts(ordered[column]).to_pylist()
-    starts = np.cumsum([0, *(each["counts"] for each in counts)]).tolist()
-    return {each["values"]: ordered.slice(start, each["counts"]) for each, start in zip(counts, starts, strict=False)}
+    starts = np.cumsum([0, *(count["counts"] for count in counts)]).tolist()
+    return {
+        count["values"]: ordered.slice(start, count["counts"]) for count, start in zip(counts, starts, strict=False)
+    }
 
 
 def array(column: pa.ChunkedArray) -> np.ndarray:

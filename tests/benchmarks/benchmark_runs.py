@@ -79,7 +79,7 @@ def run(like, share, folder):
     run_id = f"share-{share.replace('/', '-')}"
     settings = [f"input.path={population}", f"output.root={folder / 'runs'}", *settings]
     arguments = ["run", conf, "--run-id", run_id, "--test-key", "benchmark"]
-    arguments += [part for each in settings for part in ("--set", each)]
+    arguments += [part for setting in settings for part in ("--set", setting)]
     peaks, ended = {}, threading.Event()
     start = time.monotonic()
     process = subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -122,10 +122,14 @@ def main():
     for first, last in itertools.pairwise(results):
         exponent = math.log(last["seconds"] / first["seconds"]) / math.log(last["geounits"] / first["geounits"])
         print(f"\nGrowth exponent of the whole run from share {first['share']} to {last['share']}: {exponent:.2f}\n")
-    print("| stage | " + " | ".join(f"{each['share']}, s" for each in results) + " | microseconds a geounit, largest |")
+    print(
+        "| stage | "
+        + " | ".join(f"{result['share']}, s" for result in results)
+        + " | microseconds a geounit, largest |"
+    )
     print("|---" * (len(results) + 2) + "|")
     for stage in results[-1]["stages"]:
-        seconds = [each["stages"].get(stage, 0.0) for each in results]
+        seconds = [result["stages"].get(stage, 0.0) for result in results]
         level = stage.split(" ")[-1]
         count = results[-1]["levels"].get(level)
         each_unit = f"{1e6 * seconds[-1] / count:,.0f}" if count else ""

@@ -45,21 +45,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sweep", type=Path, help="folder of a finished sweep of e2e_1940")
     comparisons = replicate(parser.parse_args().sweep).comparisons
-    found = {each.key: each for each in comparisons}
+    found = {comparison.key: comparison for comparison in comparisons}
     epsilons = sorted({key.setting for key in found if key.source == "protected"})
     head = ("epsilon", *(f"{place}, {'totals' if measure == TOTAL else 'strata'}" for place, measure in LINES))
     print_table(
         "Median, 95th percentile and RMSE of absolute residuals, empirical privacy loss: ours [published]",
         head,
         [
-            (str(epsilon), *(cell(found, [protected(epsilon, *line, each) for each in STATISTICS]) for line in LINES))
+            (
+                str(epsilon),
+                *(cell(found, [protected(epsilon, *line, statistic) for statistic in STATISTICS]) for line in LINES),
+            )
             for epsilon in epsilons
         ],
     )
     print_table(
         "Bias of totals of districts by homogeneity index: ours [published]",
         ("epsilon", *map(str, INDICES)),
-        [(str(each), *(cell(found, [bias_at(each, "Enumdist", index)]) for index in INDICES)) for each in epsilons],
+        [
+            (str(epsilon), *(cell(found, [bias_at(epsilon, "Enumdist", index)]) for index in INDICES))
+            for epsilon in epsilons
+        ],
     )
     shares = [Fraction(each, 20) for each in (1, 10, 19)]
     print_table(
@@ -67,16 +73,16 @@ def main() -> None:
         ("share", *head[1:]),
         [
             (
-                f"{float(each):.0%}",
-                *(cell(found, [sampled(each, *line, name) for name in STATISTICS]) for line in LINES),
+                f"{float(share):.0%}",
+                *(cell(found, [sampled(share, *line, name) for name in STATISTICS]) for line in LINES),
             )
-            for each in shares
+            for share in shares
         ],
     )
     print_table(
         "Closest sample (strata of counties, by loss): ours [published]",
         ("epsilon", "share"),
-        [(str(each), cell(found, [nearest_share(each)])) for each in epsilons],
+        [(str(epsilon), cell(found, [nearest_share(epsilon)])) for epsilon in epsilons],
     )
     table = verdict_table(comparisons)
     names = tuple(column.name for column in table.columns)

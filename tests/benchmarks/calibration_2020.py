@@ -62,7 +62,7 @@ def published(file: str, geounits: Iterable[str] | None = None) -> People:
 def simulated(parts: Iterable[int], digits: int) -> People:
     """People of synthetic states, by geounits with so many digits."""
     populations = [LIKES["2020"].make(part, 0, _WHOLE) for part in parts]
-    return together([_coarser(each, digits) for each in populations])
+    return together([_coarser(population, digits) for population in populations])
 
 
 def _coarser(population: Population, digits: int) -> People:
@@ -76,13 +76,13 @@ def _coarser(population: Population, digits: int) -> People:
 
 def together(parts: list[People]) -> People:
     """The geounits of several parts."""
-    starts = np.cumsum([0, *(each.geounits for each in parts)])
-    geounit = np.concatenate([each.geounit + start for each, start in zip(parts, starts[:-1], strict=True)])
+    starts = np.cumsum([0, *(part.geounits for part in parts)])
+    geounit = np.concatenate([part.geounit + start for part, start in zip(parts, starts[:-1], strict=True)])
     return People(
         int(starts[-1]),
         geounit,
-        np.concatenate([each.cell for each in parts]),
-        np.concatenate([each.count for each in parts]),
+        np.concatenate([part.cell for part in parts]),
+        np.concatenate([part.count for part in parts]),
     )
 
 

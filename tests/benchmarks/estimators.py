@@ -119,10 +119,10 @@ def cells_of(persons, plan: RunPlan) -> Integers:
     """The cell of each row of a table of occupied cells, in the columns and codes that the run file names."""
     source, attributes = plan.input, plan.product.schema.attributes
     levels = [
-        persons[source.columns.get(each.name, each.name)].to_numpy() - source.code_base.get(each.name, 0)
-        for each in attributes
+        persons[source.columns.get(attribute.name, attribute.name)].to_numpy() - source.code_base.get(attribute.name, 0)
+        for attribute in attributes
     ]
-    return np.ravel_multi_index(levels, [each.size for each in attributes])
+    return np.ravel_multi_index(levels, [attribute.size for attribute in attributes])
 
 
 def shares_of(estimator: str) -> list[str]:
@@ -258,7 +258,9 @@ class Comparison:
         }
         for name, every in ends.items():
             self.bad.setdefault(name, []).append(sum(each.status not in CERTIFIED for each in every))
-        failed = [f"{name}, {draw}: {', '.join(each.failed)}" for name, each in executors.items() if each.failed]
+        failed = [
+            f"{name}, {draw}: {', '.join(executor.failed)}" for name, executor in executors.items() if executor.failed
+        ]
         self.failed += failed
         for name, executor in () if failed else executors.items():
             self.families[name] = len(ends[name])
@@ -334,7 +336,7 @@ def main() -> None:
     plan = plans[ESTIMATORS[0]]
     if (lowest := options.down_to or plan.spine.names[-1]) not in plan.spine.names:
         raise SystemExit(f"--down-to: one of {', '.join(plan.spine.names)}")
-    systems = {name: TimedSystem(each, lowest) for name, each in plans.items()}
+    systems = {name: TimedSystem(plan, lowest) for name, plan in plans.items()}
     population = state.population(Path(data), plan)
     ingested = systems[ESTIMATORS[0]].ingest(population)  # the same for both
     inhabited = np.column_stack([population.units, population.counts.sum(axis=1)])

@@ -66,7 +66,7 @@ def test_parameters_are_paths_alone_for_a_reason_and_no_others() -> None:
     ("words", "parameter"), PATHS, ids=[" ".join((*words, str(parameter.name))) for words, parameter in PATHS]
 )
 def test_an_address_in_the_place_of_a_path_is_named_with_its_option(words, parameter, capsys) -> None:
-    option = next((each for each in parameter.opts if each.startswith("--")), None)
+    option = next((opt for opt in parameter.opts if opt.startswith("--")), None)
     address = "s3://bucket/somewhere/run.toml"
     before = [QUICKSTART] if (words, parameter.name) == (("plan", "compare"), "conf") else []
     assert main([*words, *before, *([] if option is None else [option]), address]) == 2

@@ -97,10 +97,10 @@ def test_where_nothing_can_be_found_nothing_is_said(line):
 
 
 def test_the_shell_can_be_taught():
-    options = [option for each in typer.main.get_command(app).params for option in each.opts]
+    options = [option for param in typer.main.get_command(app).params for option in param.opts]
     assert {"--install-completion", "--show-completion"} <= set(options)
     nested = typer.main.get_command(app).get_command(None, "plan")
-    assert "--install-completion" not in [option for each in nested.params for option in each.opts]
+    assert "--install-completion" not in [option for param in nested.params for option in param.opts]
 
 
 def test_completion_of_products_imports_no_engine():

@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 def answered(*answers: str, options: tuple[str, ...] = ()):
     return CliRunner().invoke(
-        app, ["init", "my.toml", "--ask", *options], input="".join(f"{each}\n" for each in answers)
+        app, ["init", "my.toml", "--ask", *options], input="".join(f"{answer}\n" for answer in answers)
     )
 
 

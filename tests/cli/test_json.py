@@ -142,7 +142,7 @@ def test_intervals(printed, run, place):
     areas = place / "areas.csv"
     areas.write_text("geocode,area\n" + "".join(f"{code},north\n" for code in blocks[:3]))
     found = printed("interval", run, "--table", "P1", "--areas", areas)
-    assert {each["area"] for each in found["intervals"]} == {"north"}
+    assert {interval["area"] for interval in found["intervals"]} == {"north"}
     assert printed("interval", run, "--table", "P1", "--areas", areas, "--out", place / "areas-out.csv")["rows"] > 1
 
 

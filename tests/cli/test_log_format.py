@@ -65,7 +65,7 @@ def test_progress_and_results_are_events_on_standard_output(capsys, run):
     assert (said["event"], said["text"]) == ("command.said", "run 1 of 2: first")
     assert result["event"] == "run.finished"
     assert (result["figures"], result["paths"]) == ({"persons": "7"}, {"ledger": "runs/first/x"})
-    assert [each["event"] for each in events(captured.err)] == ["command.warned"] * 2
+    assert [event["event"] for event in events(captured.err)] == ["command.warned"] * 2
     assert "sesame" not in captured.out + captured.err
 
 

@@ -40,15 +40,15 @@ def test_the_plan_of_1940_shows_the_published_scales(capsys):
 def test_the_plan_in_json_is_exact(capsys):
     record = plan_of(capsys, str(CONF / "e2e_1940.toml"), "--set", "budget.epsilon=0.75")
     assert record["total"] == "3/4"
-    assert sum(Fraction(each["spent"]) for each in record["measurements"]) == Fraction(3, 4)
-    for each in record["measurements"]:
-        assert Fraction(each["scale"]) == 2 / Fraction(each["spent"])
+    assert sum(Fraction(measurement["spent"]) for measurement in record["measurements"]) == Fraction(3, 4)
+    for measurement in record["measurements"]:
+        assert Fraction(measurement["scale"]) == 2 / Fraction(measurement["spent"])
 
 
 def test_a_zcdp_plan_shows_both_conversions(capsys):
     settings = ["--set", "budget.framework=zcdp", "--set", "budget.rho=1/2"]
     record = plan_of(capsys, str(CONF / "e2e_2018.toml"), *settings)
-    tight, loose = (each["epsilon"] for each in record["conversions"])
+    tight, loose = (conversion["epsilon"] for conversion in record["conversions"])
     rho, delta = 0.5, 1e-10
     assert loose == pytest.approx(rho + 2 * np.sqrt(rho * np.log(1 / delta)))
     assert tight < loose
@@ -56,19 +56,19 @@ def test_a_zcdp_plan_shows_both_conversions(capsys):
 
 def test_the_plan_of_the_2020_production_shows_its_epsilons_and_passes(capsys):
     record = plan_of(capsys, str(CONF / "pl94_2020_person.toml"))
-    assert [round(each["epsilon"], 2) for each in record["conversions"]] == [17.14, 17.90]
+    assert [round(conversion["epsilon"], 2) for conversion in record["conversions"]] == [17.14, 17.90]
     assert len(record["measurements"]) == 10 + 5 * 11
-    assert [each["geolevel"] for each in record["passes"]] == [each["geolevel"] for each in record["geolevels"]]
+    assert [each["geolevel"] for each in record["passes"]] == [geolevel["geolevel"] for geolevel in record["geolevels"]]
     (warning,) = record["warnings"]
     assert warning.startswith("the budget of query 'total' at State (rho 177339451520/214437516707) will be read by no")
     assert record["total_is"].startswith("of the noisy answers alone")
     records = plan_of(capsys, str(CONF / "pl94_2020_simulated.toml"))  # the same with counts of units
     assert records["total_is"] == ""
-    losses = {each["name"]: round(each["epsilon"], 2) for each in records["losses"]}
+    losses = {loss["name"]: round(loss["epsilon"], 2) for loss in records["losses"]}
     assert losses["cenrace"] == 10.08
     assert losses["Tract"] == 9.38
     units = plan_of(capsys, str(CONF / "pl94_2020_unit.toml"))
-    assert [round(each["epsilon"], 2) for each in units["conversions"]] == [2.47, 2.70]
+    assert [round(conversion["epsilon"], 2) for conversion in units["conversions"]] == [2.47, 2.70]
     assert units["product"]["counts"] == "housing units"
     total = "number of housing units (occupied plus vacant) in every geounit of the geolevel Block"
     assert total in units["invariants"][0]
@@ -82,10 +82,10 @@ def test_the_exact_composition_stands_beside_both_conversions(capsys):
     assert exact["holds_for"] == "all measured answers"
     for each in exact["trade_off"]:
         assert 0 <= each["type_two_at_least"] <= each["type_two_at_most"] <= 1
-    losses = {each["name"]: each for each in record["losses"]}
+    losses = {loss["name"]: loss for loss in record["losses"]}
     assert losses["Tract"]["exact_epsilon_at_most"] == pytest.approx(8.989, abs=6e-4)
-    assert all(each["exact_epsilon_at_most"] < each["epsilon"] for each in losses.values())
-    assert all(each["odds_at_most"]["1/2"] < exact["odds_at_most"]["1/2"] for each in losses.values())
+    assert all(loss["exact_epsilon_at_most"] < loss["epsilon"] for loss in losses.values())
+    assert all(loss["odds_at_most"]["1/2"] < exact["odds_at_most"]["1/2"] for loss in losses.values())
     assert main(["plan", str(CONF / "pl94_2020.toml"), *NAMED]) == 0
     text = capsys.readouterr().out
     for epsilon in ("16.4652", "2.3633", "16.7464"):
@@ -124,15 +124,15 @@ def test_a_total_with_an_epsilon_scales_the_total_and_shows_the_gain_of_every_qu
     assert found["exact_epsilon_at_most"] <= 17.14
     total, more = Fraction(part["total"]), Fraction(part["total_at_epsilon"])
     assert len(part["measurements"]) == 10 + 5 * 11
-    for each in part["measurements"]:  # sigma^2 is 1 / rho; the variance is a little less where it is about 1
-        assert each["change"] == pytest.approx(float(total / more) ** 0.5 - 1, abs=1e-4)
+    for measurement in part["measurements"]:  # sigma^2 is 1 / rho; the variance is a little less where it is about 1
+        assert measurement["change"] == pytest.approx(float(total / more) ** 0.5 - 1, abs=1e-4)
     assert main([*TOTAL, str(CONF / "pl94_2020_person.toml"), *NAMED, *at]) == 0
     text = capsys.readouterr().out
     assert f"--set budget.rho={more}" in text.replace("\n", "")
     scaled = plan_of(capsys, str(CONF / "pl94_2020_person.toml"), "--set", f"budget.rho={more}")
     assert scaled["exact"]["epsilon_at_most"] == found["exact_epsilon_at_most"]
     joint = plan_of(capsys, str(CONF / "pl94_2020.toml"), "--epsilon", "17.4351", command=TOTAL)
-    assert [Fraction(each["total_at_epsilon"]) > Fraction(each["total"]) for each in joint["parts"]] == [True, True]
+    assert [Fraction(part["total_at_epsilon"]) > Fraction(part["total"]) for part in joint["parts"]] == [True, True]
     assert main([*TOTAL, str(CONF / "e2e_1940.toml"), *NAMED, "--epsilon", "0"]) != 0
 
 
@@ -168,7 +168,7 @@ def test_geounits_are_counted_by_census_block_too(capsys, tmp_path):
     parquet.write_table(pa.table({"geoid": blocks}), tmp_path / "blocks.parquet")
     setting = f"input.geography={tmp_path / 'blocks.parquet'}"
     record = plan_of(capsys, str(CONF / "pl94_2020_state.toml"), "--set", setting)
-    counts = [each["geounits"] for each in record["geolevels"]]
+    counts = [geolevel["geounits"] for geolevel in record["geolevels"]]
     assert counts == [1, 1, 1, 2, 3]
 
 
@@ -188,7 +188,7 @@ def test_geounits_are_counted_in_the_public_table(capsys, tmp_path):
     geocodes = ["4800100001", "4800100002", "4800200001"]
     parquet.write_table(pa.table({"geocode": geocodes}), tmp_path / "units.parquet")
     record = plan_of(capsys, str(CONF / "e2e_1940_simulated.toml"), "--set", f"input.path={tmp_path}")
-    levels = {each["geolevel"]: each for each in record["geolevels"]}
+    levels = {geolevel["geolevel"]: geolevel for geolevel in record["geolevels"]}
     assert [levels[name]["geounits"] for name in ("National", "State", "County", "Enumdist")] == [1, 1, 2, 3]
     assert levels["Enumdist"]["largest_family"] == 2
     (warning,) = record["warnings"]
@@ -204,8 +204,8 @@ def test_what_follows_from_people_is_said_before_any_figure(capsys):
     record = plan_of(capsys, conf, *settings)
     assert "one housing unit is declared for each 2.5 people" in record["invariants"][-1]
     assert "of the noisy answers alone" in record["total_is"]
-    assert {each["about"] for each in record["losses"]} == {"one attribute"}
-    assert "hhgq" not in {each["name"] for each in record["losses"]}
+    assert {loss["about"] for loss in record["losses"]} == {"one attribute"}
+    assert "hhgq" not in {loss["name"] for loss in record["losses"]}
     assert main(["plan", conf, *settings]) == 0
     text = capsys.readouterr().out
     assert text.index("PUBLISHED NEARLY EXACTLY") < text.index("total rho") < text.index("of the noisy answers alone")
@@ -274,7 +274,7 @@ def test_no_table_of_geocodes_is_sought_among_other_files(capsys, tmp_path):
     for name in ("persons.txt", "units.txt", "geography.txt"):
         (tmp_path / name).write_text("a record\n")
     record = plan_of(capsys, str(CONF / "dhc_2020_unit.toml"), "--set", f"input.path={tmp_path}")
-    assert {each["geounits"] for each in record["geolevels"]} == {None}
+    assert {geolevel["geounits"] for geolevel in record["geolevels"]} == {None}
     parquet.write_table(pa.table({"geocode": ["A-17", "B"]}), tmp_path / "units.parquet")
     own = ("--set", f"input.units={tmp_path / 'units.parquet'}")
     assert plan_of(capsys, str(CONF / "own_codes_like.toml"), *own)["geolevels"]

@@ -31,7 +31,7 @@ def test_the_second_run_alone_is_changed_by_settings_and_costs_are_those_of_each
     found = compared(capsys, PERSON, PERSON, "--set", "budget.rho=1", "--statistic", "detailed@block")
     (part,) = found["parts"]
     assert part["differing_settings"] == {"budget.total": ["293764/114921", "1"]}
-    costs = {each["name"].partition(",")[2].strip() or each["name"]: each for each in part["costs"]}
+    costs = {cost["name"].partition(",")[2].strip() or cost["name"]: cost for cost in part["costs"]}
     plans = [load_plan(PERSON, settings=each, files=False) for each in ((), ("budget.rho=1",))]
     for number, plan in enumerate(plans):
         rho = plan.budget.total
@@ -56,7 +56,7 @@ def test_by_default_every_query_of_either_at_every_geolevel_is_compared(capsys):
     common = [name for name in plans[0].spine.names if name in plans[1].spine.names]
     assert part["geolevels"]["both"] == common
     assert part["geolevels"]["only_in"] == [[name for name in plans[0].spine.names if name not in common], []]
-    rows = {(each["query"], each["geolevel"]) for each in part["statistics"]["statistics"]}
+    rows = {(statistic["query"], statistic["geolevel"]) for statistic in part["statistics"]["statistics"]}
     schema = plans[0].product.schema
     assert rows == {(schema.query(query).name, level) for query in queries for level in common}
     assert part["statistics"]["method"] == "geolevel"
@@ -65,20 +65,22 @@ def test_by_default_every_query_of_either_at_every_geolevel_is_compared(capsys):
 
 def test_partial_losses_stand_side_by_side(capsys):
     (part,) = compared(capsys, SIMULATED, SIMULATED, "--set", "budget.rho=1", "--statistic", "total@Tract")["parts"]
-    losses = {each["name"]: each for each in part["losses"]}
+    losses = {loss["name"]: loss for loss in part["losses"]}
     assert round(losses["cenrace"]["epsilon"][0], 2) == 10.08
     assert losses["Tract"]["exact_epsilon_at_most"][0] == pytest.approx(8.989, abs=6e-4)
-    for each in part["losses"]:
-        assert each["exact_epsilon_at_most"][1] < each["exact_epsilon_at_most"][0]
-        assert each["epsilon_ratio"] == pytest.approx(each["epsilon"][1] / each["epsilon"][0])
+    for loss in part["losses"]:
+        assert loss["exact_epsilon_at_most"][1] < loss["exact_epsilon_at_most"][0]
+        assert loss["epsilon_ratio"] == pytest.approx(loss["epsilon"][1] / loss["epsilon"][0])
 
 
 def test_where_geounits_are_known_tables_are_compared_by_all_measurements(capsys):
     (part,) = compared(capsys, OURS, OURS, "--set", "budget.rho=8", *GEOUNITS)["parts"]
     assert part["statistics"]["method"] == "all"
-    assert {round(each["ratio"], 2) for each in part["statistics"]["statistics"] if each["ratio"]} == {0.5}
+    assert {round(statistic["ratio"], 2) for statistic in part["statistics"]["statistics"] if statistic["ratio"]} == {
+        0.5
+    }
     plan = load_plan(OURS, files=False)
-    expected = {each.geolevel: each for each in expected_errors(plan, {"Nation": 1, **COUNTS}, plan.product.tables)}
+    expected = {error.geolevel: error for error in expected_errors(plan, {"Nation": 1, **COUNTS}, plan.product.tables)}
     first = plan.product.tables[0]
     for each in part["tables"]:
         if each["table"] == first.name:
@@ -86,7 +88,7 @@ def test_where_geounits_are_known_tables_are_compared_by_all_measurements(capsys
             assert each["total"][0] == pytest.approx(own[0], abs=1e-9)
             assert each["mean_of_columns"][0] == pytest.approx(own.mean())
         assert each["mean_of_columns_ratio"] == pytest.approx(0.5, rel=1e-2)
-    assert {each["table"] for each in part["tables"]} == {table.name for table in plan.product.tables}
+    assert {table["table"] for table in part["tables"]} == {table.name for table in plan.product.tables}
 
 
 def test_parts_of_joint_runs_are_compared_by_name_and_together(capsys):
@@ -104,7 +106,7 @@ def test_other_products_are_compared_in_what_both_have(capsys):
     (part,) = compared(capsys, PERSON, str(CONF / "dhc_2020_person.toml"))["parts"]
     assert part["products"] == ["pl94_2020_person", "dhc_2020_person"]
     assert part["statistics"]["method"] == "query", "the better method of one alone would be no comparison"
-    rows = {each["query"] for each in part["statistics"]["statistics"]}
+    rows = {statistic["query"] for statistic in part["statistics"]["statistics"]}
     assert "total" in rows
     assert "detailed" not in rows, "the cells of the two products are not the same answers"
     assert any(text.startswith("detailed@") for text in part["statistics"]["only_in"][0])

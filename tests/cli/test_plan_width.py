@@ -42,8 +42,8 @@ def test_columns_are_those_whose_errors_reach_too_far(capsys):
             expected_errors(plan, {"Nation": 1, **COUNTS}, tables), tables, plan.spine
         )
     }
-    assert {(each["table"], each["geolevel"]): {*each["widths_of_wider"]} for each in found["tables"]} == expected
-    assert 0 < sum(each["wider"] for each in found["tables"]) < sum(each["columns"] for each in found["tables"])
+    assert {(table["table"], table["geolevel"]): {*table["widths_of_wider"]} for table in found["tables"]} == expected
+    assert 0 < sum(table["wider"] for table in found["tables"]) < sum(table["columns"] for table in found["tables"])
 
 
 def test_people_read_which(capsys):
@@ -61,7 +61,7 @@ def test_parts_of_a_joint_run_stand_behind_each_other(capsys):
     ]
     assert main([*WIDTH, str(CONF / "pl94_2020.toml"), *words, "--wider-than", "10", "--json"]) == 0
     parts = json.loads(capsys.readouterr().out)["parts"]
-    assert [each["counts"] for each in parts] == ["people", "housing units"]
+    assert [part["counts"] for part in parts] == ["people", "housing units"]
 
 
 @pytest.mark.parametrize(

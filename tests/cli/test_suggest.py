@@ -28,7 +28,7 @@ def test_what_is_written_is_laid_over_the_run_file(capsys, tmp_path):
     plan = load_plan(OURS, overlays=[out], files=False)
     written = tomllib.loads(out.read_text())["budget"]
     assert plan.budget.total == Fraction(written["rho"]) < 2
-    assert [str(each.share) for each in plan.budget.levels] == list(written["geolevels"].values())
+    assert [str(level.share) for level in plan.budget.levels] == list(written["geolevels"].values())
     assert main(["plan", OURS, "--overlay", str(out), "--set", "input.dataset=people", *GEOUNITS]) == 0
     capsys.readouterr()
     assert main(["budget", "suggest", OURS, *TARGETS, *GEOUNITS, "--out", str(out)]) == 1
@@ -38,7 +38,7 @@ def test_what_is_written_is_laid_over_the_run_file(capsys, tmp_path):
 def test_json_says_the_same(capsys):
     assert main(["budget", "suggest", OURS, *TARGETS, *GEOUNITS, "--keep", "1/2", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert [each["target"] for each in record["targets"]] == [
+    assert [target["target"] for target in record["targets"]] == [
         "total@Output_Area:sd<=5",
         "ethnic_group@Local_Authority:sd<=20",
     ]

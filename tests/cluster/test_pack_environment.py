@@ -28,7 +28,11 @@ def whole_job():
 @pytest.fixture
 def job(whole_job, monkeypatch):
     """The job, whose environment is one small package."""
-    small = [each for each in whole_job.requirements("das_spark") if each.name.lower() in {"typer", "das_spark"}]
+    small = [
+        requirement
+        for requirement in whole_job.requirements("das_spark")
+        if requirement.name.lower() in {"typer", "das_spark"}
+    ]
     monkeypatch.setattr(whole_job, "requirements", lambda _: iter(small))
     return whole_job
 
@@ -42,7 +46,9 @@ def test_what_a_checkout_needs_is_what_it_says_and_not_what_was_installed_once(w
     ]
     names = {whole_job.canonical(Requirement(text).name) for text in texts} - whole_job.BROUGHT_BY_SPARK
     monkeypatch.setattr(whole_job.Distribution, "requires", [])
-    assert names | {"das-spark"} == {whole_job.canonical(each.name) for each in whole_job.requirements("das_spark")}
+    assert names | {"das-spark"} == {
+        whole_job.canonical(requirement.name) for requirement in whole_job.requirements("das_spark")
+    }
 
 
 def test_the_same_environment_gives_the_same_bytes(job, tmp_path):

@@ -101,7 +101,7 @@ def test_every_command_refuses_such_a_run_as_a_matter_of_its_configuration(comma
     for name in ("persons", "blocks"):
         (tmp_path / f"{name}.csv").write_text("geoid\n")
     settings = (*MADE, "input.persons=persons.csv", "input.geography=blocks.csv")
-    given = [part for each in settings for part in ("--set", each)]
+    given = [part for setting in settings for part in ("--set", setting)]
     assert main([*command, str(STATE), *given]) == 2
     assert "privacy.acknowledge: input.units_from_people publishes exactly" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()

@@ -137,7 +137,7 @@ def test_errors_are_those_that_plans_expect_of_a_table():
     """The total and the ethnic groups, by the computation that goes up and down the tree family by family."""
     counts = {"Nation": 1, "Local_Authority": 4, "MSOA": 12, "LSOA": 48, "Output_Area": 240}
     plan = load_plan(CONF / "england_and_wales_like.toml", settings=["invariants.units=false"], files=False)
-    (table,) = (each for each in plan.product.tables if each.name == "TS021")
+    (table,) = (table for table in plan.product.tables if table.name == "TS021")
     asked = [NamedStatistic(query, name) for name in counts for query in ("total", "ethnic_high")]
     found = iter(statistic_errors(plan, asked, counts, method_of(plan, counts)))
     for errors in expected_errors(plan, counts, [table]):

@@ -116,7 +116,7 @@ def test_shares_of_a_run_file_are_those_of_its_strategy_unless_it_measures_the_t
         choose_spine("optimised", shares=path)
     assert choose_spine("census", shares=path).settings.kind == "census"
     queries = PRODUCTS["pl94_2020_person"].strategies["us_rebalanced"].budget.level("State").queries
-    own = "".join(f'"{each.query}" = "{each.share / 2}"\n' for each in queries)
+    own = "".join(f'"{query.query}" = "{query.share / 2}"\n' for query in queries)
     measured = f'[budget.level_queries.State]\ntotal = "1/2"\n{own}'
     for more in ('invariants.total_at = "Block"\n', measured):
         path.write_text(head + run + more)

@@ -131,7 +131,7 @@ def test_the_hash_depends_on_what_is_run_and_not_on_how_it_is_written(write_run_
 def test_every_shipped_run_file_resolves(path):
     plan = load_run(path, files=False)
     plans = plan.parts.values() if isinstance(plan, JointPlan) else [plan]
-    assert all(each.budget.total > 0 for each in plans)
+    assert all(plan.budget.total > 0 for plan in plans)
 
 
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.toml")), ids=lambda path: path.stem)

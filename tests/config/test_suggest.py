@@ -25,7 +25,7 @@ def suggested():
 
 def test_shares_are_exact_and_each_query_keeps_what_it_was_to_keep(suggested):
     own, budget = load_plan(OURS, files=False).budget, suggested.plan.budget
-    assert sum(each.share for each in budget.levels) == 1
+    assert sum(level.share for level in budget.levels) == 1
     for level in own.levels:
         found = budget.level(level.geolevel)
         assert sum(item.share for item in found.queries) == 1
@@ -38,7 +38,7 @@ def test_shares_are_exact_and_each_query_keeps_what_it_was_to_keep(suggested):
 
 def test_the_targets_are_met_by_the_total_that_is_said_and_by_no_smaller_one(suggested):
     scale = suggested.plan.budget.total / suggested.needed
-    wanted = [each.error(USUAL_LEVEL) for each in suggested.targets]
+    wanted = [target.error(USUAL_LEVEL) for target in suggested.targets]
     reached = [error * float(scale) ** 0.5 for error in suggested.suggested]
     assert all(error <= limit * (1 + 1e-9) for error, limit in zip(reached, wanted, strict=True))
     assert max(error / limit for error, limit in zip(reached, wanted, strict=True)) > 0.98
@@ -57,7 +57,7 @@ def test_errors_are_those_that_plans_expect():
     plan = load_plan(OURS, settings=settings, files=False)
     targets = [f"{query}@{name}:sd<=5" for query in ("total", "ethnic_high") for name in COUNTS]
     found = suggest_budget(OURS, targets, COUNTS, settings=settings)
-    table = next(each for each in plan.product.tables if each.name == "TS021")
+    table = next(table for table in plan.product.tables if table.name == "TS021")
     assert plan.product.schema.query("ethnic_high").rows == len(table.names) - 1
     for place, errors in enumerate(expected_errors(plan, COUNTS, [table])):
         assert found.own[place] == pytest.approx(errors.everywhere[0], rel=1e-3, abs=1e-5)

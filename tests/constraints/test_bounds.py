@@ -257,7 +257,7 @@ def test_the_known_counterexample_meets_every_summed_bound_and_has_no_division()
 def small_nations(draw: st.DrawFn) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, np.ndarray]:
     """Units of districts, parents from states down, people of districts by class, and the state of each district."""
     counties = draw(st.lists(st.integers(0, 1), min_size=2, max_size=3).map(sorted))
-    counties = [each - counties[0] for each in counties]
+    counties = [county - counties[0] for county in counties]
     county_state = np.array(counties)
     district_county = np.repeat(np.arange(len(counties)), draw(st.integers(1, 2)))
     units = draw(arrays(np.int64, (len(district_county), 3), elements=st.integers(0, 1)))

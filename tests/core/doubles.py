@@ -36,7 +36,7 @@ class TotalsFromAllLevels:
         return UpwardResult(children, parent)
 
     def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> list[FamilyEstimate]:
-        return [self._estimate(each, plan) for each in families]
+        return [self._estimate(family, plan) for family in families]
 
     def _estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
         result = estimate_family(family.problem, plan)
@@ -60,7 +60,10 @@ class TotalsFromAllLevels:
 def _own(family: MeasuredFamily) -> tuple[np.ndarray, np.ndarray]:
     """The noisy total of each child, from the answers of its partition of all cells, and its variance."""
     values = variance = None
-    for each in family.problem.measurements:
-        if len(each.rows) == each.query.rows:
-            values, variance = each.values.sum(axis=1).astype(np.float64), each.variance * len(each.rows)
+    for measurement in family.problem.measurements:
+        if len(measurement.rows) == measurement.query.rows:
+            values, variance = (
+                measurement.values.sum(axis=1).astype(np.float64),
+                measurement.variance * len(measurement.rows),
+            )
     return values, variance

@@ -106,7 +106,7 @@ def test_top_down_gives_children_that_sum_to_their_parents():
     for code, estimate in run.estimates["State"].items():
         below = [child.dense() for name, child in run.estimates["County"].items() if name[:2] == code]
         np.testing.assert_array_equal(sum(below), estimate.dense())
-    rows = {family: [each.rows for each in answers] for family, answers in run.measurements["County"].items()}
+    rows = {family: [answer.rows for answer in answers] for family, answers in run.measurements["County"].items()}
     assert all(kept is not None for every in rows.values() for kept in every)
 
 

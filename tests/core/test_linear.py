@@ -155,7 +155,7 @@ def test_a_part_travels_as_an_array():
     part = UnionPart()
     assert UnionPart.of(None, part.array()).is_whole
     algebra = decomposition(PLAN)
-    sizes = [len(each.sites) for each in algebra.components]
+    sizes = [len(component.sites) for component in algebra.components]
     blocks = tuple(np.full((size, size), float(number)) for number, size in enumerate(sizes))
     exact = np.arange(algebra.sites) - 1
     array = UnionPart(blocks, blocks, exact).array()

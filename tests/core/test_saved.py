@@ -66,7 +66,7 @@ def same(first, second) -> bool:
     if isinstance(first, np.ndarray):
         return first.dtype == second.dtype and np.array_equal(first, second)
     if is_dataclass(first):
-        return all(same(getattr(first, each.name), getattr(second, each.name)) for each in fields(first))
+        return all(same(getattr(first, field.name), getattr(second, field.name)) for field in fields(first))
     if isinstance(first, tuple | list):
         return len(first) == len(second) and all(map(same, first, second))
     if isinstance(first, dict):

@@ -184,7 +184,11 @@ def test_a_cluster_of_containers_carries_out_a_run_and_its_history_is_shown(engi
         wait_for(lambda: [each["attempts"][-1]["completed"] for each in history("applications")] == [True], logs[-1])
         executors = history(f"applications/{history('applications')[0]['id']}/allexecutors")
     assert (tmp_path / "public" / "cluster" / "verification.json").is_file()
-    tasks = {each["hostPort"].partition(":")[0]: each["completedTasks"] for each in executors if each["id"] != "driver"}
+    tasks = {
+        executor["hostPort"].partition(":")[0]: executor["completedTasks"]
+        for executor in executors
+        if executor["id"] != "driver"
+    }
     assert set(tasks) == {"127.0.0.2", "127.0.0.3"}
     assert all(tasks.values()), tasks
     secret = (tmp_path / "secret").read_text()

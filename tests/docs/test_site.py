@@ -155,7 +155,9 @@ def test_links_in_code_stay_as_they_are():
 @pytest.mark.whole_run
 def test_the_reference_names_every_command_every_error_and_the_whole_interface(built):
     commands = text_of(built, "reference/commands.md")
-    assert [each for each in named_commands(typer.main.get_command(app), "das-spark") if each not in commands] == []
+    assert [
+        command for command in named_commands(typer.main.get_command(app), "das-spark") if command not in commands
+    ] == []
     assert "&amp;lt;" not in commands  # words such as <path>, in code
     errors = text_of(built, "reference/errors.md")
     every = [vars(das_spark.errors)[name] for name in vars(das_spark.errors) if name.endswith("Error")]
@@ -189,8 +191,8 @@ def test_a_tutorial_was_carried_out_and_shows_its_results(built, pages, name, fi
     assert len(cells) >= 8
     assert [cell for cell in cells if not cell["execution_count"]] == []
     results = [output for cell in cells for output in cell["outputs"]]
-    assert [each for each in results if each["output_type"] == "error"] == []
-    assert sum("image/png" in each.get("data", {}) for each in results) == figures
+    assert [result for result in results if result["output_type"] == "error"] == []
+    assert sum("image/png" in result.get("data", {}) for result in results) == figures
     page = html_of(built, f"tutorials/{name}.md")
     shown = pages[page.resolve()].loaded
     assert sum(link.startswith(f"{name}-") for link in shown) == figures

@@ -55,7 +55,9 @@ def blocks(page: str) -> tuple[Block, ...]:
     text = (ROOT / page).read_text(encoding="utf-8")
     if page.endswith(".toml"):
         commands = [_REMARK.sub("", re.sub(r"\\\n#  +", "", command)) for command in _COMMENT.findall(text)]
-        return tuple(Block(page, "", "bash", text) for text in ["".join(f"{each}\n" for each in commands)] if text)
+        return tuple(
+            Block(page, "", "bash", text) for text in ["".join(f"{command}\n" for command in commands)] if text
+        )
     return tuple(
         Block(page, section, language, block)
         for section, part in _sections(page)

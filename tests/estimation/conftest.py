@@ -239,10 +239,12 @@ def all_rows() -> Callable[[Small], Small]:
 
     def completed(made: Small) -> Small:
         measured = []
-        for each in made.problem.measurements:
-            values = np.full((len(each.values), each.query.rows), 3, dtype=np.int64)
-            values[:, each.rows] = each.values
-            measured.append(FamilyMeasurement(each.query, np.arange(each.query.rows), values, each.variance))
+        for measurement in made.problem.measurements:
+            values = np.full((len(measurement.values), measurement.query.rows), 3, dtype=np.int64)
+            values[:, measurement.rows] = measurement.values
+            measured.append(
+                FamilyMeasurement(measurement.query, np.arange(measurement.query.rows), values, measurement.variance)
+            )
         return replace(made, problem=replace(made.problem, measurements=tuple(measured)))
 
     return completed

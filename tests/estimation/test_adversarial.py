@@ -77,16 +77,16 @@ def family(generator: np.random.Generator, *, root: bool = False) -> tuple[Famil
 def objective(problem: FamilyProblem, cells: np.ndarray, x: list[list[Fraction]]) -> Fraction:
     """The weighted squared distance to the answers, in fractions."""
     total = Fraction(0)
-    for each in problem.measurements:
-        rows = each.query.row_of(cells)
+    for measurement in problem.measurements:
+        rows = measurement.query.row_of(cells)
         for child, people in enumerate(x):
             sums = {int(row): Fraction(0) for row in rows if row >= 0}
             for row, value in zip(rows.tolist(), people, strict=True):
                 if row >= 0:
                     sums[row] += value
-            own = dict(zip(each.rows.tolist(), each.values[child].tolist(), strict=True))
+            own = dict(zip(measurement.rows.tolist(), measurement.values[child].tolist(), strict=True))
             distance = sum(((value - Fraction(own[row])) ** 2 for row, value in sums.items()), Fraction(0))
-            total += distance / Fraction(float(each.variance[child]))
+            total += distance / Fraction(float(measurement.variance[child]))
     return total
 
 
@@ -119,7 +119,7 @@ def test_a_proved_estimate_is_within_its_gap_of_the_optimum_in_fractions(number:
     plan = FamilyPlan("odd")
     cells = restrict(problem, plan).cells
     problem = replace(problem, bounds=())
-    if not any(each.query.name == "detailed" for each in problem.measurements) or not len(cells):
+    if not any(measurement.query.name == "detailed" for measurement in problem.measurements) or not len(cells):
         return
     candidate = point(problem, plan)
     proof = certify(problem, plan, cells, candidate)
@@ -198,11 +198,11 @@ def gradient(problem: FamilyProblem, cells: np.ndarray, x: list[list[Fraction]],
 
 def curvature(problem: FamilyProblem, cells: np.ndarray, child: int, one: int, other: int) -> Fraction:
     """An entry of the Hessian of a child."""
-    rows = [each.query.row_of(cells) for each in problem.measurements]
+    rows = [measurement.query.row_of(cells) for measurement in problem.measurements]
     return sum(
         (
-            2 / Fraction(float(each.variance[child]))
-            for each, row in zip(problem.measurements, rows, strict=True)
+            2 / Fraction(float(measurement.variance[child]))
+            for measurement, row in zip(problem.measurements, rows, strict=True)
             if row[one] == row[other] >= 0
         ),
         Fraction(0),
@@ -212,10 +212,10 @@ def curvature(problem: FamilyProblem, cells: np.ndarray, child: int, one: int, o
 def slope(problem: FamilyProblem, cells: np.ndarray, child: int, cell: int) -> Fraction:
     """The gradient of a cell where nobody is anywhere."""
     total = Fraction(0)
-    for each in problem.measurements:
-        row = int(each.query.row_of(cells)[cell])
-        value = int(each.values[child, np.searchsorted(each.rows, row)])
-        total -= 2 * value / Fraction(float(each.variance[child]))
+    for measurement in problem.measurements:
+        row = int(measurement.query.row_of(cells)[cell])
+        value = int(measurement.values[child, np.searchsorted(measurement.rows, row)])
+        total -= 2 * value / Fraction(float(measurement.variance[child]))
     return total
 
 

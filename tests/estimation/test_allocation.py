@@ -98,9 +98,9 @@ def test_answers_are_determined_where_they_lie_in_the_span_of_what_is_measured_t
     cells = np.arange(SCHEMA.size)
     for wanted, found in zip(WANTED, variances.determined(np.array(measured, dtype=float)), strict=True):
         seen = [
-            matrix(each.query, cells)
-            for each, weight in zip(ALLOTMENTS, measured, strict=True)
-            if weight and each.level >= wanted.level
+            matrix(allotment.query, cells)
+            for allotment, weight in zip(ALLOTMENTS, measured, strict=True)
+            if weight and allotment.level >= wanted.level
         ]
         if any(level >= wanted.level for level in exact):
             seen.append(np.ones((1, len(cells))))
@@ -183,7 +183,7 @@ def test_no_other_division_is_better_than_the_bound():
 
 
 def test_each_query_keeps_its_least_weight():
-    kept = tuple(Allotment(each.level, each.query, each.precision, 0.1) for each in ALLOTMENTS)
+    kept = tuple(Allotment(allotment.level, allotment.query, allotment.precision, 0.1) for allotment in ALLOTMENTS)
     variances = TreeVariances(SIZES, kept, (), WANTED, NOTHING)
     free = best_allocation(variances, ALLOTMENTS, WANTED, np.full(6, 1 / 6))
     bound = best_allocation(variances, kept, WANTED, np.full(6, 1 / 6))

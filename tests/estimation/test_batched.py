@@ -44,9 +44,9 @@ def dense_hessian(family, child):
     """Half the Hessian of a child, over the unit that weights are divided by."""
     cells = family.support.cells
     total = np.zeros((len(cells), len(cells)))
-    for each in family.support.problem.measurements:
-        rows = each.query.row_of(cells)
-        total += (rows[:, None] == rows[None, :]) * (rows >= 0) / each.variance[child] / family.unit
+    for measurement in family.support.problem.measurements:
+        rows = measurement.query.row_of(cells)
+        total += (rows[:, None] == rows[None, :]) * (rows >= 0) / measurement.variance[child] / family.unit
     return total
 
 
@@ -54,7 +54,10 @@ def limited_rows(family):
     """Rows of the limited answers over cells."""
     return np.concatenate(
         [np.zeros((0, len(family.support.cells)))]
-        + [(each.index[None, :] == np.arange(each.rows)[:, None]).astype(float) for each in family.limits.partitions]
+        + [
+            (partition.index[None, :] == np.arange(partition.rows)[:, None]).astype(float)
+            for partition in family.limits.partitions
+        ]
     )
 
 
@@ -79,11 +82,11 @@ def test_the_hessian_and_the_linear_term_are_those_of_the_tables(wild):
             np.testing.assert_allclose(found[:, child], dense_hessian(family, child) @ x[:, child], rtol=1e-9)
         zero = np.zeros(family.live.shape)
         expected = np.zeros(family.live.shape)
-        for each in family.support.problem.measurements:
-            rows = each.query.row_of(family.support.cells)
-            place = np.searchsorted(each.rows, rows)
+        for measurement in family.support.problem.measurements:
+            rows = measurement.query.row_of(family.support.cells)
+            place = np.searchsorted(measurement.rows, rows)
             for cell in np.flatnonzero(rows >= 0):
-                expected[cell] += each.values[:, place[cell]] / each.variance / family.unit
+                expected[cell] += measurement.values[:, place[cell]] / measurement.variance / family.unit
         np.testing.assert_allclose(family.linear, expected, rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(family.hessian(zero), zero)
 
@@ -257,8 +260,8 @@ def test_more_kinds_of_children_than_it_keeps_operators_for_are_left_to_others(s
 def test_children_of_a_kind_share_an_operator(small):
     made = small(4, children=6, equal_variance=True)
     measured = tuple(
-        replace(each, variance=np.where(np.arange(6) % 3 == 0, 1.0, 7.0) * each.variance)
-        for each in made.problem.measurements
+        replace(measurement, variance=np.where(np.arange(6) % 3 == 0, 1.0, 7.0) * measurement.variance)
+        for measurement in made.problem.measurements
     )
     problem = replace(made.problem, measurements=measured)
     family = laid_out(problem)

@@ -70,7 +70,7 @@ def test_the_gap_of_a_worse_point_is_at_least_its_true_excess(small, seed):
             x=(1 - weight) * candidate.x + weight * truth,
             parent_multipliers=candidate.parent_multipliers + generator.normal(0, weight, len(presolved.support.cells)),
             bound_multipliers=tuple(
-                each + generator.normal(0, weight, each.shape) for each in candidate.bound_multipliers
+                multiplier + generator.normal(0, weight, multiplier.shape) for multiplier in candidate.bound_multipliers
             ),
         )
         proof = certified(made, presolved, worse)
@@ -185,7 +185,8 @@ def test_the_levelled_bound_never_exceeds_the_objective_of_a_feasible_point(smal
             x=np.maximum(candidate.x + generator.normal(0, 0.01 * size, candidate.x.shape), 0),
             parent_multipliers=candidate.parent_multipliers + generator.normal(0, size, truth.shape[1]),
             bound_multipliers=tuple(
-                generator.normal(0, size, each.shape) + (size < 100) * each for each in candidate.bound_multipliers
+                generator.normal(0, size, multiplier.shape) + (size < 100) * multiplier
+                for multiplier in candidate.bound_multipliers
             ),
         )
         gap, objective = levelled(made, presolved, wrong)
@@ -207,11 +208,15 @@ def test_the_levelled_bound_proves_what_the_last_digits_of_millions_hide(small):
         made = small(seed, 4, queries=("total",), noise=3.0)
         factor = 100_000
         measured = tuple(
-            replace(each, values=each.values + (factor - 1) * each.query.answer_dense(made.truth)[:, each.rows])
-            for each in made.problem.measurements
+            replace(
+                measurement,
+                values=measurement.values
+                + (factor - 1) * measurement.query.answer_dense(made.truth)[:, measurement.rows],
+            )
+            for measurement in made.problem.measurements
         )
         bounds = tuple(
-            replace(each, lower=each.lower * factor, upper=each.upper * factor) for each in made.problem.bounds
+            replace(bound, lower=bound.lower * factor, upper=bound.upper * factor) for bound in made.problem.bounds
         )
         parent = Histogram.from_dense(made.problem.parent.dense() * factor)
         big = replace(made, problem=replace(made.problem, parent=parent, measurements=measured, bounds=bounds))
@@ -322,7 +327,7 @@ def test_wrong_multipliers_of_bounds_do_not_prove_a_worse_point(small, seed):
     truth = made.truth[:, presolved.support.cells].astype(float)
     worse = replace(candidate, x=0.5 * (candidate.x + truth))
     for sign in (1.0, -1.0, 50.0):
-        hints = tuple(sign * each for each in candidate.bound_multipliers)
+        hints = tuple(sign * multiplier for multiplier in candidate.bound_multipliers)
         proof = certified(made, presolved, replace(worse, bound_multipliers=hints))
         excess = (proof.objective - best.objective) / max(1.0, proof.objective)
         assert proof.gap >= excess - 1e-6
@@ -338,7 +343,7 @@ def test_a_small_violation_of_a_dear_bound_is_refused(small):
     for seed in range(40):
         made = small(seed, 4, noise=0.05)
         presolved, candidate = solved(made)
-        dear = [np.abs(each).max() for each in candidate.bound_multipliers]
+        dear = [np.abs(multiplier).max() for multiplier in candidate.bound_multipliers]
         proof = certified(made, presolved, candidate)
         if not dear or max(dear) < 100 or not proof.certified:
             continue

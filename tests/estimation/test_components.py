@@ -37,8 +37,8 @@ def workloads(draw: st.DrawFn) -> tuple[Schema, list[Query], np.ndarray, Query |
             recodes.append(Recode(f"r{number}x{place}", labelled))
         attributes.append(Attribute(f"a{number}", tuple(f"l{level}" for level in range(size)), tuple(recodes)))
     schema = Schema("any", tuple(attributes))
-    names = [[None, each.name, *(recode.name for recode in each.recodes)] for each in attributes]
-    chosen = draw(st.lists(st.tuples(*(st.sampled_from(each) for each in names)), min_size=1, max_size=4))
+    names = [[None, attribute.name, *(recode.name for recode in attribute.recodes)] for attribute in attributes]
+    chosen = draw(st.lists(st.tuples(*(st.sampled_from(name) for name in names)), min_size=1, max_size=4))
     queries = [schema.query(" * ".join(filter(None, each)) or "total") for each in chosen]
     queries.append(schema.query("detailed"))
     zeros = np.flatnonzero(draw(st.lists(st.booleans(), min_size=schema.size, max_size=schema.size)))
@@ -53,7 +53,7 @@ def test_sums_of_gram_matrices_and_their_inverses_are_the_dense_ones(workload, s
     schema, queries, zeros, classes = workload
     generator = np.random.default_rng(seed)
     algebra = Decomposition.of(queries, zeros, classes)
-    assert sum(each.multiplicity * len(each.sites) for each in algebra.components) == schema.size
+    assert sum(component.multiplicity * len(component.sites) for component in algebra.components) == schema.size
     first = np.unique(algebra.site, return_index=True)[1]
     live = (generator.random(algebra.sites) < 0.8) & ~algebra.zero[first]
     frame = algebra.frame(live)
@@ -103,15 +103,15 @@ def by_averages(frame, blocks, x):
 
 def test_persons_of_2020_have_four_components_of_sixteen_sites():
     product = PRODUCTS["pl94_2020_person"]
-    queries = [product.schema.query(each.query) for each in product.strategies["us"].budget.levels[1].queries]
+    queries = [product.schema.query(query.query) for query in product.strategies["us"].budget.levels[1].queries]
     zeros = np.flatnonzero(product.zero_cells()).astype(np.int32)
     algebra = Decomposition.of(queries, zeros, product.schema.query(product.class_query))
-    assert [len(each.sites) for each in algebra.components] == [16] * 4
-    assert [each.multiplicity for each in algebra.components] == [1, 62, 1, 62]
+    assert [len(component.sites) for component in algebra.components] == [16] * 4
+    assert [component.multiplicity for component in algebra.components] == [1, 62, 1, 62]
     assert [len(np.unique(atom)) for atom in algebra.atoms] == [8, 2, 1, 1]
     households = np.zeros(16, dtype=bool)
     households[:2] = True
-    assert sum(len(each) ** 2 for each in algebra.frame(households).positions) == 16
+    assert sum(len(position) ** 2 for position in algebra.frame(households).positions) == 16
 
 
 def test_levels_that_no_recode_separates_are_twins_whatever_their_names():

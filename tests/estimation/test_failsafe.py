@@ -121,8 +121,12 @@ def test_one_person_too_many_of_millions_is_infeasible_and_relaxed(small, all_ro
             continue
         many = replace(made, truth=made.truth * 5_000_000)
         measured = tuple(
-            replace(each, values=each.values + each.query.answer_dense(many.truth - made.truth)[:, each.rows])
-            for each in made.problem.measurements
+            replace(
+                measurement,
+                values=measurement.values
+                + measurement.query.answer_dense(many.truth - made.truth)[:, measurement.rows],
+            )
+            for measurement in made.problem.measurements
         )
         parent = Histogram.from_dense(many.truth.sum(axis=0))
         hard = demanding(replace(many, problem=replace(made.problem, parent=parent, measurements=measured)), extra=1)

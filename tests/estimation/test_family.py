@@ -48,13 +48,14 @@ def dense_matrix(query):
 def objective(problem, x):
     """Weighted squared distance over the rows that are present and that the support touches."""
     total = 0.0
-    for each in problem.measurements:
-        answers = x @ dense_matrix(each.query).T
+    for measurement in problem.measurements:
+        answers = x @ dense_matrix(measurement.query).T
         touched = np.isin(
-            each.rows, each.query.row_of(np.arange(problem.size) if problem.parent is None else problem.parent.cells)
+            measurement.rows,
+            measurement.query.row_of(np.arange(problem.size) if problem.parent is None else problem.parent.cells),
         )
-        part = (answers[:, each.rows] - each.values)[:, touched]
-        total += float((part**2 / each.variance[:, None]).sum())
+        part = (answers[:, measurement.rows] - measurement.values)[:, touched]
+        total += float((part**2 / measurement.variance[:, None]).sum())
     return total
 
 
@@ -62,10 +63,10 @@ def child_terms(problem, child, width):
     """Hessian, gradient at 0, equalities and inequalities of one child, in dense matrices over all unknowns."""
     own = slice(child * problem.size, (child + 1) * problem.size)
     hessian, linear = np.zeros((width, width)), np.zeros(width)
-    for each in problem.measurements:
-        matrix = dense_matrix(each.query)[each.rows]
-        hessian[own, own] += 2 * matrix.T @ matrix / each.variance[child]
-        linear[own] -= 2 * matrix.T @ each.values[child] / each.variance[child]
+    for measurement in problem.measurements:
+        matrix = dense_matrix(measurement.query)[measurement.rows]
+        hessian[own, own] += 2 * matrix.T @ matrix / measurement.variance[child]
+        linear[own] -= 2 * matrix.T @ measurement.values[child] / measurement.variance[child]
     equal, less = [], []
     for bound in problem.bounds:
         for row, low, high in zip(dense_matrix(bound.query), bound.lower[child], bound.upper[child], strict=True):
@@ -230,10 +231,12 @@ def test_names_of_children_do_not_matter_but_for_ties(small, seed):
     moved = replace(
         made.problem,
         measurements=tuple(
-            replace(each, values=each.values[order], variance=each.variance[order])
-            for each in made.problem.measurements
+            replace(measurement, values=measurement.values[order], variance=measurement.variance[order])
+            for measurement in made.problem.measurements
         ),
-        bounds=tuple(replace(each, lower=each.lower[order], upper=each.upper[order]) for each in made.problem.bounds),
+        bounds=tuple(
+            replace(bound, lower=bound.lower[order], upper=bound.upper[order]) for bound in made.problem.bounds
+        ),
     )
     permuted, _ = real_valued(moved, made.plan)
     np.testing.assert_allclose(permuted, estimate[order], atol=1e-5)
@@ -354,7 +357,7 @@ def test_more_precise_child_keeps_closer_to_its_answer(toy):
 def test_structural_zeros_stay_empty_at_the_root(small):
     made = small(2, root=True)
     plan = replace(made.plan, zero_cells=np.array([1, 6], dtype=np.int32))
-    measured = tuple(replace(each) for each in made.problem.measurements)
+    measured = tuple(replace(measurement) for measurement in made.problem.measurements)
     result = estimate_family(replace(made.problem, measurements=measured, bounds=()), plan)
     assert result.diagnostics.status is FamilyStatus.OPTIMAL
     assert not np.isin([1, 6], result.cells).any()

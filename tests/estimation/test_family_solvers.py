@@ -45,11 +45,11 @@ def incidence(query, cells):
 def objective(problem, cells, x):
     """Weighted squared distance over the rows that the cells touch."""
     total = 0.0
-    for each in problem.measurements:
-        matrix = incidence(each.query, cells)[each.rows]
+    for measurement in problem.measurements:
+        matrix = incidence(measurement.query, cells)[measurement.rows]
         touched = matrix.any(axis=1)
-        distance = (x @ matrix.T - each.values)[:, touched]
-        total += float((distance**2 / each.variance[:, None]).sum())
+        distance = (x @ matrix.T - measurement.values)[:, touched]
+        total += float((distance**2 / measurement.variance[:, None]).sum())
     return total
 
 
@@ -60,12 +60,12 @@ def reference(problem, truth):
     """
     cells, children = problem.parent.cells, len(problem.children)
     answers, values = [np.zeros((0, children * len(cells)))], [np.zeros(0)]
-    for each in problem.measurements:
-        matrix = incidence(each.query, cells)[each.rows]
+    for measurement in problem.measurements:
+        matrix = incidence(measurement.query, cells)[measurement.rows]
         touched = matrix.any(axis=1)
-        weight = each.variance**-0.5
+        weight = measurement.variance**-0.5
         answers.append(np.kron(np.diag(weight), matrix[touched]))
-        values.append((weight[:, None] * each.values[:, touched]).ravel())
+        values.append((weight[:, None] * measurement.values[:, touched]).ravel())
     answer, value = np.concatenate(answers), np.concatenate(values)
     rows = [np.kron(np.ones(children), np.eye(len(cells))), np.eye(children * len(cells))]
     lower = [problem.parent.counts.astype(float), np.zeros(children * len(cells))]
@@ -116,7 +116,7 @@ def binding_on_single_cells(problem):
 
 def alike(problem):
     """Whether the answers' variances lie within a factor of 400, which the nested solver is made for."""
-    variances = np.concatenate([each.variance for each in problem.measurements])
+    variances = np.concatenate([measurement.variance for measurement in problem.measurements])
     return variances.max() <= 400 * variances.min()
 
 
@@ -140,9 +140,9 @@ def test_every_solver_of_families_is_registered():
     planted.Planted.__module__ = "planted"
     assert unregistered([*modules, planted]) == ["Planted"]
     assert set(FAMILY_SOLVERS) == {"projected", "nested", "batched", *FROM_BELOW} | {
-        name for name, each in SOLVERS.items() if Capability.QUADRATIC in each.capabilities
+        name for name, solver in SOLVERS.items() if Capability.QUADRATIC in solver.capabilities
     }
-    assert all(name == each.name for name, each in FAMILY_SOLVERS.items())
+    assert all(name == solver.name for name, solver in FAMILY_SOLVERS.items())
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(
         unsettled += expected is None
         upper, lower = expected or (np.inf, -np.inf)
         for name, solver in FAMILY_SOLVERS.items():
-            flat = all(each.query.name != "detailed" for each in problem.measurements)
+            flat = all(measurement.query.name != "detailed" for measurement in problem.measurements)
             if (seed // CHUNKS) % 5 and (name == "osqp" or (name == "batched" and flat)):
                 continue  # slow
             proof = partial(certify, problem, PLAN, presolved.support.cells)
@@ -202,7 +202,7 @@ def test_together_the_solvers_leave_hardly_a_family_without_proof(wild):
         assert not solved.contradiction, seed
         if not solved.certificate.certified:
             open_families.append(seed)
-            assert "detailed" not in [each.query.name for each in made.problem.measurements], seed
+            assert "detailed" not in [measurement.query.name for measurement in made.problem.measurements], seed
     assert len(open_families) <= 0.02 * FAMILIES / 8, open_families
 
 

@@ -67,7 +67,9 @@ def test_nearly_all_families_are_served_and_proved(shape, level):
         assert each.diagnostics.solver == PROJECTED
         assert abs(each.diagnostics.gap) <= 1e-6
         assert each.diagnostics.rounding_gap == 0
-    assert all(each.diagnostics.status is FamilyStatus.OPTIMAL for each in estimate_families(problems, planned(level)))
+    assert all(
+        family.diagnostics.status is FamilyStatus.OPTIMAL for family in estimate_families(problems, planned(level))
+    )
 
 
 def test_a_family_has_the_same_estimate_whatever_is_beside_it():
@@ -107,7 +109,7 @@ def test_the_chain_of_solvers_finds_no_better_fit(shape, level):
         if not fits[0].proved[place]:
             continue
         names = plan.passes[0].least_squares[0]
-        measured = tuple(each for each in problem.measurements if each.query.name in names)
+        measured = tuple(measurement for measurement in problem.measurements if measurement.query.name in names)
         solved = solve_chain(PosedFamily(restrict(replace(problem, measurements=measured), plan)), plan)
         assert fits[0].proof.objective[place] == pytest.approx(solved.certificate.objective, rel=2e-6, abs=2e-6)
 
@@ -118,7 +120,7 @@ def test_no_multipliers_prove_more_than_is_true():
     generator = np.random.default_rng(5)
     answers, bounds = list(estimation.answers.values()), estimation.bounds
     for size in (0.01, 1.0, 100.0):
-        wild = [size * generator.normal(size=len(each.lower)) for each in bounds]
+        wild = [size * generator.normal(size=len(bound.lower)) for bound in bounds]
         proof = certify_flat(fit.families, answers, bounds, fit.x, wild)
         assert (proof.gap[fit.proved] >= -1e-9 * fit.proof.objective[fit.proved]).all()
 
@@ -127,7 +129,7 @@ def test_a_point_that_is_moved_is_not_proved():
     problems = families(BLOCKS, 6)
     estimation, (fit,), _ = told(problems, "Block")
     answers, bounds = list(estimation.answers.values()), estimation.bounds
-    none = [np.zeros(len(each.lower)) for each in bounds]
+    none = [np.zeros(len(bound.lower)) for bound in bounds]
     for place in range(len(problems)):
         x, moved = fit.x.copy(), own(estimation, fit, place).copy()
         cell = int(np.argmax((moved > 1).sum(axis=0)))
@@ -168,7 +170,7 @@ def with_exact_totals(problem, level):
 def test_a_linear_program_rounds_no_better(shape, level, exact):
     problems, compared = families(shape, 12), 0
     if exact:
-        problems = [with_exact_totals(each, level) for each in problems]
+        problems = [with_exact_totals(problem, level) for problem in problems]
     estimation, fits, _ = told(problems, level)
     plan = estimation.plan
     results = estimate_flat(problems, plan)
@@ -232,7 +234,10 @@ def test_people_in_a_structural_zero_are_found():
 
 def test_an_answer_that_is_missing_is_an_error():
     problem, plan = families(BLOCKS, 1)[0], planned("Block")
-    short = [replace(each, rows=each.rows[:-1], values=each.values[:, :-1]) for each in problem.measurements[:1]]
+    short = [
+        replace(measurement, rows=measurement.rows[:-1], values=measurement.values[:, :-1])
+        for measurement in problem.measurements[:1]
+    ]
     with pytest.raises(EstimationError, match="lacks answers"):
         estimate_family(replace(problem, measurements=(*short, *problem.measurements[1:])), plan)
 
@@ -241,7 +246,7 @@ def test_cells_that_nothing_tells_apart_are_one():
     problems = families(GROUPS, 5)
     flat = FlatFamilies.of(problems)
     total = problems[0].measurements[-1].query
-    query = next(each.query for each in problems[0].measurements if each.query.name == "hhgq")
+    query = next(measurement.query for measurement in problems[0].measurements if measurement.query.name == "hhgq")
     coarse = flat.coarsened([query])
     for place, problem in enumerate(problems):
         part = slice(*coarse.first[place : place + 2])
@@ -257,10 +262,10 @@ def test_cells_that_nothing_tells_apart_are_one():
 def test_rows_are_found_family_by_family():
     query = families(BLOCKS, 1)[0].measurements[0].query
     cells = [np.array([3, 9, 700], dtype=np.int32), np.array([1, 9], dtype=np.int32)]
-    parents = [Histogram.from_pairs(2016, each, np.ones(len(each), dtype=np.int64)) for each in cells]
+    parents = [Histogram.from_pairs(2016, cell, np.ones(len(cell), dtype=np.int64)) for cell in cells]
     problems = [replace(families(BLOCKS, 1)[0], parent=parent) for parent in parents]
     flat = FlatFamilies.of(problems)
-    rows = [np.unique(query.row_of(each)) for each in cells]
+    rows = [np.unique(query.row_of(cell)) for cell in cells]
     rows[1] = rows[1][:1]
     found = FlatRows.of(query, rows, flat.children).index(flat)
     expected = [
@@ -273,14 +278,14 @@ def test_rows_are_found_family_by_family():
 
 def with_passes(made):
     """The plan of a wild family, all queries at once or its total first; the cells are rounded with their classes."""
-    names = tuple(each.query.name for each in made.problem.measurements)
+    names = tuple(measurement.query.name for measurement in made.problem.measurements)
     first = (("total",),) if "total" in names and len(names) > 1 else ()
     fits = (*first, names if not first else tuple(name for name in names if name != "total"))
     query = made.problem.measurements[0].query
     shape = query.shape
     sums = Query("total", shape, tuple(np.zeros(size, dtype=np.int64) for size in shape))
     cells = Query("detailed", shape, tuple(np.arange(size) for size in shape))
-    known = {each.query.name: each.query for each in made.problem.measurements}
+    known = {measurement.query.name: measurement.query for measurement in made.problem.measurements}
     rounding = ((sums.name,), (cells.name,)) if first else ((sums.name, cells.name),)
     outer = OuterPass(least_squares=fits, rounding=rounding)
     return replace(

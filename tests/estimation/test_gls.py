@@ -220,4 +220,4 @@ def test_a_prior_is_at_least_as_steep_as_it_says_in_every_direction(tree):
             for direction in directions.T:
                 x[child] = alike.vector[place] + direction
                 lengths = [root @ part for root, part in zip(alike.blocks, frame.analyze(direction[None]), strict=True)]
-                assert least[child] <= sum((each[place] ** 2).sum() for each in lengths) * (1 + 1e-9)
+                assert least[child] <= sum((length[place] ** 2).sum() for length in lengths) * (1 + 1e-9)

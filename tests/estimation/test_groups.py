@@ -90,12 +90,12 @@ def joint_least_squares(problem):
     children, size = len(problem.children), problem.size
     width = children * size
     gram, right = np.zeros((width, width)), np.zeros(width)
-    for each in problem.measurements:
-        matrix = dense_matrix(each.query)
+    for measurement in problem.measurements:
+        matrix = dense_matrix(measurement.query)
         for child in range(children):
             own = slice(child * size, (child + 1) * size)
-            gram[own, own] += matrix.T @ matrix / each.variance[child]
-            right[own] += matrix.T @ each.values[child] / each.variance[child]
+            gram[own, own] += matrix.T @ matrix / measurement.variance[child]
+            right[own] += matrix.T @ measurement.values[child] / measurement.variance[child]
     label = np.array(problem.groups.labels)
     # One total fewer than there are groups: the last follows from the parent.
     of_groups = [np.repeat(label == name, size) for name in sorted(set(problem.groups.labels))[:-1]]
@@ -214,7 +214,7 @@ def test_an_only_group_divides_its_parent(small):
 
 def root_of_parts(made):
     """The children of a family without their parent: parts of roots."""
-    measured = tuple(each for each in made.problem.measurements)
+    measured = tuple(measurement for measurement in made.problem.measurements)
     return replace(made.problem, parent=None, parent_geocode="", measurements=measured)
 
 

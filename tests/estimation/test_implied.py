@@ -43,7 +43,7 @@ KNOWN = equal([[1, 2, 3, 4], [2, 1, 1, 6]])
 
 
 def kept(*bounds, plan=PLAN, **more):
-    return [each.name for each in without_implied(problem(*bounds, **more), plan).bounds]
+    return [bound.name for bound in without_implied(problem(*bounds, **more), plan).bounds]
 
 
 def test_a_bound_on_sums_of_known_rows_that_they_keep_is_left_out():

@@ -36,7 +36,7 @@ def networks(seed, count=3, *, feasible=True):
         arcs.append(arcs[-1] + wires)
     if not feasible:
         parts["supply"][0][:2] += [40, -40]
-    joined = {name: np.concatenate(each) for name, each in parts.items()}
+    joined = {name: np.concatenate(part) for name, part in parts.items()}
     return Networks(nodes=np.array(nodes), arcs=np.array(arcs), reserve=np.array(reserve), **joined)
 
 

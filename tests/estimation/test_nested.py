@@ -145,9 +145,10 @@ def test_the_order_of_children_does_not_matter(seed, children, shuffle):
     other = replace(
         problem,
         measurements=tuple(
-            replace(each, values=each.values[order], variance=each.variance[order]) for each in problem.measurements
+            replace(measurement, values=measurement.values[order], variance=measurement.variance[order])
+            for measurement in problem.measurements
         ),
-        bounds=tuple(replace(each, lower=each.lower[order], upper=each.upper[order]) for each in problem.bounds),
+        bounds=tuple(replace(bound, lower=bound.lower[order], upper=bound.upper[order]) for bound in problem.bounds),
     )
     one, two = solved(problem), solved(other)
     assert one.certificate.certified
@@ -207,7 +208,9 @@ def dense_step(laid, number, rho, towards):
     """The first step: least squares of all children with known sums, drawn towards a point (E-78 to E-80)."""
     children, size = range(laid.support.children), laid.places.unknowns
     hessian, linear, known = rho * np.eye(size), rho * towards, []
-    for child, each in ((child, each) for child in children for each in laid.support.partitions if each.weight.any()):
+    for child, each in (
+        (child, partition) for child in children for partition in laid.support.partitions if partition.weight.any()
+    ):
         for row in range(each.rows):
             cells = np.flatnonzero(each.index == row)
             asked, weight = of_unknowns(laid, number, child, cells), each.weight[child] / laid.unit

@@ -57,7 +57,10 @@ def single_fit(problem, plan=None):
 
 
 def only(problem, *names):
-    return replace(problem, measurements=tuple(each for each in problem.measurements if each.query.name in names))
+    return replace(
+        problem,
+        measurements=tuple(measurement for measurement in problem.measurements if measurement.query.name in names),
+    )
 
 
 def answers(query, cells, x):
@@ -210,7 +213,7 @@ def test_a_coarse_pass_is_smaller(small, toy, monkeypatch):
 @pytest.mark.parametrize("seed", range(10))
 def test_one_pass_with_everything_fits_like_no_passes(small, toy, seed):
     made = small(seed)
-    names = tuple(each.query.name for each in made.problem.measurements)
+    names = tuple(measurement.query.name for measurement in made.problem.measurements)
     passed = fitted(made.problem, planned(toy, ((names,), (("detailed",),))))
     np.testing.assert_array_equal(passed.solved.candidate.x, single_fit(made.problem))
 
@@ -218,7 +221,7 @@ def test_one_pass_with_everything_fits_like_no_passes(small, toy, seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_rounding_of_cells_alone_is_the_cell_wise_rounding(small, toy, seed):
     made = small(seed)
-    names = tuple(each.query.name for each in made.problem.measurements)
+    names = tuple(measurement.query.name for measurement in made.problem.measurements)
     other = estimate_family(made.problem, made.plan)
     result = estimate_family(made.problem, planned(toy, ((names,), (("detailed",),))))
     x = single_fit(made.problem)
@@ -231,8 +234,8 @@ def test_a_measured_query_that_no_pass_names_is_not_read(small, toy):
     wrong = replace(
         made.problem,
         measurements=tuple(
-            replace(each, values=each.values + (0 if each.query.name == "detailed" else 1000))
-            for each in made.problem.measurements
+            replace(measurement, values=measurement.values + (0 if measurement.query.name == "detailed" else 1000))
+            for measurement in made.problem.measurements
         ),
     )
     np.testing.assert_array_equal(estimate_family(wrong, plan).counts, estimate_family(made.problem, plan).counts)
@@ -326,16 +329,18 @@ def test_a_pass_without_proof_makes_the_family_uncertified(small, toy):
 @pytest.mark.parametrize("seed", range(60))
 def test_wild_families_are_estimated_in_passes(wild, seed):
     made = wild(seed)
-    names = [each.query.name for each in made.problem.measurements]
-    queries = {each.query.name: each.query for each in made.problem.measurements}
-    detailed = next((each.query for each in made.problem.measurements if each.query.name == "detailed"), None)
+    names = [measurement.query.name for measurement in made.problem.measurements]
+    queries = {measurement.query.name: measurement.query for measurement in made.problem.measurements}
+    detailed = next(
+        (measurement.query for measurement in made.problem.measurements if measurement.query.name == "detailed"), None
+    )
     if detailed is None or len(names) < 2:
         return
     others = [name for name in names if name != "detailed"]
     outer = OuterPass((tuple(others[:1]), (*others[1:], "detailed")), (tuple(others[:1]), ("detailed",)))
     plan = FamilyPlan("wild", passes=(outer,), queries=queries)
     result = estimate_family(made.problem, plan)
-    bands = [each for each in made.problem.bounds if each.lower.dtype != np.int64]
+    bands = [bound for bound in made.problem.bounds if bound.lower.dtype != np.int64]
     if bands:  # whole numbers need not be within a narrow band
         assert result.diagnostics.status in {FamilyStatus.OPTIMAL, FamilyStatus.UNROUNDED}, result.diagnostics
     else:

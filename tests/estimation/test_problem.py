@@ -46,8 +46,10 @@ def test_bounds_and_flows_must_fit(small):
 def test_measurements_and_bounds_are_kept_in_one_order(small):
     problem = small(1, totals=True).problem
     turned = replace(problem, measurements=problem.measurements[::-1], bounds=problem.bounds[::-1])
-    assert [each.query.name for each in turned.measurements] == sorted(each.query.name for each in problem.measurements)
-    assert [each.name for each in turned.bounds] == ["class", "total"]
+    assert [measurement.query.name for measurement in turned.measurements] == sorted(
+        measurement.query.name for measurement in problem.measurements
+    )
+    assert [bound.name for bound in turned.bounds] == ["class", "total"]
 
 
 def test_problems_plans_and_results_can_be_pickled(small):

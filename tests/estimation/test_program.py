@@ -93,9 +93,9 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(found.flow_multipliers, expected.flow_multipliers)
     assert not found.parent_multipliers.any()
     assert len(found.parent_multipliers) == len(expected.parent_multipliers)
-    shapes = [each.shape for each in found.bound_multipliers]
-    assert shapes == [each.shape for each in expected.bound_multipliers]
-    assert not any(each.any() for each in found.bound_multipliers)
+    shapes = [multiplier.shape for multiplier in found.bound_multipliers]
+    assert shapes == [multiplier.shape for multiplier in expected.bound_multipliers]
+    assert not any(multiplier.any() for multiplier in found.bound_multipliers)
 
 
 @pytest.mark.parametrize(

@@ -168,9 +168,7 @@ def test_infeasible_bounds_have_no_rounding(small):
     made = small(4, 3)
     presolved = presolve(restrict(made.problem, made.plan))
     x = solve_chain(PosedFamily.of(presolved), made.plan).candidate.x
-    broken = replace(
-        presolved, rows=tuple(replace(each, lower=np.full(len(each.flat), 1e6)) for each in presolved.rows)
-    )
+    broken = replace(presolved, rows=tuple(replace(row, lower=np.full(len(row.flat), 1e6)) for row in presolved.rows))
     assert round_family(broken, x) is None
 
 

@@ -80,7 +80,7 @@ def feasible_roundings(problem, cells, x, plan=PLAN):
         found = answers(bound.query, cells, counts)
         counts = counts[((found >= bound.lower) & (found <= bound.upper)).all(axis=(1, 2))]
     if problem.flows is not None:
-        counts = counts[[not broken_rules(problem, plan, cells, each) for each in counts]]
+        counts = counts[[not broken_rules(problem, plan, cells, count) for count in counts]]
     return counts
 
 
@@ -182,7 +182,9 @@ def test_the_brute_force_finds_a_planted_worse_rounding(estimated):
         presolved, x = estimated(problem, PLAN)
         cells = presolved.support.cells
         found = round_in_passes(presolved, x, queries(PASSES[1]), "nearest")
-        others = [each for each in feasible_roundings(problem, cells, x) if not np.array_equal(each, found.counts)]
+        others = [
+            rounding for rounding in feasible_roundings(problem, cells, x) if not np.array_equal(rounding, found.counts)
+        ]
         for worse in others[:: max(1, len(others) // 5)]:
             try:
                 check_against_brute_force(problem, PASSES[1], "nearest", replace(found, counts=worse), cells, x)
@@ -210,7 +212,7 @@ def test_the_released_distances_of_the_worked_example():
         ([[2.74, 0.74], [2.26, 2.26]], [2, 2, 2, 6]),
         ([[2.87, 0.87], [2.13, 2.13]], [0, 4, 4, 8]),
     ):
-        x, whole = np.array(real), [np.array(each) for each in DIVISIONS]
+        x, whole = np.array(real), [np.array(division) for division in DIVISIONS]
         found = [sum(distance(query, cells, each, x, "released") for query in asked) for each in whole]
         np.testing.assert_allclose(found, expected)
 
@@ -287,9 +289,7 @@ def test_a_bound_that_the_unit_box_cannot_meet_widens_it():
 def test_bounds_that_nothing_meets_have_no_rounding(small, toy_queries, estimated):
     made = small(4, 3)
     presolved, x = estimated(made.problem, made.plan)
-    broken = replace(
-        presolved, rows=tuple(replace(each, lower=np.full(len(each.flat), 1e6)) for each in presolved.rows)
-    )
+    broken = replace(presolved, rows=tuple(replace(row, lower=np.full(len(row.flat), 1e6)) for row in presolved.rows))
     assert round_in_passes(broken, x, toy_queries, "nearest") is None
 
 

@@ -15,9 +15,9 @@ from das_spark.estimation.solvers import SOLVERS, Capability, Inequalities, Prog
 from das_spark.estimation.solvers.base import Solution, audited, dual_residual, primal_residual, proves_infeasible
 
 OPTIONS = SolverOptions()
-QUADRATIC = [name for name, each in SOLVERS.items() if Capability.QUADRATIC in each.capabilities]
-LINEAR = [name for name, each in SOLVERS.items() if Capability.LINEAR in each.capabilities]
-MIXED = [name for name, each in SOLVERS.items() if Capability.MIXED_INTEGER in each.capabilities]
+QUADRATIC = [name for name, solver in SOLVERS.items() if Capability.QUADRATIC in solver.capabilities]
+LINEAR = [name for name, solver in SOLVERS.items() if Capability.LINEAR in solver.capabilities]
+MIXED = [name for name, solver in SOLVERS.items() if Capability.MIXED_INTEGER in solver.capabilities]
 
 
 def program(diagonal, linear, equality=None, right=(), lower=None, upper=None, **further):

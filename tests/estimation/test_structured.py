@@ -63,10 +63,10 @@ def test_the_objective_is_the_distance_to_answers_and_to_what_lies_below(seed):
     x = truth[:, support.cells].astype(float)
     found = certify(problem, PLAN, support.cells, replace(solved(problem, "clarabel").candidate, x=x))
     expected = problem.prior.value_and_gradient(support.cells, x)[0]
-    for each in problem.measurements:
-        rows = np.unique(each.query.row_of(support.cells))
-        away = np.array([each.query.answer_dense(row) for row in truth]) - each.values
-        expected += ((away**2)[:, rows[rows >= 0]] / each.variance[:, None]).sum()
+    for measurement in problem.measurements:
+        rows = np.unique(measurement.query.row_of(support.cells))
+        away = np.array([measurement.query.answer_dense(row) for row in truth]) - measurement.values
+        expected += ((away**2)[:, rows[rows >= 0]] / measurement.variance[:, None]).sum()
     np.testing.assert_allclose(found.objective, expected, rtol=1e-9)
 
 
@@ -77,9 +77,10 @@ def test_a_family_of_the_top_is_solved_without_a_parent():
         problem,
         children=(child,),
         measurements=tuple(
-            replace(each, values=each.values[:1], variance=each.variance[:1]) for each in problem.measurements
+            replace(measurement, values=measurement.values[:1], variance=measurement.variance[:1])
+            for measurement in problem.measurements
         ),
-        bounds=tuple(replace(each, lower=each.lower[:1], upper=each.upper[:1]) for each in problem.bounds),
+        bounds=tuple(replace(bound, lower=bound.lower[:1], upper=bound.upper[:1]) for bound in problem.bounds),
         prior=problem.prior.of_members(np.array([0])),
     )
     found, other = (solved(alone, name) for name in ("structured", "clarabel"))

@@ -103,7 +103,7 @@ PLANS = {
 def test_the_first_of_two_children_gets_no_more_than_its_share(name):
     problems, real = alike(60)
     results = estimate_families(problems, PLANS[name])
-    assert_unbiased(np.array([each.counts[0].sum() for each in results]) - real)
+    assert_unbiased(np.array([result.counts[0].sum() for result in results]) - real)
 
 
 @pytest.mark.statistical

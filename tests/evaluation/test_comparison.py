@@ -48,8 +48,8 @@ def sides(runs, wide=3.0):
     second = [np.round(rng.laplace(0, wide, 500)).astype(np.int64) for _ in range(runs)]
     reports = [
         [
-            AccuracyReport("e2e_1940", (f"{name}{at}",), (Entry(*OF, frequencies_of(each)),))
-            for at, each in enumerate(runs)
+            AccuracyReport("e2e_1940", (f"{name}{at}",), (Entry(*OF, frequencies_of(run)),))
+            for at, run in enumerate(runs)
         ]
         for name, runs in (("a", first), ("b", second))
     ]
@@ -61,8 +61,8 @@ def test_intervals_over_runs_are_those_of_the_paired_t_test():
     first, second, (one, other), paired = sides(4)
     found = compare_reports(one, other, paired, {"budget.total": ("2", "1")}, paired=True)
     by_name = {line.statistic: line for line in found.lines if not line.settings}
-    means = [[np.abs(each).mean() for each in runs] for runs in (first, second)]
-    rmse = [[np.sqrt((each**2).mean()) for each in runs] for runs in (first, second)]
+    means = [[np.abs(run).mean() for run in runs] for runs in (first, second)]
+    rmse = [[np.sqrt((run**2).mean()) for run in runs] for runs in (first, second)]
     for name, (mine, theirs) in ((PAIRED, means), ("mean_absolute", means), ("rmse", rmse)):
         line, test = by_name[name], stats.ttest_rel(mine, theirs)
         interval = test.confidence_interval(0.95)
@@ -109,7 +109,7 @@ def test_strata_that_a_run_leaves_out_count_as_exact_where_runs_have_no_partner(
         for name, of in (("a", ([3, -3], [4, 2])), ("b", ([1, 1, 1, 1], [2, 0, 0, 0])))
     ]
     line = next(
-        each for each in compare_reports(*reports, differences=(), differing={}).lines if each.statistic == PAIRED
+        line for line in compare_reports(*reports, differences=(), differing={}).lines if line.statistic == PAIRED
     )
     assert line.difference == pytest.approx((6 - 3) / 3)
     assert line.n == 12
@@ -119,7 +119,7 @@ def test_strata_that_a_run_leaves_out_count_as_exact_where_runs_have_no_partner(
 def test_geounits_too_few_to_show_a_spread_have_no_interval(of, wanted):
     _, _, (one, other), _ = sides(1)
     found = compare_reports(one, other, [{OF: frequencies_of(np.array(of, dtype=np.int64))}], {})
-    line = next(each for each in found.lines if each.statistic == PAIRED)
+    line = next(line for line in found.lines if line.statistic == PAIRED)
     assert line.difference == (pytest.approx(np.mean(of)) if of else None)
     if wanted is None:
         assert line.interval is None
@@ -141,7 +141,7 @@ def test_one_run_a_side_has_an_interval_over_geounits_and_says_so():
     assert line.interval.over == "geounits"
     assert "geounits only" in found.notes[0]
     assert found.method == "paired_geounits"
-    assert {each.interval for each in found.lines if each.statistic != PAIRED} == {None}
+    assert {line.interval for line in found.lines if line.statistic != PAIRED} == {None}
 
 
 @pytest.mark.statistical
@@ -158,7 +158,7 @@ def test_equal_configurations_are_told_apart_as_seldom_as_intervals_promise():
         paired = [{OF: frequencies_of(np.abs(a) - np.abs(b))} for a, b in zip(*draws, strict=True)]
         for way in missed:
             found = compare_reports(*reports, differences=paired, differing={}, paired=way)
-            line = next(each for each in found.lines if each.statistic == PAIRED)
+            line = next(line for line in found.lines if line.statistic == PAIRED)
             missed[way] += not line.interval.low <= 0 <= line.interval.high
     assert max(missed.values()) <= 14
 

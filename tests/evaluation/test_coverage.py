@@ -119,12 +119,12 @@ def records(table: ReportTable) -> list[dict[str, object]]:
 def test_classes_are_summed_in_the_first_table_and_drawn_for_totals_alone():
     (section,) = present_coverage(ROWS[:4], "people")
     whole, by_size = (part for part in section.blocks if isinstance(part, ReportTable))
-    found = {(each["place"], each["table"]): each for each in records(whole)}
+    found = {(record["place"], record["table"]): record for record in records(whole)}
     assert set(found) == {("Tract", "P1"), ("Tract", f"P1{TOTAL_OF}"), ("Block", "P1")}
     tract = found["Tract", "P1"]
     assert (tract["population"], tract["intervals"], tract["exact"]) == (ALL, 100, 2)
     assert (tract["share"], tract["mean_width"]) == (0.9, 3.0)
-    assert [each["population"] for each in records(by_size)] == [class_name(each.population) for each in ROWS[:4]]
+    assert [record["population"] for record in records(by_size)] == [class_name(each.population) for each in ROWS[:4]]
     (figure,) = (part for part in section.blocks if isinstance(part, Figure))
     ((curve,),) = (panel.series for panel in figure.panels)
     assert (tuple(curve.x), tuple(curve.y)) == ((CLASSES[3],), (5.0,))

@@ -101,7 +101,7 @@ def test_errors_are_printed_with_their_intervals():
     text = printed(study.report, (), study)
     assert "Errors with their uncertainty, in people" in text
     for name in ("median_absolute", "p95_absolute", "rmse", "bias"):
-        (one,) = [each for each in study.statistics if (each.measure, each.name) == ("total", name)]
+        (one,) = [statistic for statistic in study.statistics if (statistic.measure, statistic.name) == ("total", name)]
         ((*_, n, value, low, _, high, mean, runs_low, _, runs_high),) = rows(text, "County", "total", name)
         assert (n, value, low, high) == ("100", *map(number, (one.value, one.interval.low, one.interval.high)))
         assert mean == number(one.mean_of_runs)
@@ -195,7 +195,7 @@ def test_lines_on_samples_are_written_with_exact_shares():
     assert list(first) == columns.split()
     assert first["by_median_absolute"] in map(str, SHARES)
     (line, *_) = json_of(study, found)["closest_samples"]
-    assert [set(each) for each in line["samples"]] == [{"share", "median_absolute", "empirical_privacy_loss"}] * 3
+    assert [set(sample) for sample in line["samples"]] == [{"share", "median_absolute", "empirical_privacy_loss"}] * 3
     assert line["samples"][0]["share"] == "1/250"
 
 
@@ -212,9 +212,11 @@ def test_a_new_statistic_is_one_function_and_one_line_of_the_registry(monkeypatc
     monkeypatch.setitem(STATISTICS, ("share_exact", ""), kind)
     study = made_study()
     of = (study.report, (), study)
-    (one,) = [each for each in study.statistics if (each.measure, each.name) == ("total", "share_exact")]
+    (one,) = [
+        statistic for statistic in study.statistics if (statistic.measure, statistic.name) == ("total", "share_exact")
+    ]
     totals = [made_run(seed).entry("County", "total").frequencies for seed in (0, 1)]
-    assert one.value == sum(each.exact for each in totals) / 100
+    assert one.value == sum(total.exact for total in totals) / 100
     assert one.interval.low <= one.value <= one.interval.high
     found = present_accuracy(*of)
     shown = number(one.value)
@@ -224,6 +226,9 @@ def test_a_new_statistic_is_one_function_and_one_line_of_the_registry(monkeypatc
     lines = csv.DictReader(io.StringIO(csv_files(found)["statistics.restricted.csv"]))
     assert next(line["value"] for line in lines if line["statistic"] == "share_exact") == repr(one.value)
     content = json_of(study, found)
-    assert next(each["value"] for each in content["statistics"] if each["statistic"] == "share_exact") == one.value
+    assert (
+        next(statistic["value"] for statistic in content["statistics"] if statistic["statistic"] == "share_exact")
+        == one.value
+    )
     assert content["definitions"]["share_exact"] == "share of people that are exact"
     assert "share of people that are exact" in page(found)

@@ -147,8 +147,8 @@ def test_the_terminal_shows_what_matters():
     assert "1 torn line in the log" in text
 
 
-ONE = StageMetrics(**{each.name: number for number, each in enumerate(fields(StageMetrics), start=1)})
-TWO = StageMetrics(**{each.name: 100 - number for number, each in enumerate(fields(StageMetrics), start=1)})
+ONE = StageMetrics(**{field.name: number for number, field in enumerate(fields(StageMetrics), start=1)})
+TWO = StageMetrics(**{field.name: 100 - number for number, field in enumerate(fields(StageMetrics), start=1)})
 PEAKS = {"execution_memory_bytes", "heap_bytes", "python_bytes", "slowest_task_seconds"}
 
 

@@ -68,7 +68,7 @@ def p_value(samples):
     possible = [each for each in product(*(range(number + 1) for number in PEOPLE)) if sum(each) == PEOPLE.sum() // 2]
     expected = stats.multivariate_hypergeom.pmf(possible, PEOPLE, PEOPLE.sum() // 2) * len(samples)
     places = {each: place for place, each in enumerate(possible)}
-    observed = np.bincount([places[tuple(each)] for each in samples.tolist()], minlength=len(possible))
+    observed = np.bincount([places[tuple(sample)] for sample in samples.tolist()], minlength=len(possible))
     rare = expected < 20  # pooled, so that the chi-square distribution holds far out
     assert len(possible) == 22
     return stats.chisquare(
@@ -216,13 +216,13 @@ def test_counting_in_parts_is_counting_at_once(monkeypatch):
 
     def counted():
         tally = ResidualTally()
-        for (cells, _), each in zip(parts, values, strict=True):
-            tally.add(cells, each[:1], {0: 0, 2: 4})
-            tally.add(cells, each[1:], {0: 0, 2: 4}, first=1)
+        for (cells, _), value in zip(parts, values, strict=True):
+            tally.add(cells, value[:1], {0: 0, 2: 4})
+            tally.add(cells, value[1:], {0: 0, 2: 4}, first=1)
         return {key: (found.values.tolist(), found.counts.tolist()) for key, found in tally.frequencies().items()}
 
     whole = counted()
-    pairs = [cells.at_level(4, each) for (cells, _), each in zip(parts, values, strict=True)]
+    pairs = [cells.at_level(4, value) for (cells, _), value in zip(parts, values, strict=True)]
     expected = frequencies_of(np.concatenate([stratified[1] for _, stratified in pairs]))
     assert whole[TallyKey(1, 2, True)] == (expected.values.tolist(), expected.counts.tolist())
     assert len(whole) == 8
@@ -318,7 +318,7 @@ def test_figures_are_in_people():
     assert found.median_absolute == pytest.approx(whole.median_absolute / 19)
     assert found.rmse == pytest.approx(whole.rmse / 19)
     assert found.bias == pytest.approx(whole.bias / 19)
-    assert found.quantiles == pytest.approx([each / 19 for each in whole.quantiles])
+    assert found.quantiles == pytest.approx([quantile / 19 for quantile in whole.quantiles])
 
 
 def test_seeds_are_pooled_and_the_report_of_the_pooled_can_be_written():

@@ -118,10 +118,10 @@ def test_resamples_are_drawn_once_for_all_figures(monkeypatch):
 
 
 def test_one_run_has_no_interval_over_runs_and_intervals_can_be_left_out():
-    (one,) = {each.over_runs for each in statistics_of([report("a", residuals(1))])}
+    (one,) = {statistic.over_runs for statistic in statistics_of([report("a", residuals(1))])}
     assert one is None
-    assert {each.mean_of_runs for each in statistics_of([report("a", residuals(1))])} == {None}
-    assert {each.interval for each in statistics_of([report("a", residuals(1))], replicates=0)} == {None}
+    assert {statistic.mean_of_runs for statistic in statistics_of([report("a", residuals(1))])} == {None}
+    assert {statistic.interval for statistic in statistics_of([report("a", residuals(1))], replicates=0)} == {None}
     with pytest.raises(InputError, match="no accuracy report"):
         statistics_of([])
 

@@ -51,8 +51,8 @@ def test_every_budget_has_the_residuals_of_all_of_its_runs(report):
 def test_residuals_of_samples_are_people_whatever_the_share(report):
     for place, measure, _, _ in PLACES:
         for point in report.curve("sample", place, measure):
-            entries = [each for each in made_samples().entries if (each.place, each.measure) == (place, measure)]
-            people = np.concatenate([expanded(each.frequencies) for each in entries if each.share == point.size])
+            entries = [entry for entry in made_samples().entries if (entry.place, entry.measure) == (place, measure)]
+            people = np.concatenate([expanded(entry.frequencies) for entry in entries if entry.share == point.size])
             people = people / point.size.numerator
             assert point.figures.median_absolute == pytest.approx(np.median(np.abs(people)))
             assert point.over_runs is None

@@ -228,7 +228,7 @@ def test_errors_by_query_and_population_are_those_of_dense_arrays(both):
             low = line.bins.least(part.bin)
             high = line.bins.least(part.bin + 1) if part.bin + 1 < line.bins.number else np.inf
             here = (population >= low) & (population < high)
-            true, protected = (each[here].ravel() for each in answers)
+            true, protected = (answer[here].ravel() for answer in answers)
             compared = np.ones(len(true), dtype=bool) if line.query == "total" else (true > 0) | (protected > 0)
             residuals = (protected - true)[compared]
             assert (part.geounits, part.counted) == (here.sum(), population[here].sum())

@@ -62,7 +62,7 @@ def test_codes_of_two_levels_may_agree_where_levels_are_told():
     rows = [("01", "01", "Department"), ("01", "01", "Commune")]
     assert paths_of(LEVELS, LEAF, rows) == ({"01": "01.01.01..."}, ())
     _, problems = paths_of(LEVELS, LEAF, [(child, parent, "") for child, parent, _ in rows])
-    assert any("above themselves: 01" in each for each in problems)
+    assert any("above themselves: 01" in problem for problem in problems)
 
 
 @pytest.mark.parametrize(("more", "said"), [
@@ -78,7 +78,7 @@ def test_codes_of_two_levels_may_agree_where_levels_are_told():
 ])  # fmt: skip
 def test_what_is_wrong_is_said_by_its_geounits(more, said):
     _, problems = paths_of(LEVELS, LEAF, [*TOLD, *more])
-    assert any(said in each for each in problems), problems
+    assert any(said in problem for problem in problems), problems
     assert len(problems) == 1
 
 
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_by_its_geounits(more, said):
 ])  # fmt: skip
 def test_depths_say_the_level_where_the_table_does_not(more, said):
     _, problems = paths_of(LEVELS, LEAF, [*UNTOLD, *more])
-    assert any(said in each for each in problems), problems
+    assert any(said in problem for problem in problems), problems
 
 
 def test_everything_is_said_at_once_and_a_table_without_rows_too():

@@ -203,7 +203,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str
     """What differs, one line each."""
     kinds = {(True, False): "missing", (False, True): "new", (True, True): "differs"}
     names = sorted(before.keys() | after.keys())
-    return [f"{each}: {kinds[each in before, each in after]}" for each in names if before.get(each) != after.get(each)]
+    return [f"{name}: {kinds[name in before, name in after]}" for name in names if before.get(name) != after.get(name)]
 
 
 if __name__ == "__main__":

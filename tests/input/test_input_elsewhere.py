@@ -175,8 +175,8 @@ def all_of(name: str, home: Path | Location, named: dict[str, str]) -> dict[str,
     )
     return {
         "identity": identity,
-        "files": [{key: value for key, value in each.items() if key not in told} for each in files],
-        "delivered": [(each.path, each.size, each.sha256, each.records) for each in delivered_files(given)],
+        "files": [{key: value for key, value in file.items() if key not in told} for file in files],
+        "delivered": [(file.path, file.size, file.sha256, file.records) for file in delivered_files(given)],
         "passed over": files_passed_over(given),
         "leaves": sorted(made.leaves, key=lambda row: row["geocode"]),
         "problems": made.problems,
@@ -200,7 +200,7 @@ def test_an_input_may_lie_in_two_places(tmp_path: Path, upload: Callable) -> Non
     named = tables_one_by_one(tmp_path / "made")
     persons, units = upload(tmp_path / "made") / named["persons"], tmp_path / "made" / named["units"]
     given = InputSettings(reader="tidy_counts", persons=str(persons), units=str(units))
-    assert [each.path for each in delivered_files(given)] == [str(units), str(persons)]
+    assert [file.path for file in delivered_files(given)] == [str(units), str(persons)]
 
 
 def test_what_is_odd_in_a_folder_is_refused_there_too(tmp_path: Path, upload: Callable) -> None:
@@ -232,7 +232,7 @@ def run_file(folder: Path, home: Path | Location, **more: str) -> Path:
 def test_commands_list_and_check_an_input_in_a_store(tmp_path: Path, upload: Callable, capsys) -> None:
     folder = tmp_path / "delivered"
     tidy_gzip(folder)
-    lines = [(each.path.removeprefix(str(folder)), each) for each in delivered_files(settings_of("CSV", folder, {}))]
+    lines = [(file.path.removeprefix(str(folder)), file) for file in delivered_files(settings_of("CSV", folder, {}))]
     note = "name,records,sha256\n" + "".join(f"{name[1:]},{each.records},{each.sha256}\n" for name, each in lines)
     (tmp_path / "note.csv").write_text(note)
     home, expected = upload(folder), upload(tmp_path / "note.csv")
@@ -330,8 +330,8 @@ def test_files_of_geography_are_found_in_a_store(geographies: dict[str, Path], u
     for name, source in geographies.items():
         home, reader = upload(source), GEOGRAPHY_READERS[name]
         reader.look(str(home))
-        assert [seen(home, each) for each in reader.files(str(home))] == [
-            seen(source, each) for each in reader.files(str(source))
+        assert [seen(home, file) for file in reader.files(str(home))] == [
+            seen(source, file) for file in reader.files(str(source))
         ]
 
 
@@ -377,7 +377,7 @@ def test_tasks_read_a_store(spark, tmp_path: Path, upload: Callable, geographies
         tables = READERS["tidy_counts"].read(spark, settings_of("CSV", home, {}), product, product.spine())
         found.append(sorted(map(repr, tables.leaves.collect())))
         assert len(tables.digests) == 3
-        assert all(seen(home, each).startswith("HOME/") for each in tables.digests)
+        assert all(seen(home, digest).startswith("HOME/") for digest in tables.digests)
         tables.release()
     assert found[0] == found[1] != []
     for name in ("grfc", "block_assignment"):

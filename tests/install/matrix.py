@@ -52,7 +52,7 @@ def interpreter(version: str) -> Path | None:
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     on_path = shutil.which(f"python{version}")
     candidates = [*sorted(root.glob(f"versions/{version}.*/bin/python")), *([Path(on_path)] if on_path else [])]
-    return next((each for each in candidates if serves(each, version)), None)
+    return next((candidate for candidate in candidates if serves(candidate, version)), None)
 
 
 def serves(python: Path, version: str) -> bool:

@@ -68,12 +68,12 @@ OLDEST = "3.11.0"
 
 def too_new(requires: dict[str, str | None]) -> list[str]:
     """Packages, of which it is said which Python they require, that the oldest cannot have."""
-    return [name for name, each in requires.items() if each and not SpecifierSet(each).contains(OLDEST)]
+    return [name for name, require in requires.items() if require and not SpecifierSet(require).contains(OLDEST)]
 
 
 def test_the_oldest_python_can_have_every_package_that_is_locked():
     locked = {name: version for lock in LOCKS for name, version in pins(lock).items()}
-    here = {normal(each.metadata["Name"]): each for each in distributions()}
+    here = {normal(distribution.metadata["Name"]): distribution for distribution in distributions()}
     requires = {
         name: here[name].metadata["Requires-Python"]
         for name, version in locked.items()

@@ -87,7 +87,7 @@ def test_an_answer_of_a_query_counts_the_cells_that_the_dictionary_names(product
     schema, cells = product.schema, some_cells(product.schema, 300)
     levels = levels_in(schema, cells)
     budgets = [strategy.budget for strategy in product.strategies.values()]
-    names = {each.query for budget in budgets for level in budget.levels for each in level.queries}
+    names = {query.query for budget in budgets for level in budget.levels for query in level.queries}
     queries = {name: schema.query(name) for name in sorted(names)}
     entries = {entry["path"]: entry for entry in definitions(product.spine(), schema, queries, {}, ())}
     assert [column["name"] for column in entries["(queries)"]["columns"]] == list(queries)
@@ -108,7 +108,10 @@ def test_an_answer_of_a_query_counts_the_cells_that_the_dictionary_names(product
 def test_codes_are_those_that_files_are_written_with(product, units):
     entries, cells = entries_of(product, units=units), some_cells(product.schema, 200)
     levels = levels_in(product.schema, cells)
-    assigned, sizes = len(product.files(units=units)) > 1, {each.name: each.size for each in product.schema.attributes}
+    assigned, sizes = (
+        len(product.files(units=units)) > 1,
+        {attribute.name: attribute.size for attribute in product.schema.attributes},
+    )
     for path, entry in entries.items():
         if not path.startswith("microdata/"):
             continue

@@ -26,7 +26,8 @@ LEVELS = CodedField("n", ("1-3,7", "4", "blank"))
 def rows_of(names=NAMES, faults=None, first=1, **columns):
     """Rows with the given columns; texts unless they are arrays."""
     arrays = {
-        name: each if isinstance(each, pa.Array) else pa.array(each, pa.string()) for name, each in columns.items()
+        name: column if isinstance(column, pa.Array) else pa.array(column, pa.string())
+        for name, column in columns.items()
     }
     size = len(next(iter(arrays.values())))
     places = {ROW: pa.array(np.arange(first, first + size))}

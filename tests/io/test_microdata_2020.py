@@ -252,7 +252,7 @@ def test_parts_that_concatenate_and_one_file_are_the_file_of_the_release(spark, 
     }
     names = "|".join(column.name for column in PERSON.microdata.person)
     assert lines[len(comments) :] == [names, *persons.lines()]
-    assert [(each.kind, each.format, each.rows) for each in one.files] == [("person", format, 4) for format in FORMATS]
+    assert [(file.kind, file.format, file.rows) for file in one.files] == [("person", format, 4) for format in FORMATS]
     assert one.files[1].files[0].name == "MDF_PER.txt"
 
 
@@ -312,7 +312,7 @@ def test_one_slice_without_spark_has_the_bytes_that_spark_writes(spark, tmp_path
     estimates, declared = frames(spark, product, counted)
     estimates = estimates.withColumn("parent", F.lit("44"))
     rows = estimates.orderBy("geocode").toArrow()
-    units = pa.array([[*each, 0] for each in UNITS], pa.list_(pa.int64()))
+    units = pa.array([[*unit, 0] for unit in UNITS], pa.list_(pa.int64()))
     columns = {name: rows.column(name).combine_chunks() for name in ("geocode", "cells", "counts")}
     leaves = pa.RecordBatch.from_pydict({**columns, "units": units})
     by_spark, alone = PublicLayout(tmp_path / "spark"), PublicLayout(tmp_path / "alone")

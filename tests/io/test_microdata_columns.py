@@ -40,7 +40,7 @@ def written(tmp_path_factory) -> dict[tuple[str, bool], Path]:
     """Folder of the files of each product with and without units, in every format, as a task of a run writes them."""
     return {
         (name, units): write(tmp_path_factory.mktemp(name), name, units=units)
-        for name, units in {each[:2] for each in CASES}
+        for name, units in {case[:2] for case in CASES}
     }
 
 
@@ -83,7 +83,7 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
         "first_unit": pa.array([0] * 2, pa.int64()),
         "geocode": pa.array([place[-length:] for place in PLACES]),
         "cells": pa.array(cells, pa.list_(pa.int32())),
-        "counts": pa.array([[4 for _ in each] for each in cells], pa.list_(pa.int64())),
+        "counts": pa.array([[4 for _ in cell] for cell in cells], pa.list_(pa.int64())),
         "units": pa.array(of_classes if units else [None, None], pa.list_(pa.int64())),
         "divided": pa.array([0, 0], pa.int64()),
     }

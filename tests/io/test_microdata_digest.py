@@ -30,7 +30,7 @@ PERSON = tuple(
 )
 #: Columns of Parquet files that are of whole numbers, by the types of the layout.
 INTEGERS = {
-    kind: {each.name for each in PRODUCT.microdata.columns(kind) if each.type.startswith("INT")}
+    kind: {column.name for column in PRODUCT.microdata.columns(kind) if column.type.startswith("INT")}
     for kind in ("person", "unit")
 }
 

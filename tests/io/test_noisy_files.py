@@ -122,7 +122,7 @@ def test_a_kept_attribute_is_read_by_its_name_however_the_file_spells_it(dataset
         ROW | {"query_name": "detailed_dpq", "hhgq": "detailed", "race": "detailed"},
         ROW | {"query_name": "some_dpq", "hhgq": "hhinstlevels", "race": None},
     ]
-    (file,) = [each for each in row_files(dataset, LEVELS) if each.kind == CONSTRAINT]
+    (file,) = [file for file in row_files(dataset, LEVELS) if file.kind == CONSTRAINT]
     pq.write_table(pa.Table.from_pylist(rows), file.path)
     found = [row["bins"] for row in read_rows(spark, [file], ATTRIBUTES, 4).collect()]
     assert found == [["hhgq", "*"], ["hhgq", "*"], ["hhgq", "race"], ["hhinstlevels", None]]

@@ -108,8 +108,8 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
         InputSettings(reader="simulated", simulate=SimulateSettings(like="1940", seed=5, share=TINY)),
     ]
     found = []
-    for each in settings:
-        tables = READERS[each.reader].read(spark, each, product, spine)
+    for setting in settings:
+        tables = READERS[setting.reader].read(spark, setting, product, spine)
         found.append(contents_of(tables))
     assert found[0] == found[1] == found[2]
     assert sum(count for _, _, count in found[0][0]) == pytest.approx(132_404_766 * TINY, rel=0.1)
@@ -133,7 +133,7 @@ def test_records_of_2020_give_the_histograms_of_the_population_they_were_written
     ]
     found = []
     persons, units = "pl94_2020_person", "pl94_2020_unit"
-    for each, name in [*((each, persons) for each in settings), *((each, units) for each in settings[:2])]:
+    for each, name in [*((setting, persons) for setting in settings), *((setting, units) for setting in settings[:2])]:
         product = PRODUCTS[name]
         tables = READERS[each.reader].read(spark, each, product, product.spine())
         assert tables.problems == ()
@@ -220,7 +220,9 @@ def test_people_with_households_are_read_for_every_product_of_2020(spark: SparkS
         rows = pq.read_table(tmp_path / "counts" / f"{table}.parquet").to_pylist()
         axes = [len(attribute.levels) for attribute in attributes]
         cells = {
-            (row["geocode"], int(np.ravel_multi_index([row[each.name] for each in attributes], axes))): row["count"]
+            (row["geocode"], int(np.ravel_multi_index([row[attribute.name] for attribute in attributes], axes))): row[
+                "count"
+            ]
             for row in rows
         }
         assert (cells, len(rows)) == (counts, len(counts))

@@ -30,7 +30,7 @@ def found(records: list[tuple[str, str, int | None, int]], weights: RecordWeight
     """Geocode -> count and sums of records by codes, over all batches of them."""
     columns = zip(*records, strict=True) if records else [()] * 4
     kinds = (pa.string(), pa.string(), pa.int32(), pa.int64())
-    made = weights.found(*(pa.array(list(each), kind) for each, kind in zip(columns, kinds, strict=True)))
+    made = weights.found(*(pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)))
     sums: dict[str, list[int]] = {}
     for row in made.to_pylist():
         own = sums.setdefault(row["geocode"], [0, 0, 0])

@@ -68,7 +68,7 @@ class Browser:
     def requested(self) -> set[str]:
         """Addresses that the page asked for."""
         messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
-        sent = [each["params"] for each in messages if each["method"] == "Network.requestWillBeSent"]
+        sent = [message["params"] for message in messages if message["method"] == "Network.requestWillBeSent"]
         return {each["request"]["url"] for each in sent}
 
 

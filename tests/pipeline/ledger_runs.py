@@ -115,7 +115,7 @@ def measure(run: RunLedger, geolevel: str) -> None:
 
 
 def states(layout: RunLayout, geolevel: str) -> list[str]:
-    return [str(each.state) for each in Journal.of(layout).attempts(geolevel)]
+    return [str(attempt.state) for attempt in Journal.of(layout).attempts(geolevel)]
 
 
 def published(layout: RunLayout, geolevel: str) -> bytes:

@@ -49,7 +49,10 @@ def product(kinds: int) -> dict:
     sizes = {"kind": kinds, "sex": 2, "age": 116, "hispanic": 2, "race": 63}
     attributes = [{"name": name, "levels": [f"{name}{i}" for i in range(size)]} for name, size in sizes.items()]
     quarters = [[kind] for kind in range(kinds - GROUPS, kinds)]
-    homes = {"household": list(range(kinds - GROUPS)), **{f"quarters{i}": each for i, each in enumerate(quarters)}}
+    homes = {
+        "household": list(range(kinds - GROUPS)),
+        **{f"quarters{i}": quarter for i, quarter in enumerate(quarters)},
+    }
     attributes[0]["recodes"] = [{"name": "home", "groups": homes}]
     attributes[2]["recodes"] = [{"name": "adult", "groups": {"minor": list(range(18)), "adult": list(range(18, 116))}}]
     classes = GROUPS + 1

@@ -33,10 +33,10 @@ def errors_of(report, place, query):
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
 def test_every_product_has_something_to_compare_and_groups_to_look_at_first(product):
     measured = [
-        each.query
+        query.query
         for strategy in product.strategies.values()
         for level in strategy.budget.levels
-        for each in level.queries
+        for query in level.queries
     ]
     subject = Subject.of(product, measured)
     for level in product.default_levels:
@@ -69,7 +69,7 @@ def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner
             parts = dict(line.parts)
             assert sum(part.total for part in parts.values()) == len(truth)
             assert parts[24].total == 1  # nobody lives in the first geounit
-        (line,) = (each for each in report.headlines("largest group") if each.place == "Enumdist")
+        (line,) = (headline for headline in report.headlines("largest group") if headline.place == "Enumdist")
         assert (line.query, line.all_classes.undefined) == ("hispanic * race", 1)
     folders = [layout.folder for layout, _, _ in runs]
     require_one_population(alike_runs(folders))
@@ -161,7 +161,7 @@ def test_runs_of_different_budgets_are_not_pooled_but_compared(tmp_path):
     together = compare_runs(folders, paired=True)
     assert together.method == "paired_runs"
     same = next(
-        each for each in together.lines if (each.place, each.measure, each.statistic) == ("County", "total", PAIRED)
+        line for line in together.lines if (line.place, line.measure, line.statistic) == ("County", "total", PAIRED)
     )
     assert same.difference == pytest.approx(line.difference)
     names = write_comparison(found, tmp_path / "out")

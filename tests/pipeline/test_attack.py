@@ -77,9 +77,10 @@ def test_spark_sums_up_what_each_area_gives(measured, run, found):
         exchanged = {}
         for parent in sorted({each[: parent_level.length] for each in inside}):
             children = [each for each in inside if each.startswith(parent)]
-            made = exchange.of([Histogram.from_pairs(exchange.size, *truth[each]) for each in children], parent)
+            made = exchange.of([Histogram.from_pairs(exchange.size, *truth[child]) for child in children], parent)
             exchanged |= {
-                each: (after.cells.tolist(), after.counts.tolist()) for each, after in zip(children, made, strict=True)
+                child: (after.cells.tolist(), after.counts.tolist())
+                for child, after in zip(children, made, strict=True)
             }
         parts = [*(flat(each, inside) for each in (truth, released, exchanged)), flat(around, [code])]
         sums = sums + link(*parts, attributes=attributes)["all"].sum(axis=0)
@@ -150,8 +151,8 @@ def test_the_noise_of_a_run_that_leaks_convicts(run, tmp_path, capsys, monkeypat
     def silent(sums, names):
         noise = real(sums, names)
         zero = [
-            replace(each, values=np.zeros(1, dtype=np.int64), frequencies=each.frequencies.sum(keepdims=True))
-            for each in noise.residuals
+            replace(residual, values=np.zeros(1, dtype=np.int64), frequencies=residual.frequencies.sum(keepdims=True))
+            for residual in noise.residuals
         ]
         return replace(noise, residuals=tuple(zero))
 

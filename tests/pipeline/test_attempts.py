@@ -56,8 +56,8 @@ def every_level(run: RunLedger) -> None:
 
 def known(run: RunLedger, geolevel: str) -> list[tuple[int, str]]:
     """Attempts in the ledger: number and state."""
-    lines = [each for each in run.book.read().attempts if each.geolevel == geolevel]
-    return [(each.number, str(each.state)) for each in lines]
+    lines = [attempt for attempt in run.book.read().attempts if attempt.geolevel == geolevel]
+    return [(line.number, str(line.state)) for line in lines]
 
 
 class Copies:
@@ -235,7 +235,7 @@ def test_a_driver_that_dies_between_any_two_steps_leaves_a_run_that_goes_on(run,
     assert known(run, TOP) == [
         (number, "staged" if state == "promoted" else state) for number, state in enumerate(states(run.layout, TOP), 1)
     ]
-    assert len([each for each in run.book.read().attempts if each.state is DrawState.STAGED]) == 2
+    assert len([attempt for attempt in run.book.read().attempts if attempt.state is DrawState.STAGED]) == 2
     assert run.book.read().entries[0].completed_levels == LEVELS
 
 

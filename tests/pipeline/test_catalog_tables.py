@@ -122,7 +122,7 @@ def test_a_table_may_be_read_as_two_and_is_counted_once(tables, spark, tools):
     spark.sql(f"CREATE TABLE {DATABASE}.wide AS SELECT geocode, {classes} FROM {DATABASE}.units GROUP BY geocode")
     plan = plan_of(tables, f"input.units=table:{DATABASE}.wide", f"input.geography=table:{DATABASE}.wide")
     layout = run_stages(plan, run_id="twofold", test_key=tools.TEST_KEY, spark=spark, until="ingest").layout
-    files = {each["file"]: each for each in json.loads(layout.restricted.input_record.read_text())["files"]}
+    files = {file["file"]: file for file in json.loads(layout.restricted.input_record.read_text())["files"]}
     wide, rows = files[f"table:{DATABASE}.wide"], spark.table(f"{DATABASE}.wide").count()
     assert len(files) == 2
     assert (wide["rows"], wide["records"], wide["confidential"]) == (rows, rows, True)

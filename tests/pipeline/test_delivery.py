@@ -63,7 +63,7 @@ def test_lines_are_the_records_of_other_files(tmp_path):
         units=str(tmp_path / "units.cef"),
         geography=str(tmp_path / "grfc.txt"),
     )
-    assert {Path(each.path).name: each.records for each in delivered_files(given)} == {
+    assert {Path(file.path).name: file.records for file in delivered_files(given)} == {
         "persons.cef": 3,
         "units.cef": 1,
         "grfc.txt": 1,
@@ -81,7 +81,7 @@ def test_parts_without_a_record_may_be_alike(delivery, text):
     for name in ("c", "d"):
         (delivery / "persons" / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     assert len(examined_files(settings(delivery))) == 5
-    assert [each.records for each in delivered_files(settings(delivery))] == [3, 2, 0, 0, 2]
+    assert [file.records for file in delivered_files(settings(delivery))] == [3, 2, 0, 0, 2]
 
 
 def test_parts_of_other_folders_may_be_alike(tmp_path):
@@ -207,7 +207,7 @@ def test_marks_that_are_passed_over_are_named(delivery, capsys):
 def test_a_table_is_counted_as_it_is_read_whatever_its_name(delivery):
     (delivery / "units.parquet").rename(delivery / "units.parq")
     given = settings(delivery).model_copy(update={"units": str(delivery / "units.parq")})
-    assert [each.records for each in delivered_files(given)] == [3, 2, 2]
+    assert [file.records for file in delivered_files(given)] == [3, 2, 2]
 
 
 def test_names_are_held_to_the_note_before_a_file_is_read(delivery):

@@ -138,7 +138,9 @@ def test_the_claims_name_the_redistricting_data_and_what_they_cost(runs):
     for name, before in (("person", ["people"]), ("unit", ["units"]), ("household", ["unit", "units"])):
         manifest = json.loads(runs[name].manifest.read_text())
         entries = [json.loads(runs[each].manifest.read_text())["ledger"] for each in before]
-        assert [each["run_id"] for each in manifest["published"]["releases"]] == [each["run_id"] for each in entries]
+        assert [release["run_id"] for release in manifest["published"]["releases"]] == [
+            entry["run_id"] for entry in entries
+        ]
         total = sum(Fraction(each["total"]) for each in (manifest["ledger"], *entries))
         statement = runs[name].privacy_statement.read_text()
         assert f"**rho = {total}**" in statement
@@ -359,7 +361,7 @@ def test_another_count_of_a_block_than_the_published_one_is_found(on_production,
     (path, *_) = sorted((tmp_path / "public" / "published" / "level=Block").glob("part-*.parquet"))
     table = pq.ParquetFile(path).read()
     counts = table["counts"].to_pylist()
-    place = next(row for row, each in enumerate(counts) if each)
+    place = next(row for row, count in enumerate(counts) if count)
     counts[place] = [counts[place][0] + 1, *counts[place][1:]]
     field = table.schema.field("counts")
     column = table.schema.get_field_index(field.name)

@@ -73,5 +73,5 @@ def test_runs_of_other_records_are_refused(spark, first, second):
 
 
 def test_runs_of_two_products_have_no_totals_in_common(spark, first, second):
-    other = next(each for each in PRODUCTS.values() if each.name != first.product.name)
+    other = next(product for product in PRODUCTS.values() if product.name != first.product.name)
     assert total_errors(spark, first, replace(second, plan=replace(second.plan, product=other))) == ()

@@ -266,7 +266,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("faults", FAULTS, ids=[" and ".join(each.values()) for each in FAULTS])
+@pytest.mark.parametrize("faults", FAULTS, ids=[" and ".join(fault.values()) for fault in FAULTS])
 def test_what_is_not_handled_is_refused_and_nothing_is_written(tmp_path, conf, spark, capsys, faults):
     assert spark is not None
     rows = dataset()

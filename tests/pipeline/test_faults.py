@@ -127,7 +127,7 @@ def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, 
     assert attempts(layout, "State") == ["destroyed"] * 3 + ["promoted"]
     assert attempts(layout, "County") == ["destroyed", "promoted"]
     tombstones = [layout.restricted.staging("measurements", "State", number) for number in (1, 2, 3)]
-    assert all(each.is_file() and each.stat().st_size == 0 for each in tombstones)
+    assert all(tombstone.is_file() and tombstone.stat().st_size == 0 for tombstone in tombstones)
     assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
 
 

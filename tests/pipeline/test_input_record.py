@@ -95,7 +95,9 @@ def test_blocks_that_do_not_sum_to_their_county_are_noticed_in_the_restricted_re
     printed = capsys.readouterr().out
     layout = RunLayout.at(tmp_path / "runs", "part")
     problems = [json.loads(line) for line in layout.restricted.input_problems.read_text().splitlines()]
-    found = {(each["field"], *each["geounits"]) for each in problems if "sum of their blocks" in each["expected"]}
+    found = {
+        (problem["field"], *problem["geounits"]) for problem in problems if "sum of their blocks" in problem["expected"]
+    }
     assert {("P0010001", "44007"), ("P0010001", "44")} <= found
     assert json.loads(layout.restricted.input_record.read_text())["problems"] == problems
     printed = re.sub(r"\s", "", printed)  # lines are as long as the terminal is wide
@@ -254,9 +256,9 @@ def placed(tmp_path):
 def test_what_is_read_of_geography_is_listed_as_the_input_is(placed, tmp_path):
     files = geography_files_of(placed)
     names = ["areas/a.csv", "areas/b.csv", "crosswalk.csv", "parents.csv"]
-    assert [each["file"] for each in files] == [str(tmp_path / name) for name in names]
-    assert [each["sha256"] for each in files] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
-    assert {each["confidential"] for each in files} == {False}
+    assert [file["file"] for file in files] == [str(tmp_path / name) for name in names]
+    assert [file["sha256"] for file in files] == [hashlib.sha256(name.encode()).hexdigest() for name in names]
+    assert {file["confidential"] for file in files} == {False}
     require_same_geography(placed, files)
 
 

@@ -271,7 +271,7 @@ def test_published_measurements_give_the_same_numbers(whole, conf, tmp_path):
     assert not (out / "P1.csv" / "level=County").exists()
     tract = area_file(tmp_path / "areas.csv", {"tract": BLOCKS[:4]})
     sources = (open_intervals(place, "0.9", ("P5",)) for place in (folder, whole.folder))
-    from_folder, from_run = ([*area_intervals(each, tract, tmp_path / "x")] for each in sources)
+    from_folder, from_run = ([*area_intervals(source, tract, tmp_path / "x")] for source in sources)
     assert from_folder == from_run
     assert sorted(path.name for path in tmp_path.iterdir()) == ["areas.csv", "nmf", "out"]
 
@@ -351,7 +351,7 @@ def test_a_file_of_areas_that_says_something_else_is_refused(whole, tmp_path, co
     said = " ".join(capsys.readouterr().err.split())
     assert needle in said
     assert "Traceback" not in said
-    assert {each.name for each in tmp_path.iterdir()} <= {"areas.csv"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"areas.csv"}
 
 
 def test_a_file_in_which_nothing_has_an_area_is_refused(whole, tmp_path, spark):
@@ -394,7 +394,7 @@ def test_a_value_that_was_changed_fails_the_verification(copied, spark):
     values = table.column(place).to_pylist()
     values[2] += 2
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, pa.int64())), path)
-    failing = {(each.name, each.geolevel): each.failing for each in verify_run(copied.path, spark).failures}
+    failing = {(failure.name, failure.geolevel): failure.failing for failure in verify_run(copied.path, spark).failures}
     assert {failing.pop((name, ""))[0] for name in (REPORT, TIMES)} == {  # which tell of the same
         "verification.json: files are those of the manifest",
         str(path.relative_to(copied.path)),

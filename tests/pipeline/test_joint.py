@@ -78,7 +78,7 @@ def plan_in(population: Path, root: Path) -> JointPlan:
 def whole(population, tmp_path_factory, spark) -> Path:
     """A joint run by the command; the folder of its runs."""
     root = tmp_path_factory.mktemp("whole")
-    given = [part for each in settings(population, root) for part in ("--set", each)]
+    given = [part for setting in settings(population, root) for part in ("--set", setting)]
     assert main(["run", str(CONF), "--run-id", "both", "--test-key", KEY, *given]) == 0
     return root
 
@@ -256,7 +256,7 @@ def test_a_joint_run_lies_at_an_address(whole, population, tmp_path, spark):
         assert {place.name for place in there.iterdir()} == {
             "both",
             "ledgers",
-            *(f"both-{each}" for each in plan.parts),
+            *(f"both-{part}" for part in plan.parts),
         }
         assert {place.name for place in (there / "both").iterdir()} == {
             path.name for path in (whole / "both").iterdir()

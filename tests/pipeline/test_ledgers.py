@@ -60,8 +60,8 @@ def tables(tmp_path: Path) -> Path:
 
 def test_the_identity_of_an_input_is_what_its_files_hold(tables, tmp_path):
     identity, files = input_record.fingerprint(settings(path=str(tables)))
-    assert [Path(str(each["file"])).name for each in files] == ["persons.csv", "units.csv"]
-    assert [each["bytes"] for each in files] == [7, 5]
+    assert [Path(str(file["file"])).name for file in files] == ["persons.csv", "units.csv"]
+    assert [file["bytes"] for file in files] == [7, 5]
     one_by_one = settings(persons=f"{tables}/persons.csv", units=f"{tables}/units.csv")
     assert input_record.fingerprint(one_by_one)[0] == identity
     elsewhere = tables.rename(tmp_path / "moved")
@@ -175,7 +175,7 @@ def test_of_a_folder_what_its_reader_reads_is_confidential(tmp_path, reader, rec
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     _, files = input_record.fingerprint(settings(reader=reader, path=str(tmp_path)))
-    found = {str(Path(str(each["file"])).relative_to(tmp_path)) for each in files if each["confidential"]}
+    found = {str(Path(str(file["file"])).relative_to(tmp_path)) for file in files if file["confidential"]}
     assert found == set(records)
 
 
@@ -189,11 +189,11 @@ def test_a_named_dataset_is_one_ledger_whatever_files_it_is_read_from(tables, tm
     (tmp_path / "persons.parquet").write_text("the same people in another form")
     forms = [settings(path=str(tables)), settings(persons=str(tmp_path / "persons.parquet"))]
     names = {
-        DatasetLedger.of(tmp_path, each.model_copy(update={"dataset": "census-2020"}), ("f" * 64,)).file
-        for each in forms
+        DatasetLedger.of(tmp_path, form.model_copy(update={"dataset": "census-2020"}), ("f" * 64,)).file
+        for form in forms
     }
     assert names == {tmp_path / f"census-2020{LEDGER_SUFFIX}"}
-    assert len({people_of(each) for each in forms}) == 2
+    assert len({people_of(form) for form in forms}) == 2
 
 
 def plan_with(ledger: Path | None = None, **given: Any) -> Any:
@@ -204,7 +204,7 @@ def test_without_a_folder_of_its_own_the_ledger_lies_with_the_runs_and_nothing_b
     folder = ledger_folder(plan_with(path=str(tables)), RunLayout.at(tmp_path / "runs", "r"))
     assert folder == tmp_path / "runs" / "ledgers"
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert sorted(each.name for each in tables.parent.iterdir()) == ["census"]
+    assert sorted(path.name for path in tables.parent.iterdir()) == ["census"]
 
 
 def test_a_folder_that_is_named_is_never_made_and_must_be_writable(tmp_path):

@@ -239,8 +239,8 @@ def test_a_collector_of_lineage_hears_of_every_driver_and_nothing_of_the_input(w
             workshop.plan("input.dataset=other"), run_id="refused", test_key=tools.TEST_KEY, spark=workshop.spark
         )
     events = [json.loads(line) for line in sent.read_text().splitlines() if line]
-    assert [each["eventType"] for each in events] == ["START", "COMPLETE", "START", "COMPLETE"]
-    assert {one["name"] for each in events for one in each["inputs"]} == {"tiny"}
-    made = [(one["namespace"], one["name"]) for each in events for one in each["outputs"]]
+    assert [event["eventType"] for event in events] == ["START", "COMPLETE", "START", "COMPLETE"]
+    assert {one["name"] for event in events for one in event["inputs"]} == {"tiny"}
+    made = [(one["namespace"], one["name"]) for event in events for one in event["outputs"]]
     assert made == [("file", str(layout.public.path.absolute()))]
     assert str(workshop.census) not in sent.read_text()

@@ -77,8 +77,8 @@ class TestPublished:
         folder = measured.folder / "nmf"
         record = MeasurementsManifest.load(folder / "measurements.json")
         files = {str(path.relative_to(folder)) for path in folder.rglob("part-*")}
-        assert {each.name for each in record.files} == files
-        assert all(record_of(folder / each.name, each.name) == each for each in record.files)
+        assert {file.name for file in record.files} == files
+        assert all(record_of(folder / file.name, file.name) == file for file in record.files)
         assert record.ledger == json.loads(measured.layout("whole").public.privacy_ledger.read_text())
         assert [each["name"] for each in record.schema] == ATTRIBUTES
         assert record.rows["e2e_1940/County.parquet/DPQuery"] == 10
@@ -92,7 +92,7 @@ class TestPublished:
         assert names == {"e2e_1940", "geounits", "invariants", "measurements.json", "_about.txt"}
         restricted = json.loads(measured.layout("whole").restricted.manifest.read_text())
         text = (measured.folder / "nmf" / "measurements.json").read_text()
-        assert not any(each["sha256"] in text for each in restricted["input_files"].values())
+        assert not any(file["sha256"] in text for file in restricted["input_files"].values())
 
     def test_a_run_that_kept_its_support_only_is_refused_by_the_name_of_the_setting(self, measured, capsys):
         changed = measured.folder / "support"

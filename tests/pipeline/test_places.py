@@ -33,7 +33,7 @@ SETTINGS = (
 
 
 def given(*settings: str) -> list[str]:
-    return [part for each in settings for part in ("--set", each)]
+    return [part for setting in settings for part in ("--set", setting)]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,9 @@ def test_the_restricted_manifest_says_where_everything_lay(place):
 
 
 def test_the_same_run_by_absolute_paths_is_the_same_run(place, spark):
-    absolute = [each.replace("=census", f"={place}/census").replace("=all-", f"={place}/all-") for each in SETTINGS]
+    absolute = [
+        setting.replace("=census", f"={place}/census").replace("=all-", f"={place}/all-") for setting in SETTINGS
+    ]
     plan = load_plan(place / "run.toml", settings=[*absolute, f"evaluation.areas={place}/precincts.csv"])
     lines: list[str] = []
     summary = run_stages(plan, run_id="first", test_key=KEY, spark=spark, progress=lines.append)
@@ -118,7 +120,11 @@ def test_the_same_run_by_absolute_paths_is_the_same_run(place, spark):
 
 def test_a_run_of_another_configuration_is_told_in_which_keys_it_differs(place, capsys):
     changed = [f"output.root={place}/all-runs", f"input.path={place}/census-of-nobody", "estimation.gap_tolerance=1e-7"]
-    rest = [each for each in SETTINGS if each.split("=")[0] not in ("output.root", "input.path", "evaluation.areas")]
+    rest = [
+        setting
+        for setting in SETTINGS
+        if setting.split("=")[0] not in ("output.root", "input.path", "evaluation.areas")
+    ]
     before = json.dumps(sorted(map(str, place.rglob("*"))))
     assert main(["run", str(place / "run.toml"), "--run-id", "first", "--test-key", KEY, *given(*rest, *changed)]) == 1
     said = capsys.readouterr().err

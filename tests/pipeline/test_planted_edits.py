@@ -95,7 +95,7 @@ def found_by_files(folder: Path, whole: RunLayout) -> dict[str, Check]:
     plan = plan_from_config(manifest.config, source="the manifest")
     run = Verified(None, public, manifest, plan, spine_of_run(public, plan), folder)  # type: ignore[arg-type] # no session
     made = json.loads(whole.public.verification.read_text())
-    checks = tuple(Check(**{**each, "failing": tuple(each["failing"])}) for each in made["checks"])
+    checks = tuple(Check(**{**check, "failing": tuple(check["failing"])}) for check in made["checks"])
     report = VerificationReport(checks, tuple(made["relaxed"]), made["run_id"], made["manifest"])
     known = KnownManifests(entered=record_of(whole.public.manifest).sha256)
     of_files = file_checks(public, manifest, plan.product.census(plan.spine), orders_of(plan))

@@ -346,7 +346,7 @@ class TestWhatIsBroken:
     def test_a_layout_that_cannot_be_is_named_with_its_product(self, tmp_path, place, source, said):
         made = PRODUCTS["e2e_1940"]
         columns = [each for each in getattr(made.microdata, place) if each.name not in ("CENRACE", "GQTYPE", "RTYPE")]
-        columns = [each for each in columns if each.source not in ("tenure", "vacancy")]
+        columns = [column for column in columns if column.source not in ("tenure", "vacancy")]
         layout = replace(made.microdata, **{place: (*columns, MicrodataColumn("X", source, "CHAR1"))})
         plan = replace(planned("e2e_1940"), product=replace(made, microdata=layout))
         with pytest.raises(ConfigurationError, match=said) as caught:
@@ -500,7 +500,7 @@ def refused(dry_workshop, capsys):
 
     def both(code: int, *needles: str, settings: Sequence[str] = (), path: Path | None = None) -> None:
         conf = path or dry_workshop.run_file()
-        given = [part for each in settings for part in ("--set", each)]
+        given = [part for setting in settings for part in ("--set", setting)]
         said = []
         for command in (["check"], ["run", "--run-id", "bad", "--test-key", "x"]):
             assert main([command[0], str(conf), *command[1:], *given]) == code

@@ -33,7 +33,8 @@ CODES = FIXTURE["code_book"] | {"cenrace": ["-".join(races) for races in RACE_SE
 SUFFIX = 4
 #: Attributes and rows of each dataset, under the name of the product that is published like it.
 DATASETS = {
-    name: (each["attributes"], each["DPQuery"] + each["Constraint"]) for name, each in FIXTURE["datasets"].items()
+    name: (dataset["attributes"], dataset["DPQuery"] + dataset["Constraint"])
+    for name, dataset in FIXTURE["datasets"].items()
 }
 ROWS = [(name, row) for name, (_, rows) in DATASETS.items() for row in rows]
 IDS = [f"{name} {row['query_name']}" for name, row in ROWS]
@@ -77,9 +78,11 @@ def own_spelling(name: str, query_name: str) -> str:
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_code_book_is_that_of_the_product_and_every_query_is_in_the_fixture(name):
     ours, (attributes, rows) = PRODUCTS[name], DATASETS[name]
-    assert {each.name: list(each.levels) for each in ours.schema.attributes} == {a: CODES[a] for a in attributes}
+    assert {attribute.name: list(attribute.levels) for attribute in ours.schema.attributes} == {
+        a: CODES[a] for a in attributes
+    }
     strategies = ours.strategies.values()
-    asked = {item.query for each in strategies for level in each.budget.levels for item in level.queries}
+    asked = {item.query for strategy in strategies for level in strategy.budget.levels for item in level.queries}
     named = {row["query_name"] for row in rows}
     known = {side.query_name for side in sides(ours.class_query, ())}
     known |= {zero.name for zero in ours.structural_zeros}
@@ -219,13 +222,13 @@ class TestFolder:
 
     def test_what_was_measured_counts_the_right_cells(self, folder):
         for _, row in published(folder, "DPQuery"):
-            answers = answers_of(ATTRIBUTES, [row[each] for each in ATTRIBUTES], row["query_shape"])
+            answers = answers_of(ATTRIBUTES, [row[attribute] for attribute in ATTRIBUTES], row["query_shape"])
             people_ = truth(row["geocode"])
             assert row["value"] == [int(people_[sorted(cells)].sum()) for cells in answers], row["query_name"]
 
     def test_constraints_bound_the_right_cells(self, folder):
         for level, row in published(folder, "Constraint"):
-            answers = answers_of(ATTRIBUTES, [row[each] for each in ATTRIBUTES], row["query_shape"])
+            answers = answers_of(ATTRIBUTES, [row[attribute] for attribute in ATTRIBUTES], row["query_shape"])
             people_ = truth(row["geocode"])
             counted = [int(people_[sorted(cells)].sum()) for cells in answers]
             if row["sign"] == "=":
@@ -240,7 +243,7 @@ class TestFolder:
         schema = PRODUCTS["pl94_2020_person"].schema
         for _, row in published(folder, "Constraint"):
             if row["query_name"] == "hhgq_total_ub_con":
-                joined = schema.query(" * ".join(row[each] for each in ATTRIBUTES if row[each] != "*"))
+                joined = schema.query(" * ".join(row[attribute] for attribute in ATTRIBUTES if row[attribute] != "*"))
                 zeros = [place for place, most in enumerate(row["value"]) if most == 0]
                 cells = np.isin(joined.row_of(np.arange(schema.size)), zeros).reshape(SHAPE)
                 pinned[row["geocode"]] = [kind for kind in range(8) if cells[kind].all()]
@@ -288,7 +291,7 @@ def in_the_earlier_form(source: Path, target: Path) -> Path:
             copy.write_bytes(path.read_bytes())
     record = json.loads((target / "measurements.json").read_text())
     files = [record_of(path, str(path.relative_to(target))) for path in sorted(target.rglob("part-*"))]
-    record["files"] = [{"name": each.name, "size": each.size, "sha256": each.sha256} for each in files]
+    record["files"] = [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in files]
     for attribute in record["schema"]:
         attribute["recodes"].pop("gqNursingTotal", None)
     (target / "measurements.json").write_text(json.dumps(record))

@@ -87,7 +87,7 @@ def test_a_joint_run_that_dies_holds_every_estimate_to_the_units_of_its_earlier_
     assert manifest.published["run_id"] == "both-unit"
     assert manifest.published["manifest"] == PublicManifest.load(units.manifest).sha256
     assert PublicManifest.load(units.manifest).published == {}
-    assert [each["run_id"] for each in manifest.published["releases"]] == [entry_of(units)["run_id"]]
+    assert [release["run_id"] for release in manifest.published["releases"]] == [entry_of(units)["run_id"]]
     claim = households.privacy_statement.read_text().partition("## The claim")[2].partition("\n## ")[0]
     assert "**epsilon = 6**" in claim
     assert "differ in one household and one unit within the same County at the same time" in claim

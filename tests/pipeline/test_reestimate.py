@@ -167,7 +167,7 @@ class TestOptions:
     )
     def test_options_that_contradict_each_other_are_refused(self, measured, capsys, arguments, needle):
         places = {"RUN": measured.layout("whole").folder, "NMF": measured.folder / "nmf", "CONF": measured.run_file()}
-        assert main(["estimate", *(str(places.get(each, each)) for each in arguments)]) == WRONG
+        assert main(["estimate", *(str(places.get(argument, argument)) for argument in arguments)]) == WRONG
         assert needle in capsys.readouterr().err
 
     def test_no_finished_run_is_an_error(self, capsys, tmp_path):

@@ -178,7 +178,7 @@ def test_each_replicate_is_measured_like_the_run_with_noise_of_its_own(whole, ke
         assert len(queries) == len(variances) == 1
         if len(per_query[0][1]) > 4:  # where two draws are hardly the same
             assert len(values) == 1 + RUNS, queries
-            assert all(any(each) for each in values)
+            assert all(any(value) for value in values)
     # Of the size that is declared.
     for of_root in drawn:
         z = np.concatenate([np.array(values) / variance**0.5 for _, values, variance in of_root])
@@ -313,7 +313,7 @@ def test_values_and_texts_that_were_changed_fail_the_verification(copied, spark)
     text.write_text(text.read_text().replace(f"{P1.names[2]}_low", f"{P1.names[3]}_low", 1))
     about = intervals_layout(copied).table("P5", "csv") / ABOUT
     about.write_text(about.read_text() + "And they are exact.\n")
-    failing = {(each.name, each.geolevel): each for each in verify_run(copied.path, spark).failures}
+    failing = {(failure.name, failure.geolevel): failure for failure in verify_run(copied.path, spark).failures}
     assert failing["intervals of counts have the offsets of their class", "Block"].failing == (codes[0][2],)
     tables = failing["tables equal estimates", "Tract"]
     assert (tables.failing, tables.note) == ((f"{codes[1][0]} {P1.names[1]}",), "replicate_intervals parquet files")

@@ -46,15 +46,15 @@ def noise_of(run, layout, tools):
 def test_residuals_are_those_of_the_tables(spark, calm, workshop, tools):
     run = opened(calm, workshop)
     noise, expected = residuals_of(spark, run), noise_of(run, calm, tools)
-    assert {(each.geolevel, each.query) for each in noise.residuals} == set(expected)
-    for each in noise.residuals:
-        geounits = expected[each.geolevel, each.query]
+    assert {(residual.geolevel, residual.query) for residual in noise.residuals} == set(expected)
+    for residual in noise.residuals:
+        geounits = expected[residual.geolevel, residual.query]
         counts = Counter(value for values in geounits.values() for value in values.values())
-        assert dict(zip(each.values.tolist(), each.frequencies.tolist(), strict=True)) == counts
+        assert dict(zip(residual.values.tolist(), residual.frequencies.tolist(), strict=True)) == counts
         sizes = Counter(len(values) for values in geounits.values())
-        assert dict(each.vectors[:, :2].tolist()) == sizes
+        assert dict(residual.vectors[:, :2].tolist()) == sizes
         equal = Counter(tuple(values.items()) for values in geounits.values())
-        assert each.vectors[:, 2].sum() == sum(number * (number - 1) // 2 for number in equal.values())
+        assert residual.vectors[:, 2].sum() == sum(number * (number - 1) // 2 for number in equal.values())
 
 
 def pairs_of(run, expected):
@@ -64,7 +64,7 @@ def pairs_of(run, expected):
         above = expected[names[names.index(level) - 1], query] if level != names[0] else {}
         by_code = {code: values for (code, _), values in above.items()}
         yield from ((level, PARENTS, values, by_code.get(parent, {})) for (_, parent), values in geounits.items())
-        ordered = sorted(geounits, key=lambda each: (each[1], each[0]))
+        ordered = sorted(geounits, key=lambda geounit: (geounit[1], geounit[0]))
         for one, other in pairwise(ordered):
             if one[1] == other[1]:
                 yield level, SIBLINGS, geounits[one], geounits[other]
@@ -80,9 +80,9 @@ def test_signs_are_compared_at_the_same_answers(spark, calm, workshop, tools):
     run, compared, agreeing = opened(calm, workshop), Counter(), Counter()
     for level, between, one, other in pairs_of(run, noise_of(run, calm, tools)):
         products = [one[at] * other[at] for at in one.keys() & other.keys()]
-        compared[level, between] += sum(each != 0 for each in products)
-        agreeing[level, between] += sum(each > 0 for each in products)
-    found = {(each.geolevel, each.between): each for each in residuals_of(spark, run).agreements}
+        compared[level, between] += sum(product != 0 for product in products)
+        agreeing[level, between] += sum(product > 0 for product in products)
+    found = {(agreement.geolevel, agreement.between): agreement for agreement in residuals_of(spark, run).agreements}
     assert {key: each.compared for key, each in found.items() if each.compared} == +compared
     assert {key: each.agreeing for key, each in found.items() if each.agreeing} == +agreeing
     assert {between for _, between in found} == {PARENTS, QUERIES, SIBLINGS}

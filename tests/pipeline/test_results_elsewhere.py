@@ -136,7 +136,7 @@ def test_intervals_are_told_of_what_lies_there(measured, whole, address, tmp_pat
         "areas.csv",
         "a.csv",
         "wide.csv",
-        *(f"all/{each}" for each in contents(tmp_path / "all")),
+        *(f"all/{content}" for content in contents(tmp_path / "all")),
     }
 
 

@@ -66,7 +66,7 @@ def test_its_tables_hold_what_the_manifests_say(seen, layout):
     }
     families = {level: sum(counts.values()) for level, counts in public.solver_status.items()}
     assert {row[0]: int(row[1]) for row in tables["levels"]} == families
-    worst = {level: f"{each['gap']:.1e}" for level, each in public.worst_residuals.items()}
+    worst = {level: f"{residual['gap']:.1e}" for level, residual in public.worst_residuals.items()}
     assert {row[0]: row[3] for row in tables["levels"]} == worst
     assert len(tables["families"]) == sum(families.values())
     seconds = [float(row[2]) for row in tables["families"]]

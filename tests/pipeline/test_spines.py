@@ -179,7 +179,7 @@ def test_the_statement_says_what_shares_and_losses_are(optimised):
     assert sum(int(path[5].replace(",", "")) for path in paths) == blocks
     # The entry in the ledger knows the same paths, so that all runs of the dataset are composed over them.
     entry = LedgerEntry.of(json.loads(optimised.public.manifest.read_text())["ledger"])
-    assert {tuple(path[:5]) for path in paths if path[0] != "..."} <= {tuple(map(str, each)) for each in entry.paths}
+    assert {tuple(path[:5]) for path in paths if path[0] != "..."} <= {tuple(map(str, path)) for path in entry.paths}
     assert "| exact composition of all measured answers, at most |" in statement
 
 
@@ -280,11 +280,11 @@ def test_intervals_of_census_geounits_are_those_of_unions_of_blocks(population, 
     inside = [code for code in found["Block"] if code.startswith(tract)]
     areas = tmp_path / "areas.csv"
     areas.write_text("".join(f"{line}\n" for line in ("geocode,area", *(f"{code},tract" for code in inside))))
-    for each in area_intervals(open_intervals(public.path, "0.9"), areas, tmp_path / "x", spark):
-        assert (each.area, each.table) == ("tract", "H1")
-        assert each.estimate == pytest.approx(row[each.column], abs=1e-6)
-        assert each.standard_error**2 == pytest.approx(row[f"{each.column}_se"] ** 2, abs=1e-6)
-        assert (each.low, each.high) == (row[f"{each.column}_low"], row[f"{each.column}_high"])
+    for interval in area_intervals(open_intervals(public.path, "0.9"), areas, tmp_path / "x", spark):
+        assert (interval.area, interval.table) == ("tract", "H1")
+        assert interval.estimate == pytest.approx(row[interval.column], abs=1e-6)
+        assert interval.standard_error**2 == pytest.approx(row[f"{interval.column}_se"] ** 2, abs=1e-6)
+        assert (interval.low, interval.high) == (row[f"{interval.column}_low"], row[f"{interval.column}_high"])
     (state,) = found["State"].values()
     blocks = sum(block["H0010002_se"] ** 2 for block in found["Block"].values())
     assert 0 < state["H0010002_se"] ** 2 < blocks / 10
@@ -385,4 +385,4 @@ def test_what_is_read_of_geography_stands_in_the_record_and_may_not_change(
     layout = run_stages(plan, run_id="other", test_key=KEY, spark=spark, until="spine").layout
     record = json.loads(layout.restricted.input_record.read_text())
     assert [(each["file"], each["sha256"]) for each in record["geography"]] == [(str(areas), before)]
-    assert str(areas) not in {each["file"] for each in record["files"]}
+    assert str(areas) not in {file["file"] for file in record["files"]}

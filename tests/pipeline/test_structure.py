@@ -127,9 +127,9 @@ def test_a_spine_that_follows_from_people_is_found_out(spark, tmp_path, monkeypa
     monkeypatch.setattr(spines, "follows_from_people", lambda plan: False)
     report = audit_structure(leaking, tmp_path / "runs", spark, variants=VARIANTS[:2])
     assert report.convicts
-    assert any("/spine/" in each.path for each in report.differences)
+    assert any("/spine/" in difference.path for difference in report.differences)
     # Between people who agree in the units nothing differs; and nothing but the spine and what is made of it.
-    assert {each.path.split("/")[2] for each in report.differences} <= {"spine", "shares", "geounits"}
+    assert {difference.path.split("/")[2] for difference in report.differences} <= {"spine", "shares", "geounits"}
 
 
 def as_spark_writes(frame, table, writer, *_, **__):
@@ -152,9 +152,9 @@ def test_a_system_that_publishes_the_order_of_confidential_rows_is_found_out(qui
     monkeypatch.setattr(assess, "file_checks", lambda *_: [])  # verification knows Spark's writer by its metadata
     report = audit_structure(quickstart, tmp_path / "runs", spark, variants=VARIANTS[:2])
     assert report.convicts
-    named = {part for each in report.differences for part in each.path.split("/")}
+    named = {part for difference in report.differences for part in difference.path.split("/")}
     assert named >= {"geounits", "invariants", "bounds"}
-    assert any("time of change" in each.what for each in report.differences)
+    assert any("time of change" in difference.what for difference in report.differences)
     assert "no finite epsilon" in report.verdict
 
 

@@ -198,7 +198,7 @@ def test_tables_are_made_beside_the_run_with_a_manifest_of_their_own_and_the_run
     assert record.manifest == hashlib.sha256(whole.public.manifest.read_bytes()).hexdigest()
     assert record.notices == PublicManifest.load(whole.public.manifest).notices
     files = {path.relative_to(made).as_posix(): path for path in made.rglob("*") if path.is_file()}
-    assert {each.name: each.sha256 for each in record.files} == {
+    assert {file.name: file.sha256 for file in record.files} == {
         name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if name != "manifest.json"
     }
     assert record.data_dictionary[0]["path"] == "P1.<format>/level=<geolevel>"

@@ -74,7 +74,7 @@ def test_the_manifest_answers_for_all_files_and_the_ledger_for_the_manifest(meas
     assert manifest.files == public_files(layout.public)
     apart = {layout.public.manifest, layout.public.verification}
     everything = {path for path in layout.public.path.rglob("*") if path.is_file()} - apart
-    assert {layout.public.path / each.name for each in manifest.files} == everything
+    assert {layout.public.path / file.name for file in manifest.files} == everything
     digest = hashlib.sha256(layout.public.manifest.read_bytes()).hexdigest()
     assert manifest.sha256 == digest
     assert json.loads(measured.ledger()[-1])["manifest"] == digest

@@ -74,12 +74,10 @@ def test_cells_are_counted_as_the_files_of_the_run_have_them(whole, spark, tmp_p
         for table in tables:
             for name in LEVELS:
                 rows = [each for each in own if (each.table, each.geolevel) == (table.name, name)]
-                assert {each.column: each.wider for each in rows} == counted(
-                    layout, table, name, most=most, share=share
-                )
-                assert {each.cells for each in rows} == {GEOUNITS[name]}
-                assert [each.label for each in rows] == [table.path(place) for place in range(len(rows))]
-                wider += sum(each.wider for each in rows)
+                assert {row.column: row.wider for row in rows} == counted(layout, table, name, most=most, share=share)
+                assert {row.cells for row in rows} == {GEOUNITS[name]}
+                assert [row.label for row in rows] == [table.path(place) for place in range(len(rows))]
+                wider += sum(row.wider for row in rows)
     assert 0 < wider < sum(each.cells for each in found)
     assert not list(tmp_path.iterdir())
 
@@ -104,6 +102,6 @@ def test_the_command_prints_shares_and_writes_columns(whole, spark, tmp_path, mo
     assert main([*words, "--level", "0.5", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["wider_than"] == "10"
-    narrower = {each["column"]: each["wider"] for each in record["cells"] if each["level"] == 0.5}
+    narrower = {cell["column"]: cell["wider"] for cell in record["cells"] if cell["level"] == 0.5}
     assert all(count <= expected[name] for name, count in narrower.items() if name in expected)
     assert sum(narrower[name] for name in expected) < sum(expected.values())

@@ -44,7 +44,7 @@ def sign(folder: Path, **changes: Any) -> None:
     record = json.loads((folder / "measurements.json").read_text())
     paths = sorted(path for path in folder.rglob("part-*"))
     files = [record_of(path, str(path.relative_to(folder))) for path in paths]
-    record["files"] = [{"name": each.name, "size": each.size, "sha256": each.sha256} for each in files]
+    record["files"] = [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in files]
     (folder / "measurements.json").write_text(json.dumps(record | changes))
 
 
@@ -199,7 +199,7 @@ class TestRefused:
         spoil(folder, "State", "DPQuery", change)
         refused("lists of whole numbers")
 
-    @pytest.mark.parametrize("faults", FAULTS, ids=[" and ".join(each.values()) for each in FAULTS])
+    @pytest.mark.parametrize("faults", FAULTS, ids=[" and ".join(fault.values()) for fault in FAULTS])
     def test_rows_that_are_not_those_of_the_budget(self, folder, refused, faults):
         for (level, change), _ in faults.items():
             spoil(folder, level, "DPQuery", change)

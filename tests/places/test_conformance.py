@@ -302,7 +302,7 @@ def test_a_level_is_drawn_journalled_published_and_read(layout, root):
     assert count_rows(level) == 2
     assert pa.Table.from_batches(read_batches(level, ["geocode"])).column(0).to_pylist() == ["101", "102"]
     assert not layout.restricted.staging("measurements", "County", 1).is_dir()
-    listed = {each.name: each for each in public_files(layout.public)}
+    listed = {file.name: file for file in public_files(layout.public)}
     assert listed["measurements/level=County/part-00000.parquet"].sha256 == written[0].sha256
     assert "run.json" in listed
     assert public_files(layout.public, as_written=True) == tuple(listed.values())
@@ -314,12 +314,12 @@ def test_what_was_promoted_is_listed_as_it_was_written_and_refused_where_it_chan
         place = layout.public.level("estimates", "County")
         put(layout.public.path / ".staging" / "part-0", b"rows")
         (written,) = replace_folder(layout.public.path / ".staging", place)
-        as_written = {each.name: each for each in public_files(layout.public, as_written=True)}
+        as_written = {file.name: file for file in public_files(layout.public, as_written=True)}
         assert as_written[name].sha256 == written.sha256
         put(place / "part-0", b"ROWS")  # a disk that errs
         with pytest.raises(PrivacyGuardError, match="was changed since the run committed it"):
             public_files(layout.public, as_written=True)
-        read = {each.name: each for each in public_files(layout.public)}
+        read = {file.name: file for file in public_files(layout.public)}
         assert read[name].sha256 != written.sha256
     with hold_run(layout), pytest.raises(PrivacyGuardError, match="was changed"):
         public_files(layout.public, as_written=True)
@@ -331,7 +331,7 @@ def test_an_attempt_that_died_is_destroyed_before_the_level_is_drawn_again(layou
     drawn(journal, "County", 1, "101")
     assert journal.next_step("County").number == 2
     assert part_files(journal.staging("County", 1)) == ()
-    assert [each.state for each in journal.attempts("County")] == [State.DESTROYED]
+    assert [attempt.state for attempt in journal.attempts("County")] == [State.DESTROYED]
     journal.open("County", 2)
     written = drawn(journal, "County", 2, "101")
     journal.stage("County", 2)

@@ -27,7 +27,7 @@ def test_a_server_started_by_hand_is_found_by_the_lines_that_it_prints(how):
         exports = [shlex.split(line.removeprefix("export "))[0] for line in lines[:-1]]
         assert all(line.startswith("export ") for line in lines[:-1])
         assert lines[-1].split()[1] == f"s3://{servers.BUCKET}"
-        environment = dict(each.split("=", 1) for each in exports)
+        environment = dict(export.split("=", 1) for export in exports)
         with servers.reached(environment):
             file = place_of(f"s3://{servers.BUCKET}/runs/file")
             file.system.write(str(file), b"there")

@@ -146,8 +146,8 @@ def test_the_redistricting_releases_cost_what_another_method_has_found(runs, eps
     [(("person",), Fraction(24811, 5000), 24.45649), (("household", "unit"), Fraction(15401, 2000), 32.07198)],
 )
 def test_the_dhc_releases_cost_what_another_method_has_found(products, rho, epsilon):
-    budgets = [run_file(f"dhc_2020_{each}") for each in products]
-    assert sum(each.total for each in budgets) == rho
+    budgets = [run_file(f"dhc_2020_{product}") for product in products]
+    assert sum(budget.total for budget in budgets) == rho
     found = compose_exactly(budgets).epsilon(PUBLISHED_DELTA)
     assert found.low - 5e-6 <= epsilon <= found.high + 5e-6
     assert found.high - found.low < 1e-6 * epsilon
@@ -187,7 +187,7 @@ def test_all_products_together_cost_what_another_method_has_found():
     budgets = [production("persons_us"), production("units_us")]
     budgets += [run_file(f"dhc_2020_{each}") for each in ("person", "household", "unit")]
     found = compose_exactly(budgets).epsilon(PUBLISHED_DELTA)
-    assert float(sum(each.total for each in budgets)) == pytest.approx(15.293869, abs=5e-7)
+    assert float(sum(budget.total for budget in budgets)) == pytest.approx(15.293869, abs=5e-7)
     assert 49.8115 <= found.low <= found.high <= 49.8120
     assert found.high - found.low < 5e-5
 
@@ -372,7 +372,7 @@ OWN_SHARES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("budget", "delta"), [*((each, 1e-10) for each in OWN_SHARES), (OWN_SHARES[0], 1e-2)])
+@pytest.mark.parametrize(("budget", "delta"), [*((share, 1e-10) for share in OWN_SHARES), (OWN_SHARES[0], 1e-2)])
 def test_shares_of_their_own_take_the_worst_pair_of_paths(budget, delta):
     (found,) = compositions_of(budget, PATHS)
     assert len(found.ways) == len(PATHS)
@@ -382,10 +382,10 @@ def test_shares_of_their_own_take_the_worst_pair_of_paths(budget, delta):
     assert worst.low <= got.high * (1 + 1e-12)
     assert got.high - got.low < 2e-3 * got.high
     for epsilon in (0.7, 3.0):
-        pairs = [each.delta(epsilon) for each in pairs_of(budget, PATHS)]
+        pairs = [pair.delta(epsilon) for pair in pairs_of(budget, PATHS)]
         at = found.delta(epsilon)
-        assert at.low <= max(each.high for each in pairs) * (1 + 1e-12)
-        assert max(each.low for each in pairs) <= at.high * (1 + 1e-12)
+        assert at.low <= max(pair.high for pair in pairs) * (1 + 1e-12)
+        assert max(pair.low for pair in pairs) <= at.high * (1 + 1e-12)
     assert worst_epsilon((), PUBLISHED_DELTA) is None
 
 
@@ -395,10 +395,10 @@ def test_trade_offs_and_odds_of_paths_are_those_of_their_worst_pair():
     (found,) = compositions_of(budget, PATHS)
     alphas = np.array([1e-4, 0.01, 0.1, 0.4])
     low, high = found.trade_off(alphas)
-    pairs = [each.trade_off(alphas) for each in pairs_of(budget, PATHS)]
+    pairs = [pair.trade_off(alphas) for pair in pairs_of(budget, PATHS)]
     assert (low <= np.min([each for _, each in pairs], axis=0) + 1e-12).all()
     assert (np.min([each for each, _ in pairs], axis=0) <= high * 1.002 + 1e-3).all()
-    odds = max(each.odds(0.1) for each in pairs_of(budget, PATHS))
+    odds = max(pair.odds(0.1) for pair in pairs_of(budget, PATHS))
     assert odds == pytest.approx(found.odds(0.1), rel=0.05)
 
 
@@ -417,8 +417,8 @@ def test_paths_of_many_kinds_are_one_composition_and_cost_what_each_pair_does():
     epsilon = found.epsilon(PUBLISHED_DELTA)
     assert 16.4650 < epsilon.low <= epsilon.high < 16.4653
     pairs = pairs_of(budget, paths)
-    for each in pairs[:: len(pairs) // 8]:
-        assert each.epsilon(PUBLISHED_DELTA).low <= epsilon.high * (1 + 1e-12)
+    for pair in pairs[:: len(pairs) // 8]:
+        assert pair.epsilon(PUBLISHED_DELTA).low <= epsilon.high * (1 + 1e-12)
     # A part of a record, and paths that are the same or a part of others.
     (below,) = compositions_of(budget, paths, levels=[level.geolevel for level in budget.levels[3:]])
     assert below.epsilon(PUBLISHED_DELTA).high < epsilon.low
@@ -532,7 +532,7 @@ def test_trade_offs_of_the_releases_are_close_and_those_of_continuous_noise(runs
     composed = compose_exactly(budgets)
     alphas = np.array([1e-8, 1e-6, 1e-4, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 0.9])
     low, high = composed.trade_off(alphas)
-    mu = mpmath.sqrt(2 * mpmath.mpf(float(sum((each.total for each in budgets), Fraction(0)))))
+    mu = mpmath.sqrt(2 * mpmath.mpf(float(sum((budget.total for budget in budgets), Fraction(0)))))
     for alpha, least, most in zip(alphas, low, high, strict=True):
         z = mpmath.findroot(lambda each, alpha=alpha: mpmath.log(mpmath.ncdf(-each) / alpha), 2.0)
         beta, power = float(mpmath.ncdf(z - mu)), float(mpmath.ncdf(mu - z))

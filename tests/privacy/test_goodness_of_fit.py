@@ -108,7 +108,7 @@ def test_draws_follow_their_distribution(
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "mechanism",
-    [*DISTRIBUTIONS[:-2], *(pytest.param(each, marks=pytest.mark.slow) for each in DISTRIBUTIONS[-2:])],
+    [*DISTRIBUTIONS[:-2], *(pytest.param(distribution, marks=pytest.mark.slow) for distribution in DISTRIBUTIONS[-2:])],
     ids=str,
 )
 def test_wrong_samplers_are_found_out(

@@ -115,7 +115,7 @@ def test_what_was_released_grows_level_by_level() -> None:
 
 def test_a_later_line_of_a_run_replaces_the_earlier_one() -> None:
     lines = [entry("a"), entry("b"), entry("a").with_completed("State")]
-    ledger = Ledger.from_json_lines("".join(each.to_json() + "\n" for each in lines))
+    ledger = Ledger.from_json_lines("".join(line.to_json() + "\n" for line in lines))
     assert [each.run_id for each in ledger.entries] == ["a", "b"]
     assert ledger.entries[0].completed_levels == ("State",)
     assert ledger.composition().epsilon == Fraction(1, 2)

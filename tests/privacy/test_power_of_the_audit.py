@@ -55,8 +55,8 @@ class Ratios:
         places = np.minimum(np.searchsorted(below, np.linspace(0.05, 1.0, 40)), len(below) - 1)
         thresholds = np.unique(self.values[places]) - 1e-9
         return [
-            (self.probabilities[self.values >= each].sum(), self.probabilities[-self.values >= each].sum())
-            for each in thresholds
+            (self.probabilities[self.values >= threshold].sum(), self.probabilities[-self.values >= threshold].sum())
+            for threshold in thresholds
         ]
 
 
@@ -114,10 +114,10 @@ def chance_of_passing(events: list[tuple[float, float]], claim: Claim, level: fl
     """Over all events: chosen on one half, as the best one's bound allows, and not convicted on the other."""
     excesses = [before - math.exp(claim.epsilon) * after for before, after in events]
     best = events[int(np.argmax(excesses))]
-    passing = [chance_at_most(each, claim.delta, claim, level) for each in events]
+    passing = [chance_at_most(event, claim.delta, claim, level) for event in events]
 
     def with_bound(middle: float) -> float:
-        chosen = [1 + FAR - chance_at_most(each, middle, claim, level) for each in events]
+        chosen = [1 + FAR - chance_at_most(event, middle, claim, level) for event in events]
         return chance_at_most(best, middle, claim, level) + float(np.dot(chosen, passing))
 
     return min(with_bound(middle) for middle in np.linspace(claim.delta, max(excesses), 20))

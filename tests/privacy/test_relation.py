@@ -44,7 +44,7 @@ def exact_numbers(release: ExactCounts, units: tuple[Unit, ...], people: tuple[s
 
 def agree(releases, one, other) -> bool:
     """Whether two populations agree in all exact numbers."""
-    return all(exact_numbers(each, *one) == exact_numbers(each, *other) for each in releases)
+    return all(exact_numbers(release, *one) == exact_numbers(release, *other) for release in releases)
 
 
 def stays(relation: NeighborRelation, record: str, old: str, new: str) -> bool:

@@ -167,7 +167,7 @@ def test_groups_with_answers_of_their_own_have_the_values_of_each_group_alone(st
     answers = [np.unique(generator.integers(0, 90, int(generator.integers(0, 25)))) for _ in sizes]
     codes = [f"{place}" * (1 + 40 * (place % 9 == 0)) for place in range(int(sizes.sum()))]  # some of several blocks
     geounits = GeounitAddresses.of(codes)
-    widths = np.array([len(each) for each in answers])
+    widths = np.array([len(answer) for answer in answers])
     found = sample_groups(table, stream, geounits, sizes, np.concatenate(answers), widths)
     ends = np.cumsum(sizes)
     expected = [

@@ -75,7 +75,7 @@ def test_tables_and_sentences_round_to_the_safe_side():
     ((name, missed, *odds),) = claims_table([WHOLE]).rows
     assert name == "all"
     assert missed == pytest.approx(continuous(0.01, 1.0), rel=1e-3)
-    assert [float(each.replace(",", "")) for each in odds] == sorted(float(each.replace(",", "")) for each in odds)
+    assert [float(odd.replace(",", "")) for odd in odds] == sorted(float(odd.replace(",", "")) for odd in odds)
     assert f"at least {math.floor(1000 * missed) / 10} of 100" in in_words(WHOLE)
     assert (percent_at_least(0.9999), percent_at_least(0.0)) == ("99.9", "0.0")
     assert (odds_text(1.0001), odds_text(1234.2), odds_text(math.inf)) == ("1.01", "1,240", "unbounded")
@@ -88,4 +88,4 @@ def test_losses_without_an_exact_composition_or_without_a_loss_have_no_line():
         Loss("nothing", Fraction(0), 0.0, Fraction(0), bounds, (), PART.compositions),
         Loss("unknown", Fraction(1), 1.0, Fraction(0)),
     ]
-    assert [each.name for each in unknowns_of(losses, "within ")] == ["within told"]
+    assert [unknown.name for unknown in unknowns_of(losses, "within ")] == ["within told"]

@@ -48,8 +48,8 @@ STRATEGIES = [
 ]
 #: One strategy of each product; the others differ in levels and shares alone.
 EACH_STRATEGY = [
-    pytest.param(*each, marks=() if each[0] not in dict(STRATEGIES[:place]) else pytest.mark.slow)
-    for place, each in enumerate(STRATEGIES)
+    pytest.param(*strategy, marks=() if strategy[0] not in dict(STRATEGIES[:place]) else pytest.mark.slow)
+    for place, strategy in enumerate(STRATEGIES)
 ]
 #: Replaced records of each strategy, at random places and cells.
 REPLACED = 8
@@ -260,7 +260,7 @@ def test_all_records_of_a_contributor_cost_the_whole_budget_at_most_and_sometime
     ]
     for own, others in (alike, (alike[0], []), *drawn):
         start = moved(before, *[(*each, 1) for each in own])
-        after = moved(start, *[(*each, -1) for each in own], *[(*each, 1) for each in others])
+        after = moved(start, *[(*each, -1) for each in own], *[(*other, 1) for other in others])
         found = changes(measured(run, start), measured(run, after))
         for change in found.values():
             assert sum(map(abs, change)) <= 2 * at_most

@@ -61,7 +61,7 @@ def rho(strategy: str, level: str, product=DHC) -> dict[str, Fraction]:
 def spans(text: str) -> set[int]:
     """Levels as the release writes them."""
     ends = [part.split("-") for part in text.split(",")]
-    return {level for each in ends for level in range(int(each[0]), int(each[-1]) + 1)}
+    return {level for end in ends for level in range(int(end[0]), int(end[-1]) + 1)}
 
 
 def test_the_histogram_has_the_published_axes_and_possible_cells():
@@ -152,12 +152,12 @@ TYPE_GROUPS = {
 
 @pytest.mark.parametrize("name", TYPE_GROUPS)
 def test_types_are_grouped_as_released(name):
-    recodes = {each.name: each for each in DHC.schema.attributes[-1].recodes}
+    recodes = {recode.name: recode for recode in DHC.schema.attributes[-1].recodes}
     assert [set(levels) for _, levels in recodes[name].groups] == [spans(text) for text in TYPE_GROUPS[name]]
 
 
 def test_the_first_groups_of_the_query_of_183_are_those_without_a_couple():
-    recodes = {each.name: each for each in DHC.schema.attributes[-1].recodes}
+    recodes = {recode.name: recode for recode in DHC.schema.attributes[-1].recodes}
     groups = dict(recodes["DetailedCoupleTypeMultGenDetOwnChildSize"].groups)
     keys = [
         ((4, 1, 0, 3, 2).index(each.couple), each.generations, each.own_children, each.size)

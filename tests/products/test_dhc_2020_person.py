@@ -97,7 +97,7 @@ def test_to_the_county_three_levels_have_equal_parts_of_the_same_budget():
     nation, levels = DHC.strategies["us"].budget, ("US", "State", "County")
     budget = DHC.strategies["to_county"].budget
     assert budget.total == nation.total
-    assert {each.geolevel: each.share for each in budget.levels} == dict.fromkeys(levels, Fraction(1, 3))
+    assert {level.geolevel: level.share for level in budget.levels} == dict.fromkeys(levels, Fraction(1, 3))
     for level in levels:
         whole = sum(rho("us", level).values())
         assert rho("to_county", level) == {

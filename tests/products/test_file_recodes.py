@@ -49,7 +49,7 @@ def test_codes_that_are_none_or_stand_for_two_levels_are_refused(levels):
 
 def test_recodes_fit_the_schema():
     schema = PRODUCTS["e2e_1940"].schema
-    own = {each.name: CodedField.numbered(each.name, each.size) for each in schema.attributes}
+    own = {attribute.name: CodedField.numbered(attribute.name, attribute.size) for attribute in schema.attributes}
     FileRecodes(own).check(schema, 8, "test")
     with pytest.raises(ConfigurationError, match=r"test: recodes of other attributes .*\(race\)"):
         FileRecodes({name: each for name, each in own.items() if name != "race"}).check(schema, 8, "test")

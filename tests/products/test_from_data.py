@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Fraction):
         return str(value)
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, tuple) else value
@@ -54,7 +54,9 @@ def of_strategy(strategy: Strategy) -> dict[str, Any]:
         "framework": str(budget.framework),
         "total": str(budget.total),
         "geolevels": {level.geolevel: str(level.share) for level in budget.levels},
-        "queries": {level.geolevel: {each.query: str(each.share) for each in level.queries} for level in budget.levels},
+        "queries": {
+            level.geolevel: {query.query: str(query.share) for query in level.queries} for level in budget.levels
+        },
         "passes": plain(strategy.passes),
         "needs_total_at": strategy.needs_total_at,
     }
@@ -79,12 +81,12 @@ def of_table(table: TableShell) -> dict[str, Any]:
 
 
 def of_product(made: Product) -> dict[str, Any]:
-    data = {each.name: plain(getattr(made, each.name)) for each in fields(made)}
+    data = {field.name: plain(getattr(made, field.name)) for field in fields(made)}
     data |= {"schema": made.schema.name, "attributes": plain(made.schema.attributes)}
-    data["strategies"] = [of_strategy(each) for each in made.strategies.values()]
-    data["tables"] = [of_table(each) for each in made.tables]
+    data["strategies"] = [of_strategy(strategy) for strategy in made.strategies.values()]
+    data["tables"] = [of_table(table) for table in made.tables]
     data["occupancy"] = [of_table(each) for each in made.occupancy]
-    data["medians"] = [of_table(each) | {"attribute": each.attribute} for each in made.medians]
+    data["medians"] = [of_table(median) | {"attribute": median.attribute} for median in made.medians]
     return json.loads(json.dumps(data))
 
 

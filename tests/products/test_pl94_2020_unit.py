@@ -53,9 +53,12 @@ def test_a_run_on_less_has_equal_levels(name: str, levels: tuple[str, ...]) -> N
 
 def test_no_strategy_measures_a_total_so_that_none_has_a_share_to_give_away() -> None:
     assert {
-        item.query for each in UNIT.strategies.values() for level in each.budget.levels for item in level.queries
+        item.query
+        for strategy in UNIT.strategies.values()
+        for level in strategy.budget.levels
+        for item in level.queries
     } == {"detailed"}
-    assert not any(each.needs_total_at for each in UNIT.strategies.values())
+    assert not any(strategy.needs_total_at for strategy in UNIT.strategies.values())
 
 
 def test_the_total_converts_to_the_published_epsilon() -> None:

@@ -164,7 +164,7 @@ def test_on_a_page_it_reads_as_it_is(text):
         tag: found.tags.count(tag) for tag in wanted.tags if tag not in ("path", "use", "g", "text", "tspan", "defs")
     }
     assert count == {tag: wanted.tags.count(tag) for tag in count}
-    assert [each for each in found.comments if text in each] == []
+    assert [comment for comment in found.comments if text in comment] == []
     assert sum(each == text for each in found.said) >= 15
 
 

@@ -297,7 +297,7 @@ def test_a_narrow_figure_has_its_plots_one_below_another_and_names_on_several_li
     figure = Figure("Two.", (Panel((Bars((0,), (1,)),), Axis("people"), rows=(long,)),) * 2)
     wide, narrow = (drawn(figure, width) for width in (10.0, 4.4))
     size = {
-        name: [float(each) for each in re.search(r'viewBox="0 0 (\S+) (\S+)"', text).groups()]
+        name: [float(group) for group in re.search(r'viewBox="0 0 (\S+) (\S+)"', text).groups()]
         for name, text in (("wide", wide), ("narrow", narrow))
     }
     assert size["narrow"][0] < 330

@@ -24,11 +24,11 @@ LAST_RELATIVE, LAST_AT_HOME = 33, 36
 
 def _joined(parts: list[Records]) -> Records:
     """All records of a state as one."""
-    before = np.cumsum([0, *(len(each.block) for each in parts)])
+    before = np.cumsum([0, *(len(part.block) for part in parts)])
     arrays = {
-        name: np.concatenate([getattr(each, name) for each in parts]) for name in Records.__slots__ if name != "unit"
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in Records.__slots__ if name != "unit"
     }
-    unit = np.concatenate([first + each.unit for first, each in zip(before, parts, strict=False)])
+    unit = np.concatenate([first + part.unit for first, part in zip(before, parts, strict=False)])
     return Records(unit=unit, **arrays)
 
 
@@ -47,7 +47,7 @@ def _members(records: Records) -> tuple[np.ndarray, ...]:
     at_home = records.relationship <= LAST_AT_HOME
     _, home = np.unique(records.unit[at_home], return_inverse=True)
     people = (records.relationship, records.woman, records.age, records.hispanic, records.race)
-    return home, *(each[at_home] for each in people)
+    return home, *(person[at_home] for person in people)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +92,9 @@ def test_there_is_every_type_of_quarters_with_ages_that_it_may_have(records: Rec
     assert set(QUARTERS) == allowed
     attribute = PERSON.file_recodes["cef_2020"].attributes["relgq"]
     possible = ~PERSON.zero_cells().reshape(PERSON.schema.shape)[:, 0, :, 0, 0]
-    for code, each in QUARTERS.items():
+    for code, quarter in QUARTERS.items():
         level = attribute.level_of(np.array([code]))[0]
-        assert possible[level, each.youngest : each.oldest + 1].all()
+        assert possible[level, quarter.youngest : quarter.oldest + 1].all()
     found = set(records.quarters.tolist()) - {0}
     assert found <= allowed
     assert {code // 100 for code in found} >= {1, 2, 3, 4, 5, 6, 7, 8}
@@ -144,7 +144,7 @@ def test_nobody_is_where_the_product_of_persons_has_structural_zeros(records: Re
     levels = [
         coded[attribute.name].level_of(codes[coded[attribute.name].name]) for attribute in PERSON.schema.attributes
     ]
-    assert min(each.min() for each in levels) >= 0
+    assert min(level.min() for level in levels) >= 0
     cells = np.ravel_multi_index(levels, PERSON.schema.shape)
     assert not PERSON.zero_cells()[cells].any()
     relgq = np.unique(levels[0])
@@ -163,7 +163,7 @@ def _fields_of_type(derived: dict[str, np.ndarray]) -> np.ndarray:
         derived["MULTG"] == 2,
         np.minimum(derived["FINAL_POP"], 7),
     )
-    return sum(np.asarray(each) * value for each, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True))
+    return sum(np.asarray(field) * value for field, value in zip(fields, HOUSEHOLD_PLACE_VALUES, strict=True))
 
 
 def test_no_household_is_one_that_there_cannot_be(records: Records, derived: dict[str, np.ndarray]) -> None:
@@ -173,8 +173,10 @@ def test_no_household_is_one_that_there_cannot_be(records: Records, derived: dic
         "TEN": records.tenure[records.tenure > 0],
         "HHTYPE": _fields_of_type(derived),
     }
-    levels = [coded[each.name].level_of(codes[coded[each.name].name]) for each in HOUSEHOLD.schema.attributes]
-    assert min(each.min() for each in levels) >= 0
+    levels = [
+        coded[attribute.name].level_of(codes[coded[attribute.name].name]) for attribute in HOUSEHOLD.schema.attributes
+    ]
+    assert min(level.min() for level in levels) >= 0
     cells = np.ravel_multi_index(levels, HOUSEHOLD.schema.shape)
     broken = [zero.meaning for zero in HOUSEHOLD.structural_zeros if zero.mask(HOUSEHOLD.schema)[cells].any()]
     assert broken == []
@@ -210,16 +212,16 @@ def _recomputed(members: list[tuple[int, int, int, int, int]]) -> dict[str, int]
     """The fields of one household, in plain words: members are (relationship, woman, age, Hispanic, race)."""
     (_, woman, age, hispanic, race), *others = members
     size = len(members)
-    relationships = [each[0] for each in members]
+    relationships = [member[0] for member in members]
     couple = next((code for code, each in enumerate((21, 23, 22, 24), start=1) if each in relationships), 5)
-    relatives = any(each in SPOUSES or 25 <= each <= LAST_RELATIVE for each in relationships)
+    relatives = any(relationship in SPOUSES or 25 <= relationship <= LAST_RELATIVE for relationship in relationships)
 
     def ages(of: list[int]) -> int:
         young, grown = any(each < 6 for each in of), any(6 <= each < 18 for each in of)
         return {(True, False): 1, (False, True): 2, (True, True): 3, (False, False): 4}[young, grown]
 
-    own = ages([each[2] for each in others if each[0] in OWN])
-    everybody = ages([each[2] for each in others if each[0] not in (*SPOUSES, *PARTNERS)])
+    own = ages([other[2] for other in others if other[0] in OWN])
+    everybody = ages([other[2] for other in others if other[0] not in (*SPOUSES, *PARTNERS)])
     if couple <= 2:
         kind, detailed = 1, 1 if own < 4 else 2
     elif couple <= 4:
@@ -234,7 +236,7 @@ def _recomputed(members: list[tuple[int, int, int, int, int]]) -> dict[str, int]
     together = len({0, *spread}) >= 3 or {1, -2} <= spread
     unmarried = 5
     if couple in (3, 4):
-        other = next(each[1] for each in others if each[0] in PARTNERS)
+        other = next(other[1] for other in others if other[0] in PARTNERS)
         unmarried = {(0, 0): 1, (0, 1): 2, (1, 1): 3, (1, 0): 4}[woman, other]
     return {
         "FINAL_POP": size,
@@ -250,8 +252,8 @@ def _recomputed(members: list[tuple[int, int, int, int, int]]) -> dict[str, int]
         "MULTG": 0 if size < 3 else 1 + together,
         "PAOC": own,
         "PAC": everybody,
-        "P18": sum(each[2] < 18 for each in members),
-        **{f"P{least}": sum(each[2] >= least for each in members) for least in (60, 65, 75)},
+        "P18": sum(member[2] < 18 for member in members),
+        **{f"P{least}": sum(member[2] >= least for member in members) for least in (60, 65, 75)},
     }
 
 
@@ -259,7 +261,7 @@ def test_fields_of_units_are_what_their_members_say(records: Records, derived: d
     home, *people = _members(records)
     first = np.searchsorted(home, np.arange(len(derived["FINAL_POP"])))
     last = np.append(first[1:], len(home))
-    rows = list(zip(*(each.tolist() for each in people), strict=True))
+    rows = list(zip(*(person.tolist() for person in people), strict=True))
     large = np.flatnonzero(derived["FINAL_POP"] > 4)[:2_000]
     for place in [*range(0, len(first), 20), *large.tolist()]:
         expected = _recomputed(rows[first[place] : last[place]])
@@ -268,7 +270,7 @@ def test_fields_of_units_are_what_their_members_say(records: Records, derived: d
 
 def test_fields_of_no_household_are_empty() -> None:
     nobody = np.empty(0, dtype=np.int64)
-    assert all(len(each) == 0 for each in household_fields(*[nobody] * 6).values())
+    assert all(len(field) == 0 for field in household_fields(*[nobody] * 6).values())
 
 
 def test_the_same_seed_gives_the_same_people_and_another_seed_others(records: Records) -> None:
@@ -283,9 +285,9 @@ def test_people_come_some_blocks_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     state = People2020.of(SEED, Fraction(1, 1000))
     parts = list(state.records())
     assert len(parts) > 3
-    ends = [(int(each.block[0]), int(each.block[-1])) for each in parts]
+    ends = [(int(part.block[0]), int(part.block[-1])) for part in parts]
     assert all(last < first for (_, last), (first, _) in pairwise(ends))
-    vacant = sum(int((each.vacancy > 0).sum()) for each in parts)
+    vacant = sum(int((part.vacancy > 0).sum()) for part in parts)
     assert vacant == LIKES["2020-state"].make(20, SEED, Fraction(1, 1000)).vacant.sum()
 
 

@@ -144,7 +144,7 @@ class SparkInMemory:
             return None
         rows, cell_of = [], held.cells()
         for family, problem in self.given.levels[geolevel].declared.items():
-            (bound,) = [each for each in problem.bounds if each.name == held.name]
+            (bound,) = [bound for bound in problem.bounds if bound.name == held.name]
             for code, counts in zip(problem.children, bound.lower, strict=True):
                 pairs = sorted((int(cell_of[row]), int(n)) for row, n in zip(bound.rows, counts, strict=True) if n)
                 parent = "" if self.above(geolevel) is None else family

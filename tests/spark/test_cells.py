@@ -30,12 +30,15 @@ def cells_of(spark, schema: Schema):
 
 
 def found(frame, columns) -> dict[str, list]:
-    rows = frame.select("cell", *[each.alias(name) for name, each in columns.items()])
+    rows = frame.select("cell", *[column.alias(name) for name, column in columns.items()])
     return rows.toArrow().sort_by("cell").drop_columns(["cell"]).to_pydict()
 
 
 def test_the_levels_of_a_cell_are_its_digits(spark):
-    columns = {each.name: level_of(F.col("cell"), SCHEMA.shape, SCHEMA.axis(each.name)) for each in SCHEMA.attributes}
+    columns = {
+        attribute.name: level_of(F.col("cell"), SCHEMA.shape, SCHEMA.axis(attribute.name))
+        for attribute in SCHEMA.attributes
+    }
     levels = found(cells_of(spark, SCHEMA), columns)
     codes = SCHEMA.unravel(np.arange(SCHEMA.size))
-    assert [levels[each.name][1:-1] for each in SCHEMA.attributes] == codes.T.tolist()
+    assert [levels[attribute.name][1:-1] for attribute in SCHEMA.attributes] == codes.T.tolist()

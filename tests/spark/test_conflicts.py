@@ -41,7 +41,7 @@ def test_geounits_are_named_with_the_class_that_breaks_a_bound(leaves, tmp_path)
     assert written(leaves, tmp_path / "more", named=9).conflicting == [("02", 0), ("03", 1), ("04", 2)]
     assert found.rows() == {"geounits": 5, "occupied cells": 5, "people": 13}
     assert (found.twice, found.without_units, found.uncounted) == ([], [], [])
-    names = [each.name for each in found.files]
+    names = [file.name for file in found.files]
     assert sorted(path.name for path in tmp_path.glob("part-*")) == names
     rows = leaves.sparkSession.read.parquet(*(str(tmp_path / name) for name in names))
     assert_frames(rows, leaves, ignore_row_order=True, ignore_nullable=True)

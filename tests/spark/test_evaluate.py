@@ -159,7 +159,9 @@ def test_a_geounit_that_is_missing_on_a_side_counts_as_empty_there(spark):
     for truth, estimate, bias in ((frame(spark, one), nothing, -4), (nothing, frame(spark, one), 4)):
         report = evaluate_levels([("Block", truth, estimate)], Subject(STRATA), product="s", run="r")
         assert report.entry("Block", "total").figures.bias == bias
-        (line,) = (each for each in report.criteria if each.key == ("Block", "largest group", "race", "fifties"))
+        (line,) = (
+            criterion for criterion in report.criteria if criterion.key == ("Block", "largest group", "race", "fifties")
+        )
         assert line.all_classes.undefined == 1
 
 
@@ -229,7 +231,7 @@ def test_off_spine_entities_are_areas_named_as_the_reports_on_spines_name_them(s
     table = BlockTable(
         geocode16=np.array(geocodes),
         gq=np.zeros((3, 7), bool),
-        **{name: np.array(each) for name, each in columns.items()},
+        **{name: np.array(column) for name, column in columns.items()},
     )
     found = entity_areas(blocks)
     assert [areas.name for areas in found] == ["aian_area", "county_subdivision", "unified_school_district"]

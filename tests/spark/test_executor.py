@@ -62,9 +62,9 @@ def require_equal(in_process, by_spark):
     for level in in_process.levels:
         answers = [each for every in in_process.measurements[level].values() for each in every]
         drawn = {
-            (code, each.query): (None if each.rows is None else each.rows.tolist(), values.tolist(), variance)
-            for each in answers
-            for code, values, variance in zip(each.geocodes, each.values, each.variance, strict=True)
+            (code, answer.query): (None if answer.rows is None else answer.rows.tolist(), values.tolist(), variance)
+            for answer in answers
+            for code, values, variance in zip(answer.geocodes, answer.values, answer.variance, strict=True)
         }
         rows = by_spark.tables["measurements", level]
         assert {(row["geocode"], row["query"]): (row["rows"], row["values"], row["variance"]) for row in rows} == drawn

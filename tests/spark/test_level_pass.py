@@ -155,12 +155,15 @@ def test_shares_of_the_budget_reach_their_geounits(spark):
     ("change", "message"),
     [
         (
-            {"people": {code: each for code, each in PEOPLE.items() if code != "0102"}},
+            {"people": {code: person for code, person in PEOPLE.items() if code != "0102"}},
             "01: 2 children, expected 3",
         ),
-        ({"people": {code: each for code, each in PEOPLE.items() if code[:2] != "02"}}, "02: 0 children, expected 1"),
+        (
+            {"people": {code: person for code, person in PEOPLE.items() if code[:2] != "02"}},
+            "02: 0 children, expected 1",
+        ),
         ({"of": [code for code in PEOPLE if code != "0302"]}, "family 03: 2 children, expected 1"),
-        ({"parents": {code: each for code, each in PARENTS.items() if code != "03"}}, "03: no row of estimates"),
+        ({"parents": {code: parent for code, parent in PARENTS.items() if code != "03"}}, "03: no row of estimates"),
         ({"shares": {code: "1/2" for code in PEOPLE if code != "0103"}}, "0103: no row of shares"),
     ],
 )
@@ -172,7 +175,7 @@ def test_a_family_of_which_something_was_lost_is_refused_by_name(spark, change, 
 @pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_families_of_which_there_is_no_row_at_all_are_refused(spark, partitions):
-    people = {code: each for code, each in PEOPLE.items() if code[:2] != "03"}
+    people = {code: person for code, person in PEOPLE.items() if code[:2] != "03"}
     with pytest.raises(PySparkException, match="of 1 families of the level there is no row"):
         measured(spark, lazy=False, parents=None, people=people, partitions=partitions)
 
@@ -235,8 +238,8 @@ class Watching(TopDown):
         message = repr(
             [
                 problem.children,
-                [each.query.name for each in problem.measurements],
-                [each.lower.tolist() for each in problem.bounds],
+                [measurement.query.name for measurement in problem.measurements],
+                [bound.lower.tolist() for bound in problem.bounds],
                 None if flows is None else [flows.child.tolist(), flows.total.tolist(), flows.upper.tolist()],
             ]
         )

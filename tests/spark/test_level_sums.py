@@ -127,7 +127,7 @@ def test_every_row_is_as_sql_has_it_in_any_number_of_files(spark, tmp_path, monk
     has_bounds = any(several for (name, _), several in expected.items() if name == "bounds")
     assert has_bounds == (case != "nothing")
     for name, files in found.files.items():
-        assert all((tmp_path / name / each.name).stat().st_size == each.size for each in files)
+        assert all((tmp_path / name / file.name).stat().st_size == file.size for file in files)
 
 
 def test_pieces_of_a_level_give_the_same_rows(spark, tmp_path, monkeypatch):
@@ -149,10 +149,10 @@ def test_contradictions_are_reported_as_sql_finds_them(spark, tmp_path):
     """Fewer people than units, where a total is exact; and constraints against totals."""
     rows = [("0100101", [0], [2], [5, 0, 0], 0), ("0200101", [2], [7], [0, 1, 0], 0)]
     found = written(spark, rows, declared_of(SPINE, "State"), tmp_path)
-    assert {each for each in found.contradictions if each.constraint} == set()
+    assert {contradiction for contradiction in found.contradictions if contradiction.constraint} == set()
     limits = {name: several for (name, _), several in by_sql(spark, rows, declared_of(SPINE, "State")).items()}
     assert limits
-    assert sorted({each.geocode for each in found.contradictions}) == ["0", "01"]
+    assert sorted({contradiction.geocode for contradiction in found.contradictions}) == ["0", "01"]
 
 
 def test_added_constraints_that_totals_do_not_leave_room_for_are_reported(spark, tmp_path):
@@ -162,7 +162,11 @@ def test_added_constraints_that_totals_do_not_leave_room_for_are_reported(spark,
         AddedConstraint("room", "State", "hhgq", Sense.AT_MOST, (8, 8)),
     )
     found = written(spark, rows, declared_of(SPINE, "State", units=False, added=added), tmp_path)
-    assert {(each.geocode, each.constraint) for each in found.contradictions} == {("02", "many")}
+    assert {(contradiction.geocode, contradiction.constraint) for contradiction in found.contradictions} == {
+        ("02", "many")
+    }
     added = (AddedConstraint("room", "State", "total", Sense.AT_MOST, (8,)),)
     found = written(spark, rows, declared_of(SPINE, "State", units=False, added=added), tmp_path / "other")
-    assert {(each.geocode, each.constraint) for each in found.contradictions} == {("01", "room")}
+    assert {(contradiction.geocode, contradiction.constraint) for contradiction in found.contradictions} == {
+        ("01", "room")
+    }

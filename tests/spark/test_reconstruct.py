@@ -55,8 +55,8 @@ def pairs(spark, made):
     def frame(histograms):
         columns = {
             "geocode": pa.array(list(histograms)),
-            "cells": pa.array([each.cells for each in histograms.values()], pa.list_(pa.int32())),
-            "counts": pa.array([each.counts for each in histograms.values()], pa.list_(pa.int64())),
+            "cells": pa.array([histogram.cells for histogram in histograms.values()], pa.list_(pa.int32())),
+            "counts": pa.array([histogram.counts for histogram in histograms.values()], pa.list_(pa.int64())),
         }
         return spark.createDataFrame(pa.table(columns)).repartition(3)
 
@@ -77,7 +77,7 @@ def test_a_sample_is_the_same_for_any_partitions_and_another_one_for_another_see
     others = [Pair(*(each if isinstance(each, str) else each.repartition(7) for each in pair)) for pair in pairs]
     assert repr(reconstruct(Run(made.plan), others, few)) == repr(first)  # what is not known is not equal to itself
     assert reconstruct(Run(made.plan), pairs, replace(few, seed=6)).rates != first.rates
-    assert all(each.geounits == 20 for each in first.rates if each.size == "all")
+    assert all(rate.geounits == 20 for rate in first.rates if rate.size == "all")
 
 
 def test_what_cannot_be_attacked_is_refused(made, pairs):

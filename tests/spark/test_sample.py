@@ -70,7 +70,7 @@ def weighted(entry):
 def test_every_level_has_all_its_counts_and_the_same_exact_sum(leaves, people, on_driver):
     codes, dense = people
     report = sample_levels(leaves, SPINE, STRATA, SHARES, [0, 1], geounits_on_driver=on_driver)
-    assert [(each.share, each.seed, each.place, each.measure) for each in report.entries] == [
+    assert [(entry.share, entry.seed, entry.place, entry.measure) for entry in report.entries] == [
         (share, seed, level, measure)
         for share in SHARES
         for seed in (0, 1)

@@ -198,7 +198,7 @@ def test_rhode_island_has_every_block_once_and_paths_that_sum_to_one(rhode_islan
         sets = [{path[level] for path, _ in paths.values()} for level in range(len(LEVELS))]
         units[built.settings.kind] = [len(each) for each in sets]
         national = built.national
-        assert [each.units for each in national.fan_outs] == units[built.settings.kind][:-1]
+        assert [out.units for out in national.fan_outs] == units[built.settings.kind][:-1]
         assert [len(each) for each in sets[:-1]] + [len(blocks)] == units[built.settings.kind]
         lengths = {len(path[level]) for path, _ in paths.values() for level in (2, 3, 4, 5)}
         assert lengths == set(national.lengths[2:])

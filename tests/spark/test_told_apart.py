@@ -79,7 +79,7 @@ def test_tenure_and_vacancy_of_every_block_are_those_that_were_published(written
         BLOCKS[1]: ["200005"],
         BLOCKS[2]: ["200020", "200020", "200030", "410100"],
     }
-    assert [(each.format, each.rows) for each in written.files] == [("parquet", 14), ("text", 14)]
+    assert [(file.format, file.rows) for file in written.files] == [("parquet", 14), ("text", 14)]
 
 
 def test_what_was_published_is_told_by_block(written):

@@ -36,7 +36,7 @@ def test_doctor_says_how_a_worker_differs(monkeypatch, capsys):
     monkeypatch.setattr("das_spark.spark.workers.look_at_workers", lambda *_: [here, other])
     monkeypatch.setattr(command, "_solver_packages", lambda: ("solvers", "", "ok"))
     assert main(["doctor", "--cluster", "--json"]) == 2
-    findings = {each["what"]: each["result"] for each in json.loads(capsys.readouterr().out)["findings"]}
+    findings = {finding["what"]: finding["result"] for finding in json.loads(capsys.readouterr().out)["findings"]}
     assert findings[here.worker] == "ok"
     python = here.versions["python"]
     assert findings["worker-1"] == (
@@ -51,4 +51,4 @@ def test_doctor_finds_the_places_of_a_run_file(tmp_path, capsys):
     settings = ["--set", f"output.root={tmp_path / 'runs'}"]
     assert main(["doctor", "--cluster", "--conf", "quickstart", *settings, "--json"]) == 0
     findings = json.loads(capsys.readouterr().out)["findings"]
-    assert [each["result"] for each in findings if each["what"] == "executors"] == ["ok"]
+    assert [finding["result"] for finding in findings if finding["what"] == "executors"] == ["ok"]

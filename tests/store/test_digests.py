@@ -93,7 +93,7 @@ def test_digests_are_written_before_a_table_appears(layout, monkeypatch):
     with hold_run(layout):  # what was staged is gone; the table is made again, of other bytes
         promote(staged(layout, b"other"), folder)
         require_committed(folder)
-        assert [each.sha256 for each in public_files(layout.public, as_written=True) if "part-" in each.name] == [
+        assert [file.sha256 for file in public_files(layout.public, as_written=True) if "part-" in file.name] == [
             record_of(part_files(folder)[0]).sha256
         ]
 

@@ -21,7 +21,7 @@ def test_every_column_has_a_type_that_can_be_told_and_a_description(table: Table
 
 @EACH
 def test_counts_and_noise_have_a_unit(table: TableDeclaration) -> None:
-    units = {each.name: (each.metadata or {}).get(b"unit", b"").decode() for each in table.columns}
+    units = {column.name: (column.metadata or {}).get(b"unit", b"").decode() for column in table.columns}
     for name in ("counts", "values", "variance", "lower", "upper", "seconds"):
         assert units.get(name) != ""
 
@@ -40,8 +40,8 @@ def test_schema_of_spark_is_that_of_the_files(table: TableDeclaration) -> None:
 
 
 def test_tables_by_geolevel_have_a_schema_in_spark() -> None:
-    assert set(in_spark.LEVEL_TABLES) == {each.name for each in TABLES.values() if each.by_level}
-    assert {each.name for each in TABLES.values() if each.by_level and each.restricted} == {"histograms"}
+    assert set(in_spark.LEVEL_TABLES) == {table.name for table in TABLES.values() if table.by_level}
+    assert {table.name for table in TABLES.values() if table.by_level and table.restricted} == {"histograms"}
 
 
 def test_what_is_public_of_a_run() -> None:

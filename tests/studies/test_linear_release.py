@@ -33,9 +33,9 @@ def layers(most=None):
 
 def matrices(layer, spent):
     """Each query as a dense matrix, its noisy answers drawn at the same addresses, and its precision."""
-    for each, drawn in zip(spent.queries, noise_of(layer, spent, KEY), strict=True):
-        matrix = each.query.answer_dense(np.eye(SCHEMA.size)).T
-        yield matrix, layer.truth @ matrix.T + drawn.values, 1 / spent.noise(layer.name, each).variance()
+    for query, drawn in zip(spent.queries, noise_of(layer, spent, KEY), strict=True):
+        matrix = query.query.answer_dense(np.eye(SCHEMA.size)).T
+        yield matrix, layer.truth @ matrix.T + drawn.values, 1 / spent.noise(layer.name, query).variance()
 
 
 def whole_problem(parent):

@@ -49,7 +49,7 @@ def county(study, arm):
 
 
 def verdicts(study):
-    return {each.key: each.holds for each in occupancy_findings(study, allocation_table())}
+    return {finding.key: finding.holds for finding in occupancy_findings(study, allocation_table())}
 
 
 def with_counties(study, arm, released):
@@ -63,10 +63,10 @@ def test_the_schemas_are_large_enough_and_the_scales_as_published():
     assert HOUSEHOLDS.size == 672
     assert PEOPLE.size == 504
     spent = household_mechanism()
-    assert sum(each.share for each in spent.queries) == 1
-    scales = [f"{float(spent.noise('County', each).scale):.2f}" for each in spent.queries]
+    assert sum(query.share for query in spent.queries) == 1
+    scales = [f"{float(spent.noise('County', query).scale):.2f}" for query in spent.queries]
     assert scales == ["41.67", "33.33", "33.33", "83.33", "83.33", "83.33"]
-    assert [f"{float(person_mechanism().noise('State', each).scale):.2f}" for each in person_mechanism().queries] == [
+    assert [f"{float(person_mechanism().noise('State', query).scale):.2f}" for query in person_mechanism().queries] == [
         "25.00",
         "5.00",
     ]

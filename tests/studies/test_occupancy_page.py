@@ -40,7 +40,7 @@ def test_tables_of_counties_and_allocation_hold_what_they_say(occupancy_result):
 def test_json_holds_settings_findings_and_every_difference(occupancy_result):
     found = json.loads(occupancy_result.to_json())
     assert found["settings"] == {"seed": 11, "states": 2, "counties": 62, "follow_up_to": 1500}
-    assert [each["key"] for each in found["findings"]] == [each.key for each in occupancy_result.findings]
+    assert [finding["key"] for finding in found["findings"]] == [finding.key for finding in occupancy_result.findings]
     county = found["releases"][0]["levels"][0]
     assert sum(sum(one["differences"]["counts"]) for one in county["quintiles"]) == 124
 
@@ -50,8 +50,8 @@ def test_the_page_stands_alone_and_shows_figures_with_captions(occupancy_result)
     assert shown.count('class="broad"><svg') == shown.count("<figcaption>") == 5
     assert not re.findall(r'(?:src|href)="(?!#)', shown)
     assert "<script" not in shown
-    for each in occupancy_result.findings:
-        assert f">{each.key}</th>" in shown
+    for finding in occupancy_result.findings:
+        assert f">{finding.key}</th>" in shown
     assert "RESTRICTED" not in shown
 
 

@@ -32,7 +32,7 @@ def test_thresholds_are_the_quantiles_of_numpy(sizes):
 def test_every_geounit_is_in_the_first_fifth_whose_threshold_it_does_not_exceed(sizes):
     sizes = np.array(sizes)
     thresholds = fivefold_thresholds(frequencies_of(sizes))
-    expected = [sum(5 * size > each for each in thresholds) for size in sizes.tolist()]
+    expected = [sum(5 * size > threshold for threshold in thresholds) for size in sizes.tolist()]
     assert fifths_of(sizes).tolist() == expected
 
 

@@ -42,13 +42,13 @@ def _one(key, value, interval=None, n=0) -> FigureComparison:
 
 def test_a_perfect_copy_passes_and_has_a_row_for_every_published_figure() -> None:
     comparisons = compare({key: OurFigure(value) for key, value in published().items()})
-    assert [each.key for each in comparisons] == list(published())
+    assert [comparison.key for comparison in comparisons] == list(published())
     found = verdicts(comparisons)
     for expectation in Expectation:
         wanted = Verdict.SHAPE if expectation is Expectation.SHAPE else Verdict.WITHIN
         assert set(found[expectation]) == {wanted}
-    assert all(each.close is not False for each in comparisons)
-    assert all(each.ratio in (None, 1.0) for each in comparisons)
+    assert all(comparison.close is not False for comparison in comparisons)
+    assert all(comparison.ratio in (None, 1.0) for comparison in comparisons)
 
 
 def test_figures_that_are_all_half_as_large_again_are_outside() -> None:
@@ -56,11 +56,11 @@ def test_figures_that_are_all_half_as_large_again_are_outside() -> None:
     comparisons = compare(
         {key: OurFigure(None if value is None else value * 1.5) for key, value in published().items()}
     )
-    agreeing = [each for each in comparisons if each.rule.expectation is Expectation.AGREES]
+    agreeing = [comparison for comparison in comparisons if comparison.rule.expectation is Expectation.AGREES]
     large = [each for each in agreeing if each.rule.tolerance < 0.5 and each.published > 4]
     assert len(large) > 150
     assert {each.verdict for each in large} == {Verdict.OUTSIDE}
-    signed = [each for each in comparisons if each.rule.expectation is Expectation.SIGN]
+    signed = [comparison for comparison in comparisons if comparison.rule.expectation is Expectation.SIGN]
     assert {each.verdict for each in signed} == {Verdict.WITHIN}
 
 
@@ -117,7 +117,7 @@ def test_losses_are_compared_at_equal_numbers_only(n, expectation) -> None:
 
 def test_what_is_not_measured_is_said_and_what_was_not_published_is_refused() -> None:
     comparisons = compare({RMSE: OurFigure(25.0, n=4)})
-    assert sum(each.verdict is Verdict.MISSING for each in comparisons) == len(published()) - 1
+    assert sum(comparison.verdict is Verdict.MISSING for comparison in comparisons) == len(published()) - 1
     with pytest.raises(InputError, match=r"rmse of Enumdist, total \(epsilon 3\)"):
         compare({protected(Fraction(3), "Enumdist", TOTAL, "rmse"): OurFigure(1.0)})
     with pytest.raises(InputError, match="low end first"):
@@ -138,8 +138,8 @@ def test_tables_and_json_hold_every_row_with_its_class_and_reason() -> None:
         "539428",
     )
     content = json.loads(Replication(comparisons, {}).to_json())
-    assert [set(each) == set(read[0]) for each in content["figures"]] == [True] * len(read)
-    assert sum(each["within tolerance"] for each in content["verdicts"]) == 1
+    assert [set(figure) == set(read[0]) for figure in content["figures"]] == [True] * len(read)
+    assert sum(verdict["within tolerance"] for verdict in content["verdicts"]) == 1
     assert sum(sum(cell for cell in row if isinstance(cell, int)) for row in verdict_table(comparisons).rows) == len(
         published()
     )

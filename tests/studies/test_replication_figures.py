@@ -83,7 +83,7 @@ def test_without_samples_nothing_is_said_of_them():
 def test_the_page_shows_tables_and_the_figures_of_the_study():
     runs = {HALF: [report(1)], Fraction(1): [report(3)]}
     found = Replication(compare(our_figures(runs, samples(), replicates=0)), runs)
-    assert any(each.verdict is not Verdict.MISSING for each in found.comparisons)
+    assert any(comparison.verdict is not Verdict.MISSING for comparison in found.comparisons)
     shown = page(found.report(drawn=True))
     assert shown.count('class="broad"><svg') == 3
     assert "Figure 1." in shown

@@ -44,9 +44,9 @@ def made_sweep(folder, states=("finished",) * 4, product="e2e_1940"):
 
 def medians(found):
     return {
-        each.key.setting: each.ours.value
-        for each in found.comparisons
-        if each.ours and each.key == protected(each.key.setting, "County", "total", "median_absolute")
+        comparison.key.setting: comparison.ours.value
+        for comparison in found.comparisons
+        if comparison.ours and comparison.key == protected(comparison.key.setting, "County", "total", "median_absolute")
     }
 
 
@@ -59,7 +59,7 @@ def test_runs_of_a_budget_are_pooled_and_set_beside_the_published_figures(tmp_pa
 def test_a_budget_with_a_run_that_is_not_finished_is_left_out(tmp_path):
     found = replicate(made_sweep(tmp_path, ("finished", "finished", "finished", "begun")))
     assert set(found.runs) == {Fraction(1)}
-    assert {each.verdict for each in found.comparisons if each.key.setting == 2} == {Verdict.MISSING}
+    assert {comparison.verdict for comparison in found.comparisons if comparison.key.setting == 2} == {Verdict.MISSING}
 
 
 def test_what_is_no_sweep_of_1940_or_not_far_enough_is_refused(tmp_path):

@@ -95,7 +95,7 @@ def demonstration_run(root, product, *, truth, released, units=None):
         folder.mkdir(parents=True)
         codes = [f"{number:0{LENGTHS['Block']}d}" for number in range(len(units))]
         rows = {"geocode": codes, "parent": ["00000"] * len(units), "name": ["units"] * len(units)}
-        values = [[int(each)] + [0] * 28 for each in units]
+        values = [[int(unit)] + [0] * 28 for unit in units]
         pq.write_table(pa.table({**rows, "values": values}, INVARIANTS.schema), folder / "part-0.parquet")
         (folder / "_SUCCESS").touch()
     return layout

@@ -51,7 +51,7 @@ def adult(labels: dict[str, str]) -> bool:
 
 
 def both(*predicates: Predicate) -> Predicate:
-    return lambda labels: all(each(labels) for each in predicates)
+    return lambda labels: all(predicate(labels) for predicate in predicates)
 
 
 def everyone(_: dict[str, str]) -> bool:
@@ -69,7 +69,7 @@ def one_of(kinds: tuple[str, ...]) -> Predicate:
 def published_columns() -> dict[str, Predicate]:
     """Every column of P1 to P5 by its name."""
     by_race = [everyone, *race_predicates()]
-    by_origin = [everyone, hispanic, not_hispanic, *(both(not_hispanic, each) for each in race_predicates())]
+    by_origin = [everyone, hispanic, not_hispanic, *(both(not_hispanic, predicate) for predicate in race_predicates())]
     quarters: list[Any] = [one_of(INSTITUTIONS + OTHERS), one_of(INSTITUTIONS)]
     quarters += [one_of((kind,)) for kind in INSTITUTIONS]
     quarters += [one_of(OTHERS), *(one_of((kind,)) for kind in OTHERS)]

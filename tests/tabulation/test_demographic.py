@@ -88,7 +88,7 @@ def sex_by_age(text: str, quarters, among=lambda person: True) -> list[int]:
         if person["hhgq"] in quarters and person["age"] <= oldest and among(person):
             own = lines[person["sex"]]
             own[0] += count
-            own[1 + next(place for place, each in enumerate(groups) if person["age"] in each)] += count
+            own[1 + next(place for place, group in enumerate(groups) if person["age"] in group)] += count
     return [lines[0][0] + lines[1][0], *lines[0], *lines[1]]
 
 

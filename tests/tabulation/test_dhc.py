@@ -77,7 +77,9 @@ ITERATIONS = {
     "units": {},
 }
 RNG = np.random.default_rng(2020)
-CELLS = {kind: np.sort(RNG.choice(each.size, min(each.size, 3_000), replace=False)) for kind, each in SCHEMAS.items()}
+CELLS = {
+    kind: np.sort(RNG.choice(schema.size, min(schema.size, 3_000), replace=False)) for kind, schema in SCHEMAS.items()
+}
 COUNTS = {kind: RNG.integers(1, 9, len(cells)) for kind, cells in CELLS.items()}
 RECORDS = {
     kind: [
@@ -214,13 +216,13 @@ def test_who_has_several_races_is_tallied_once_for_each_of_them():
 
 
 def test_race_tables_are_those_of_the_redistricting_data():
-    attributes = {each.name: each for each in PERSONS.attributes}
+    attributes = {attribute.name: attribute for attribute in PERSONS.attributes}
     hhgq = Attribute("hhgq", tuple(map(str, range(8))))
     small = Schema("x", (hhgq, *(attributes[name] for name in ("age", "hispanic", "cenrace"))))
     before = {table.name: table for table in redistricting_tables(small)}
     for name, old in {"P8": "P1", "P9": "P2", "P10": "P3", "P11": "P4"}.items():
-        own = [(each.label, each.depth, dict(each.where[0])) for each in TABLES["persons"][name].columns]
-        wanted = [(each.label, each.depth, dict(each.where[0])) for each in before[old].columns]
+        own = [(column.label, column.depth, dict(column.where[0])) for column in TABLES["persons"][name].columns]
+        wanted = [(column.label, column.depth, dict(column.where[0])) for column in before[old].columns]
         assert [each[1:] for each in own] == [each[1:] for each in wanted]
         assert [each[0] for each in own[3:]] == [each[0] for each in wanted[3:]]
 
@@ -258,7 +260,9 @@ def test_relationships_and_quarters_follow_the_labels_of_the_levels():
 
 
 def test_classes_of_quarters_are_those_of_the_recode():
-    recode: Recode = next(each for each in PERSONS.attributes[PERSONS.axis("relgq")].recodes if each.name == "hhgq8lev")
+    recode: Recode = next(
+        recode for recode in PERSONS.attributes[PERSONS.axis("relgq")].recodes if recode.name == "hhgq8lev"
+    )
     table, values = TABLES["persons"]["P18"], counted("persons", "P18")
     for place, column in enumerate(table.columns):
         if column.depth == 4:

@@ -130,7 +130,7 @@ def test_median_ages_are_those_of_the_people_whom_a_line_counts(letter):
             if WHO[letter](person):
                 ages[0][person["age"]] += count
                 ages[1 + person["sex"]][person["age"]] += count
-        assert found[place].tolist() == [one_by_one(each) for each in ages]
+        assert found[place].tolist() == [one_by_one(age) for age in ages]
     assert (found[-1] == UNDEFINED).all()
     assert (found[0] > UNDEFINED).all()
 

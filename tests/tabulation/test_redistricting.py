@@ -38,7 +38,7 @@ def test_every_column_counts_the_cells_whose_labels_say_so(table, persons):
         for codes in persons.unravel(np.arange(persons.size))
     ]
     for name, cells in cells_of(table).items():
-        assert cells == {cell for cell, each in enumerate(labels) if wanted[name](each)}, name
+        assert cells == {cell for cell, label in enumerate(labels) if wanted[name](label)}, name
 
 
 @EVERY

@@ -21,7 +21,7 @@ def reported() -> None:
 def test_records_go_to_the_logger_of_the_package_with_their_fields(caplog):
     with caplog.at_level("INFO", "das_spark"):
         reported()
-    assert [(each.name, each.levelname, each.getMessage()) for each in caplog.records] == [
+    assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
         ("das_spark", "INFO", "ingest: 1.0 s"),
         ("das_spark", "WARNING", "ingest: no executor for 60 s"),
         ("das_spark", "INFO", "run 1 of 2: first"),

@@ -147,7 +147,7 @@ class Census:
             if each["name"] == CLASS and each["level"] == leaf:
                 rows += [(each["geocode"], LOWER, each["lower"]), (each["geocode"], UPPER, each["upper"])]
         if self.added:
-            at_level = [each for each in tables["geounits"] if each["level"] == ADDITION.geolevel]
+            at_level = [geounit for geounit in tables["geounits"] if geounit["level"] == ADDITION.geolevel]
             rows += [(each["geocode"], f"{ADDED}few", [1]) for each in at_level]
         below = []
         for part in (rows[::2], rows[1::2]):

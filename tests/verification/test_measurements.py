@@ -65,7 +65,11 @@ def test_the_answers_that_the_parent_touches_pass():
 )
 def test_another_value_of_a_tract_is_named_with_its_column(column, other, told):
     tables = census()
-    row = next(each for each in tables["measurements"] if each["geocode"] == "11" and each["query"] == "detailed")
+    row = next(
+        measurement
+        for measurement in tables["measurements"]
+        if measurement["geocode"] == "11" and measurement["query"] == "detailed"
+    )
     row[column] = other
     names = failing(RULE, tables, SPINE)["Tract"]
     assert f"{'19' if column == 'geocode' else '11'} {told}" in names
@@ -83,7 +87,7 @@ def test_an_answer_that_is_missing_or_there_twice_is_named(several):
 
 def test_a_geounit_alone_in_its_family_has_no_answers():
     tables = census()
-    alone = {**tables, "geounits": [each for each in tables["geounits"] if each["geocode"] in ("1", "10")]}
+    alone = {**tables, "geounits": [geounit for geounit in tables["geounits"] if geounit["geocode"] in ("1", "10")]}
     alone["geounits"][0] = {**alone["geounits"][0], "children": 1}
     told = failing(RULE, alone, SPINE)["Tract"]
     assert told == [f"1{number} geocode or query" for number in range(3)]
@@ -94,17 +98,17 @@ def test_a_geounit_alone_in_its_family_has_no_answers():
 def test_the_variance_is_that_of_the_share_of_each_geounit():
     tables = census()
     tables["shares"] = [
-        {**{name: each[name] for name in ("level", "geocode", "parent")}, "share": share}
-        for each, share in zip(tables["geounits"], ("", "", "1/2", "0/1"), strict=True)
+        {**{name: geounit[name] for name in ("level", "geocode", "parent")}, "share": share}
+        for geounit, share in zip(tables["geounits"], ("", "", "1/2", "0/1"), strict=True)
     ]
     shared = MeasurementColumns(SPINE.names, ASKED, frozenset({"Tract"}), shared=True)
     wrong = failing(shared, tables, SPINE)["Tract"]
     assert wrong == ["11 variance", "12 geocode or query"]
     right = deepcopy(tables)
-    right["measurements"] = [each for each in right["measurements"] if each["geocode"] != "12"]
-    for each in right["measurements"]:
-        if each["geocode"] == "11":
-            each["variance"] = 5.0
+    right["measurements"] = [measurement for measurement in right["measurements"] if measurement["geocode"] != "12"]
+    for measurement in right["measurements"]:
+        if measurement["geocode"] == "11":
+            measurement["variance"] = 5.0
     assert failing(shared, right, SPINE) == {}
 
 

@@ -31,11 +31,11 @@ def census(seed: int, scale: float = 20.0, number: int = ANSWERS) -> tuple[list[
             code = f"{region}{district}"
             geounits.append({"level": "District", "geocode": code, "parent": f"{region}", "children": 0})
             truth["District", code] = numbers.poisson(30, number)
-        truth["Region", f"{region}"] = sum(truth["District", f"{region}{each}"] for each in DISTRICTS)
-    truth["Country", "0"] = sum(truth["Region", f"{each}"] for each in REGIONS)
+        truth["Region", f"{region}"] = sum(truth["District", f"{region}{district}"] for district in DISTRICTS)
+    truth["Country", "0"] = sum(truth["Region", f"{region}"] for region in REGIONS)
     measurements = []
-    for each in geounits:
-        level, code = each["level"], each["geocode"]
+    for geounit in geounits:
+        level, code = geounit["level"], geounit["geocode"]
         for query in ("detailed", "total"):
             answers = truth[level, code] if query == "detailed" else truth[level, code].sum(keepdims=True)
             kept = None
@@ -43,7 +43,7 @@ def census(seed: int, scale: float = 20.0, number: int = ANSWERS) -> tuple[list[
                 kept = [row for row in range(number) if (row + int(code[0])) % 3]
                 answers = answers[kept]
             noise = numbers.normal(0, scale, len(answers)).round().astype(np.int64)
-            place = {"level": level, "geocode": code, "parent": each["parent"]}
+            place = {"level": level, "geocode": code, "parent": geounit["parent"]}
             row = {"query": query, "rows": kept, "values": (answers + noise).tolist(), "variance": scale**2}
             measurements.append(place | row)
     return measurements, geounits
@@ -92,7 +92,9 @@ def test_every_answer_that_all_gave_is_compared_and_no_other():
 
 def test_families_of_which_a_child_was_not_asked_are_left_out():
     measurements, geounits = census(2)
-    left = [each for each in measurements if (each["geocode"], each["query"]) != ("12", "total")]
+    left = [
+        measurement for measurement in measurements if (measurement["geocode"], measurement["query"]) != ("12", "total")
+    ]
     expected = differences(left, geounits)
     assert len(expected["District", "total"]) == len(REGIONS) - 1
     found = said(left, geounits)
@@ -103,15 +105,15 @@ def test_families_of_which_a_child_was_not_asked_are_left_out():
 
 def test_where_no_answer_was_given_by_all_nothing_is_compared():
     measurements, geounits = census(6)
-    left = [each for each in measurements if each["level"] != "Region"]
+    left = [measurement for measurement in measurements if measurement["level"] != "Region"]
     assert said(left, geounits) == {}
 
 
 def test_answers_that_are_all_a_million_are_impossible_and_named():
     measurements, geounits = census(3)
-    for each in measurements:
-        if each["level"] == "District" and each["geocode"].startswith("2"):
-            each["values"] = [1_000_000] * len(each["values"])
+    for measurement in measurements:
+        if measurement["level"] == "District" and measurement["geocode"].startswith("2"):
+            measurement["values"] = [1_000_000] * len(measurement["values"])
     found = said(measurements, geounits)
     assert found[POSSIBLE, "District"].failing
     assert "detailed below 2" in found[POSSIBLE, "District"].failing
@@ -120,7 +122,11 @@ def test_answers_that_are_all_a_million_are_impossible_and_named():
 
 def test_one_answer_that_is_off_by_a_hundred_deviations_is_impossible():
     measurements, geounits = census(4)
-    chosen = next(each for each in measurements if each["level"] == "Region" and each["query"] == "detailed")
+    chosen = next(
+        measurement
+        for measurement in measurements
+        if measurement["level"] == "Region" and measurement["query"] == "detailed"
+    )
     chosen["values"][7] += int(100 * sqrt(6) * 20)
     found = said(measurements, geounits)
     assert found[POSSIBLE, "Region"].failing
@@ -131,8 +137,8 @@ def test_one_answer_that_is_off_by_a_hundred_deviations_is_impossible():
 def test_noise_that_is_half_as_wide_as_declared_is_found(wider, passes):
     """False-alarm rate below 1e-9; half the width gives a mean of 1/4, and for 2,000 answers the bound is 0.6."""
     measurements, geounits = census(5, 20.0 * wider or 1e-9, 2000)
-    for each in measurements:
-        each["variance"] = 400.0
+    for measurement in measurements:
+        measurement["variance"] = 400.0
     assert bool(said(measurements, geounits)[WIDE, "Region"].failing) != passes
 
 
@@ -146,8 +152,8 @@ def log_moment_of_gaussian(sigma_squared: float, at: float) -> float:
     """Of discrete Gaussian noise, summed."""
     width = int(12 * sqrt(sigma_squared) + at * sigma_squared) + 12
     numbers = range(-width, width + 1)
-    weights = [exp(-(each**2) / (2 * sigma_squared)) for each in numbers]
-    moment = mpmath.fsum(weight * mpmath.e ** (at * each) for weight, each in zip(weights, numbers, strict=True))
+    weights = [exp(-(number**2) / (2 * sigma_squared)) for number in numbers]
+    moment = mpmath.fsum(weight * mpmath.e ** (at * number) for weight, number in zip(weights, numbers, strict=True))
     return float(mpmath.log(moment / mpmath.fsum(weights)))
 
 
@@ -186,16 +192,16 @@ def test_the_fourth_moment_of_noise_is_at_most_what_the_bound_takes(mechanism, p
 @pytest.mark.parametrize("variance", [0.0, -0.01])
 def test_a_variance_that_is_none_is_no_error_of_verification(variance):
     measurements, geounits = census(7)
-    for each in measurements:
-        each["variance"] = variance
+    for measurement in measurements:
+        measurement["variance"] = variance
     assert said(measurements, geounits)[WIDE, "District"].failing
 
 
 def test_numbers_of_rows_that_are_none_are_left_to_another_rule():
     measurements, geounits = census(8)
-    for each in measurements:
-        if each["geocode"] == "1" and each["query"] == "detailed":
-            each["rows"] = [-(2**31)] * len(each["values"])
+    for measurement in measurements:
+        if measurement["geocode"] == "1" and measurement["query"] == "detailed":
+            measurement["rows"] = [-(2**31)] * len(measurement["values"])
     expected = len(differences(*census(8))["District", "detailed"])
     found = said(measurements, geounits)
     assert not found[POSSIBLE, "District"].failing
@@ -204,7 +210,7 @@ def test_numbers_of_rows_that_are_none_are_left_to_another_rule():
 
 def test_of_a_family_whose_parent_is_no_geounit_nothing_is_said():
     measurements, geounits = census(9)
-    left = [each for each in geounits if each["geocode"] != "2"]
+    left = [geounit for geounit in geounits if geounit["geocode"] != "2"]
     found = said(measurements, left)
     assert not found[POSSIBLE, "District"].failing
     assert found[POSSIBLE, "District"].checked < said(measurements, geounits)[POSSIBLE, "District"].checked

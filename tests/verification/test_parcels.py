@@ -25,7 +25,7 @@ def batch_of(table: str, rows) -> pa.RecordBatch:
     cells = [[each & 0x7FFFFFFF for each in some] for some in columns[3]]
     arrays = [columns[0], columns[1], columns[2], cells, columns[4]]
     return pa.RecordBatch.from_arrays(
-        [pa.array(list(each), kind) for each, kind in zip(arrays, schema.types, strict=True)], schema=schema
+        [pa.array(list(array), kind) for array, kind in zip(arrays, schema.types, strict=True)], schema=schema
     )
 
 

@@ -64,7 +64,9 @@ def failing(rows: dict[str, list[dict[str, Any]]]) -> dict[tuple[str, str], list
     rules = (RecordsEqual("Block", FORMATS, WEIGHTS, listed=False), UnitsEqual("Block", FORMATS, CODES))
     tallies = {key: tally for rule in rules for key, tally in tallied(rule, rows, SPINE).items()}
     assert {key for rule in rules for key in rule.expected} == set(tallies)
-    return {(rule, note.split()[0]): sorted(each.failing) for (rule, _, note), each in tallies.items() if each.failing}
+    return {
+        (rule, note.split()[0]): sorted(tally.failing) for (rule, _, note), tally in tallies.items() if tally.failing
+    }
 
 
 def test_what_agrees_passes_and_is_all_looked_at():

@@ -38,11 +38,11 @@ def test_a_stopped_run_goes_on_with_the_setting_and_without_a_new_draw(spark, mo
     assert "uncertified: no solver's solution was proved optimal" in said
     assert "estimation.accept_uncertified = true" in said
     layout = RunLayout.at(tmp_path / "runs", "hard")
-    measured = {each.name: each.read_bytes() for each in layout.public.level("measurements", "State").iterdir()}
+    measured = {path.name: path.read_bytes() for path in layout.public.level("measurements", "State").iterdir()}
     assert measured
 
     assert main([*command, "--set", ACCEPTED]) == 0
-    assert measured == {each.name: each.read_bytes() for each in layout.public.level("measurements", "State").iterdir()}
+    assert measured == {path.name: path.read_bytes() for path in layout.public.level("measurements", "State").iterdir()}
     assert {level: len(Journal.of(layout).attempts(level)) for level in ("State", "Enumdist")} == {
         "State": 1,
         "Enumdist": 1,

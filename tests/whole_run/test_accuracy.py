@@ -162,21 +162,21 @@ def comparisons(reference_runs) -> list[Comparison]:
 
 def test_real_valued_objectives_agree_in_200_families(comparisons):
     assert len(comparisons) >= 200
-    for each in comparisons:
-        assert each.objective == pytest.approx(each.expected, rel=1e-6, abs=1e-6), each
+    for comparison in comparisons:
+        assert comparison.objective == pytest.approx(comparison.expected, rel=1e-6, abs=1e-6), comparison
 
 
 def test_real_valued_estimates_are_the_same_point(comparisons):
     # "detailed" is measured with variance 200, so the squared distance from the optimum is at most 200 times the excess
     # of the objective. The reference stops within a ten-millionth of some 500: within a tenth of a person.
-    assert max(each.apart for each in comparisons) < 0.1
+    assert max(comparison.apart for comparison in comparisons) < 0.1
 
 
 def test_roundings_are_equally_near_in_200_families(comparisons):
-    for each in comparisons:
-        assert each.distance == pytest.approx(each.expected_distance, abs=1e-6), each
+    for comparison in comparisons:
+        assert comparison.distance == pytest.approx(comparison.expected_distance, abs=1e-6), comparison
 
 
 def test_the_families_compared_are_of_every_kind(comparisons):
-    kinds = {each.status for each in comparisons}
+    kinds = {comparison.status for comparison in comparisons}
     assert kinds == {FamilyStatus.OPTIMAL, FamilyStatus.ONLY_CHILD, FamilyStatus.EMPTY_PARENT}

@@ -126,14 +126,14 @@ def test_verification_passes_and_notes_that_consistency_is_relaxed(relaxed):
     assert report["passed"]
     assert report["relaxed"] == [f"Enumdist/{FAMILY}"]
     (check,) = [
-        each
-        for each in report["checks"]
-        if each["name"] == "children sum to parents" and each["geolevel"] == "Enumdist"
+        check
+        for check in report["checks"]
+        if check["name"] == "children sum to parents" and check["geolevel"] == "Enumdist"
     ]
     assert check["note"] == "consistency relaxed"
-    others = [each for each in report["checks"] if each["geolevel"] in ("State", "County")]
+    others = [check for check in report["checks"] if check["geolevel"] in ("State", "County")]
     assert others
-    assert not any(each["note"] for each in others)
+    assert not any(other["note"] for other in others)
 
 
 @pytest.mark.spark

@@ -43,9 +43,9 @@ class BlueDown:
 
     def estimate(self, families: Sequence[MeasuredFamily], plan: FamilyPlan) -> Sequence[FamilyEstimate]:
         """Estimate the children of families; of the lowest level, which nothing is known below, as TopDown does."""
-        problems = [each.problem for each in families]
+        problems = [family.problem for family in families]
         if not plan.lowest:
             algebra = decomposition(plan)
-            priors = [FamilyPrior.of(each.problem, below_children(each, algebra), algebra) for each in families]
-            problems = [replace(each, prior=prior) for each, prior in zip(problems, priors, strict=True)]
-        return [FamilyEstimate(each) for each in estimate_families(problems, plan)]
+            priors = [FamilyPrior.of(family.problem, below_children(family, algebra), algebra) for family in families]
+            problems = [replace(problem, prior=prior) for problem, prior in zip(problems, priors, strict=True)]
+        return [FamilyEstimate(family) for family in estimate_families(problems, plan)]

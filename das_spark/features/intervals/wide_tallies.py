@@ -50,7 +50,7 @@ class _WidthTask:
             wider.append(int(self.limit.exceeded(estimates, low, high).sum()))
         count = len(self.names)
         columns = [[level] * count, np.arange(count, dtype=np.int32), np.full(count, batch.num_rows), wider]
-        arrays = [pa.array(each, field.type) for each, field in zip(columns, _TALLIES, strict=True)]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _TALLIES, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=_TALLIES)
 
 

@@ -31,6 +31,6 @@ def _text_record(plan: RunPlan) -> int:
     """Bytes of a record of microdata as text, at most: the widths of its columns, and what parts them."""
     layout = plan.product.microdata
     return max(
-        sum(1 + int(found[0]) if (found := re.findall(r"\d+", each.type)) else 1 + _WIDTH for each in columns)
+        sum(1 + int(found[0]) if (found := re.findall(r"\d+", column.type)) else 1 + _WIDTH for column in columns)
         for columns in (layout.person, layout.unit)
     )

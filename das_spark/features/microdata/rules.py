@@ -55,6 +55,6 @@ def rules_of(run: Verified, by_spine: RunTables, by_census: RunTables) -> Judged
         families,
         rows,
         checks=part_checks(reduced),
-        files=tuple(replace(each, name=seen_from(root, place_of(each.name))) for each in digest.files),
+        files=tuple(replace(file, name=seen_from(root, place_of(file.name))) for file in digest.files),
         counted={f"microdata/{kind}.{format}": digest.records(kind, format) for format in formats for kind in kinds},
     )

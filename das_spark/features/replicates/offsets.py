@@ -123,11 +123,11 @@ def count_intervals(
     """
     classes = error_classes(counts, counts[:, 0])
     rmse, low, high = np.zeros(counts.shape), counts.copy(), counts.copy()
-    for column, each in enumerate(offsets):
-        if each is None:
+    for column, offset in enumerate(offsets):
+        if offset is None:
             continue
-        place = each.of(classes[:, column])
-        rmse[:, column] = each.rmse[place]
-        low[:, column] += each.low[place]
-        high[:, column] += each.high[place]
+        place = offset.of(classes[:, column])
+        rmse[:, column] = offset.rmse[place]
+        low[:, column] += offset.low[place]
+        high[:, column] += offset.high[place]
     return rmse, np.maximum(low, 0), high

@@ -136,7 +136,7 @@ def collected_offsets(offsets: DataFrame) -> OffsetsOf:
 
 def intervals_of_counts(estimates: DataFrame, table: Table, offsets: OffsetsOf) -> DataFrame:
     """Published counts of a table with their intervals, with the level in front."""
-    own = {key: each for key, each in offsets.items() if key[1] in table.names}
+    own = {key: offset for key, offset in offsets.items() if key[1] in table.names}
     schema = pa.schema([pa.field("level", pa.string(), False), *interval_columns(table)])
     task = _CountIntervals(table.names, own, schema)
     return in_tasks(tabulated(estimates, [table], "level"), task, from_arrow_schema(schema))

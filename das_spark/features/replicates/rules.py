@@ -102,7 +102,7 @@ def replicate_rules(published: PublishedReplicates, geounits: DataFrame, levels:
     rules = (
         (CASES, _cases(published, geounits)),
         (OFFSETS, _offsets(published)),
-        (COUNTS, reduce(DataFrame.unionAll, [_counts(offsets, *each) for each in published.intervals])),
+        (COUNTS, reduce(DataFrame.unionAll, [_counts(offsets, *interval) for interval in published.intervals])),
     )
     return [
         Rule(
@@ -208,7 +208,7 @@ def _collected(offsets: DataFrame) -> _OffsetsOf:
 
 
 def _counts(offsets: _OffsetsOf, table: Table, frame: DataFrame) -> DataFrame:
-    own = {key: each for key, each in offsets.items() if key[1] in table.names}
+    own = {key: offset for key, offset in offsets.items() if key[1] in table.names}
     judged = in_tasks(frame, _Counts(table.names, own), _VERDICTS)
     return judged.select("level", "geocode", "bad", "checked")
 

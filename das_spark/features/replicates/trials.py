@@ -22,7 +22,7 @@ def rehearse_replicates(plan: RunPlan, settings: ReplicateSettings) -> None:
     made = synthetic_counts(plan.product)
     occupied = np.nonzero(made)
     offsets_of = np.searchsorted(occupied[0], np.arange(len(made) + 1))
-    for table in (each for each in plan.product.tables if each.name in settings.named_tables):
+    for table in (table for table in plan.product.tables if table.name in settings.named_tables):
         counts = tabulate(incidence([table]), occupied[1], offsets_of, made[occupied])
         classes, ones = error_classes(counts, counts[:, 0]), np.ones(len(counts), dtype=np.int64)
         offsets = [error_offsets(each, ones, ones, float(settings.level)) for each in classes.T]

@@ -27,9 +27,9 @@ class MeasureStage(RunStage):
         """Ask for noise that can be drawn: its table fits the memory."""
         budget = ahead.plan.budget
         for level in budget.levels:
-            for each in level.queries:
-                mechanism = budget.mechanism(level.geolevel, each.query)
-                yield Trial(f"budget, {each.query} at {level.geolevel}", partial(require_table, mechanism))
+            for query in level.queries:
+                mechanism = budget.mechanism(level.geolevel, query.query)
+                yield Trial(f"budget, {query.query} at {level.geolevel}", partial(require_table, mechanism))
 
     @property
     def recorded(self) -> tuple[str, ...]:

@@ -227,7 +227,7 @@ def _mixed(rows: pa.Table) -> Whole:
     """The order of the records of a contributor: shape ``(rows,)``."""
     names = ("person", GEOCODE, "cell")
     values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-    keys = [(sha256("|".join(map(str, each)).encode()).hexdigest(), *each[1:]) for each in values]
+    keys = [(sha256("|".join(map(str, value)).encode()).hexdigest(), *value[1:]) for value in values]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 

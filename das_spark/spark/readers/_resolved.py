@@ -194,8 +194,8 @@ def levels_of(target: Target, *, without: str = "") -> tuple[Level, ...]:
 def cell_of(rows: Rows, levels: Sequence[Level]) -> NDArray[np.int64]:
     """Return the cells of rows, or the parts of them that some fields tell."""
     cell = np.zeros(len(rows), dtype=np.int64)
-    for each in levels:
-        cell += each.stride * each.of(rows)
+    for level in levels:
+        cell += level.stride * level.of(rows)
     return cell
 
 
@@ -218,7 +218,7 @@ class CountRows(Resolve):
 
     def fields(self, names: Names) -> tuple[str, ...]:
         """See `Resolve`."""
-        return (GEOCODE, *(each.coded.name for each in self.levels), COUNT)
+        return (GEOCODE, *(level.coded.name for level in self.levels), COUNT)
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
@@ -250,7 +250,7 @@ class RecordRows(Resolve):
     def fields(self, names: Names) -> tuple[str, ...]:
         """See `Resolve`."""
         whose = [self.records.contributor] if self.records.contributor else []
-        return (UNIT if self.of_unit else GEOCODE, *(each.coded.name for each in self.levels), *whose)
+        return (UNIT if self.of_unit else GEOCODE, *(level.coded.name for level in self.levels), *whose)
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
@@ -416,22 +416,22 @@ class PublishedRows(Resolve):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of counts, once each."""
-        return tuple(dict.fromkeys(name for each in self.cells for name in (each.column, *each.minus)))
+        return tuple(dict.fromkeys(name for cell in self.cells for name in (cell.column, *cell.minus)))
 
     def __call__(self, rows: Rows) -> pa.RecordBatch:
         """See `Resolve`."""
         geocode = rows.geocode(self.spine)
         counts = {name: rows.count(name) for name in self.columns}
         numbers = [(Kind.COUNTED, NO_CELL, np.zeros(len(rows), dtype=np.int64))]
-        for each in self.cells:
-            count = counts[each.column]
-            if each.minus:
+        for cell in self.cells:
+            count = counts[cell.column]
+            if cell.minus:
                 # Taken away one by one, so that no sum goes beyond what a number holds.
-                for name in each.minus:
+                for name in cell.minus:
                     count = np.where(count < 0, count, count - counts[name])
-                expected = f"a count no less than that of {' and '.join(each.minus)} together"
-                rows.check(each.column, expected, (count < 0) & (counts[each.column] >= 0))
-            numbers.append((Kind.COUNTED, each.cell, count))
+                expected = f"a count no less than that of {' and '.join(cell.minus)} together"
+                rows.check(cell.column, expected, (count < 0) & (counts[cell.column] >= 0))
+            numbers.append((Kind.COUNTED, cell.cell, count))
         return _by_cell(rows, geocode, numbers)
 
 

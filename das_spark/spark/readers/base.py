@@ -241,10 +241,10 @@ class Target:
         schema = self.product.schema
         coded = [self.recodes.attributes[attribute.name] for attribute in schema.attributes]
         levels = [each.level_of(codes[each.name]) for each in coded]
-        cells = np.ravel_multi_index([np.maximum(each, 0) for each in levels], schema.shape)
+        cells = np.ravel_multi_index([np.maximum(level, 0) for level in levels], schema.shape)
         return np.where(np.min(levels, axis=0) < 0, -1, cells).astype(np.int64)
 
 
 def strides_of(schema: Schema) -> dict[str, int]:
     """Return what a level of each attribute adds to the number of a cell."""
-    return {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
+    return {attribute.name: prod(schema.shape[axis + 1 :]) for axis, attribute in enumerate(schema.attributes)}

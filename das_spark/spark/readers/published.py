@@ -55,5 +55,5 @@ def _counts(settings: InputSettings, product: Product, spine: Spine) -> Resolvin
 
     cells = counted_cells(settings, product, problems)
     problems.raise_if_any()
-    rows = PublishedRows(spine, tuple(PublishedCell(each.cell, each.column, tuple(each.minus)) for each in cells))
+    rows = PublishedRows(spine, tuple(PublishedCell(cell.cell, cell.column, tuple(cell.minus)) for cell in cells))
     return lambda _: rows

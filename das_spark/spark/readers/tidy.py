@@ -90,7 +90,9 @@ class TidyCounts:
 
 def tidy_target(reader: str, product: Product, spine: Spine) -> Target:
     """What is read for: unless the product says else, columns are attributes and codes the numbers of their levels."""
-    attributes = {each.name: CodedField.numbered(each.name, each.size) for each in product.schema.attributes}
+    attributes = {
+        attribute.name: CodedField.numbered(attribute.name, attribute.size) for attribute in product.schema.attributes
+    }
     named = product.class_query
     if product.record != "person":  # units bound how many there are, and tell no attribute of them
         named = _UNIT_CLASS if reader == _OF_RECORDS else ""

@@ -144,7 +144,7 @@ def ledger_of(runs: Path) -> list[dict[str, Any]]:
 def states(command: Any) -> dict[str, str]:
     """State of every task of the DAG run."""
     runs = json.loads(tail(command("dags", "list-runs", DAG, "-o", "json").stdout))
-    (run,) = [each["run_id"] for each in runs if each["logical_date"].startswith(DATE)]
+    (run,) = [run["run_id"] for run in runs if run["logical_date"].startswith(DATE)]
     found = json.loads(tail(command("tasks", "states-for-dag-run", DAG, run, "-o", "json").stdout))
     return {each["task_id"]: each["state"] for each in found}
 

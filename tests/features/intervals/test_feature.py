@@ -15,10 +15,10 @@ ALL = "measurement.rows=all"
 def test_the_dictionary_tells_of_intervals_and_only_of_those_that_there_are():
     with_them, without = plan(ALL, inline("output.intervals", {"level": "0.9", "tables": ["P5"]})), plan(ALL)
     entries, others = (dictionary_of(each) for each in (with_them, without))
-    (entry,) = [each for each in entries if each not in others]
+    (entry,) = [entry for entry in entries if entry not in others]
     assert tuple(each for each in entries if each is not entry) == others
     assert entry["path"] == "intervals/P5.<format>/level=<geolevel>"
-    table = next(each for each in with_them.product.tables if each.name == "P5")
+    table = next(table for table in with_them.product.tables if table.name == "P5")
     names = [f"{name}{end}" for name in table.names for end in ("", "_se", "_low", "_high")]
     assert [column["name"] for column in entry["columns"]] == ["geocode", *names]
     assert [column["type"] for column in entry["columns"]][-4:] == ["double", "double", "long", "long"]

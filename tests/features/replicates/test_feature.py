@@ -19,9 +19,9 @@ WANTED = 'output.replicates={runs=8, level="0.9", tables=["P5"]}'
 
 def test_a_run_has_the_features_that_it_asks_for_and_no_others():
     standing = [name for name in STANDING if name != "census geounits"]
-    assert [each.name for each in publications_of(plan())] == standing
+    assert [publication.name for publication in publications_of(plan())] == standing
     *others, feature = publications_of(plan(WANTED))
-    assert [each.name for each in others] == standing
+    assert [other.name for other in others] == standing
     assert (feature.name, type(feature.settings)) == ("replicates", ReplicateSettings)
 
 

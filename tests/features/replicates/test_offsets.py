@@ -87,7 +87,7 @@ def brute_force(rows: list[tuple[int, int, int]], level: float) -> list[tuple[in
     found = []
     for group in reversed(joined):
         differences = sorted(difference for _, difference in group)
-        size, rmse = len(group), sqrt(fsum(each**2 for each in differences) / len(group))
+        size, rmse = len(group), sqrt(fsum(difference**2 for difference in differences) / len(group))
         if size < required:
             reach = ceil(stats.t.ppf(0.5 + level / 2, size) * rmse)
             low, high = -reach, reach
@@ -116,7 +116,7 @@ def test_joined_classes_have_all_cases_and_enough_of_them_and_offsets_hold_zero(
         times[number] += cases
     ends = [*found.first[1:].tolist(), max(times) + 1]
     for first, end, cases in zip(found.first.tolist(), ends, found.cases.tolist(), strict=True):
-        assert cases == sum(each for number, each in times.items() if first <= number < end)
+        assert cases == sum(time for number, time in times.items() if first <= number < end)
     assert found.first[0] == min(times)
     if len(found.first) > 1:
         assert found.cases.min() >= max(100, 10 / (1 - level))
@@ -175,7 +175,7 @@ def test_a_class_belongs_to_the_last_joined_one_that_does_not_begin_after_it(fir
     st.lists(st.one_of(st.none(), errors()), min_size=3, max_size=3),
 )
 def test_intervals_are_counts_and_the_offsets_of_their_class(rows, given_errors):
-    offsets = [None if each is None else offsets_of(each, 0.75) for each in given_errors]
+    offsets = [None if error is None else offsets_of(error, 0.75) for error in given_errors]
     counts = np.array(rows, dtype=np.int64)
     before = counts.copy()
     rmse, low, high = count_intervals(counts, offsets)

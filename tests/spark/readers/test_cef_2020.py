@@ -297,7 +297,7 @@ BAD_BLOCKS = {
 
 def test_a_broken_row_of_the_geography_is_named(read: Callable, files: Files):
     files.blocks += [change(files.blocks[1]) for change in BAD_BLOCKS.values()]
-    problems = [each for each in _refused(read, files).problems if each.file.endswith("geography.txt")]
+    problems = [problem for problem in _refused(read, files).problems if problem.file.endswith("geography.txt")]
     # The line of names is the first, three good blocks follow; each row breaks one rule and no other.
     assert {problem.field: problem.examples for problem in problems} == {
         field: (row,) for row, field in enumerate(BAD_BLOCKS, start=5)
@@ -469,7 +469,7 @@ def test_a_household_that_there_cannot_be_is_refused(read: Callable, cef: type, 
     homes.units[0] = cef.home(HOME, 11, cplt="1")  # a couple of one
     homes.units[1] = cef.home(ALONE, 12, sex="0")
     problems = _refused(read, homes, product="dhc_2020_household").problems
-    assert {(each.field, each.rows, each.examples) for each in problems} == {
+    assert {(problem.field, problem.rows, problem.examples) for problem in problems} == {
         ("CPLT, PAOC, PAC, P18, HHT, MULTG, FINAL_POP", 1, (1,)),
         ("HHSEX", 1, (2,)),
     }
@@ -480,5 +480,5 @@ def test_a_household_that_there_cannot_be_is_refused(read: Callable, cef: type, 
 def test_households_that_rules_exclude_are_told(read: Callable, cef: type, homes: Files):
     homes.units[0] = cef.home(HOME, 11, head=" 801 01")  # of 80, and nobody of 75 or over
     problems = read(homes, "dhc_2020_household").problems
-    assert {each.field for each in problems} == {"ELDERLY, HHLDRAGE", "ELDERLY, HHLDRAGE, HHTYPE"}
-    assert {each.rows for each in problems} == {1}
+    assert {problem.field for problem in problems} == {"ELDERLY, HHLDRAGE", "ELDERLY, HHLDRAGE, HHTYPE"}
+    assert {problem.rows for problem in problems} == {1}

@@ -72,7 +72,7 @@ def valid(tmp_path: Path, ipums: type, cef: type, official: object) -> Callable[
         if name == "published_tables":
             units = {"geocode": [A, B], "hhgq": [0, 0], "units": [1, 0]}
             made = _tables(name, tmp_path / "p", {"geocode": [A, B], "Adults": [1, 0]}, units)
-            cell = {"column": "Adults", "levels": {name: each[0] for name, each in attributes.items()}}
+            cell = {"column": "Adults", "levels": {name: attribute[0] for name, attribute in attributes.items()}}
             return InputSettings(reader=name, path=made.path, cells=[cell])
         return InputSettings(reader=name, simulate=SimulateSettings(seed=1))
 

@@ -53,7 +53,7 @@ def read(spark, tmp_path):
                     pa.table({name: list(values) for name, values in columns.items()}), folder / f"{number}.parquet"
                 )
             else:
-                lines = [",".join(map(str, each)) for each in rows]
+                lines = [",".join(map(str, row)) for row in rows]
                 (folder / f"part-{number}.csv").write_text("\n".join([header, *lines]) + "\n")
         (tmp_path / "geounits.csv").write_text("\n".join(["geocode", *PLACES]) + "\n")
         paths = {"persons": str(folder), "geography": str(tmp_path / "geounits.csv")}

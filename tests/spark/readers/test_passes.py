@@ -100,7 +100,7 @@ def test_geounits_are_put_together_and_faults_counted(counted, units, vacant, ge
     assert total(told, "counted") == sum(n for *_, n in counted)
     others = sum(n for *_, n in (*units, *vacant)) + len(geography)
     assert (total(told, "others") if told else 0) == others
-    found = {(each.file, each.expected): (each.rows, set(each.geounits)) for each in problems_in(told)}
+    found = {(problem.file, problem.expected): (problem.rows, set(problem.geounits)) for problem in problems_in(told)}
     outside = [code for code, *_ in counted if code not in existing]
     classes, places = Counter((code, level) for code, level, _ in units), Counter(geography)
     again = {key: n for key, n in classes.items() if n > 1}
@@ -142,7 +142,9 @@ def test_records_come_to_their_units_or_are_told_as_lost(homes, people, record, 
         record == "household", False,
     )  # fmt: skip
     made, facts = results_of(units.tasks(iter(batches_of(rows, ("unit", "kind"), cuts))))
-    found = {(each.file, each.expected): (each.rows, each.examples) for each in problems_in(facts[BY_UNIT])}
+    found = {
+        (problem.file, problem.expected): (problem.rows, problem.examples) for problem in problems_in(facts[BY_UNIT])
+    }
     times, records = Counter(unit for unit, *_ in homes), Counter(unit for unit, _ in people)
     one = {unit: home for unit, *home in homes if times[unit] == 1}
     # Of a unit that stands twice among the homes it is not known which one a record lies in: that is told, and refused.

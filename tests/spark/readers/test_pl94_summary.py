@@ -195,7 +195,7 @@ def test_tables_that_contradict_each_other_are_refused_with_the_block(
     spoil(official)
     with pytest.raises(BadInputError) as caught:
         read(official.write(tmp_path))
-    problem = next(each for each in caught.value.problems if each.field == field)
+    problem = next(problem for problem in caught.value.problems if problem.field == field)
     assert problem.geounits == (geounit,)
     assert geounit not in str(caught.value)
     assert "999" not in str(caught.value).replace(str(tmp_path), "")
@@ -224,11 +224,11 @@ def test_a_county_that_is_not_the_sum_of_its_blocks_is_noticed(read: Callable, o
     official.block(FIRST, {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 4))
     official.block(SECOND, housing=(0, 7))
     problems = read(official.write(tmp_path)).problems
-    assert {(each.field, each.rows, each.geounits) for each in problems} == {
+    assert {(problem.field, problem.rows, problem.geounits) for problem in problems} == {
         ("P0010001", 1, ("53001",)),
         ("P0030001", 1, ("53001",)),
     }
-    assert all("summary level 050" in each.expected for each in problems)
+    assert all("summary level 050" in problem.expected for problem in problems)
     assert "61" not in "".join(map(str, problems)).replace(str(tmp_path), "")
 
 

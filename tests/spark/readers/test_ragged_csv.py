@@ -72,7 +72,7 @@ def test_rows_with_too_many_or_too_few_fields_are_counted(read: Callable) -> Non
         read([HEADER, f"{A},0,0,0,0,3", f"{A},0,0,0,0,{CANARY},1", f"{A},0,0,{CANARY}"])
     assert "6 fields, as in the header" in str(caught.value)
     assert CANARY not in str(caught.value)
-    (problem,) = [each for each in caught.value.problems if each.field == "row"]
+    (problem,) = [problem for problem in caught.value.problems if problem.field == "row"]
     assert (problem.rows, problem.examples) == (2, (2, 3))
 
 

@@ -132,7 +132,9 @@ def test_the_tracts_of_illinois_have_as_many_units_as_the_rule_says(read: Callab
     for row in pq.read_table(census_data / "il_2020_tract_person_cells.parquet").to_pylist():
         people[row["geoid"]][row["hhgq"]] += row["n"]
     assert len(found) == 3_265
-    assert found == {code: [-(-2 * each[0] // 5), *(int(n > 0) for n in each[1:])] for code, each in people.items()}
+    assert found == {
+        code: [-(-2 * person[0] // 5), *(int(n > 0) for n in person[1:])] for code, person in people.items()
+    }
 
 
 def test_a_product_that_counts_units_is_refused(read: Callable, tmp_path: Path, counts: dict):

@@ -219,8 +219,8 @@ def _print(found: Sequence[WideCells], limit: WidthLimit, counted: str, out: Con
         rows = []
         for (name, geolevel), own in groupby(cells, key=lambda each: (each.table, each.geolevel)):
             columns = list(own)
-            count, wider = (sum(getattr(each, key) for each in columns) for key in ("cells", "wider"))
-            worst = max(columns, key=lambda each: each.share)
+            count, wider = (sum(getattr(column, key) for column in columns) for key in ("cells", "wider"))
+            worst = max(columns, key=lambda column: column.share)
             share = f"{worst.column} ({worst.share:.1%})" if worst.wider else ""
             rows.append((name, geolevel, f"{count:,}", f"{wider:,}", f"{wider / count:.1%}" if count else "-", share))
         meant = (

@@ -73,7 +73,7 @@ def test_looking_names_a_missing_file(tmp_path, name):
 @pytest.mark.parametrize("name", GEOGRAPHY_READERS)
 def test_looking_finds_files_of_another_kind(written, name):
     place = written[name]
-    for file in [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]:
+    for file in [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]:
         file.write_text("first,second\n1,2\n")
     with pytest.raises(InputError, match=r"no column|columns in its first line"):
         GEOGRAPHY_READERS[name].look(str(place))
