@@ -103,7 +103,7 @@ def fit(name: str, problem: FamilyProblem, plan: FamilyPlan) -> tuple[float, boo
     presolved = presolve(restrict(problem, plan))
     proof = lru_cache(maxsize=1)(partial(certify, problem, plan, presolved.support.cells))
     start = time.process_time()
-    proposal = FAMILY_SOLVERS[name].propose(PosedFamily(presolved), proof)
+    proposal = FAMILY_SOLVERS[name].propose(PosedFamily.of(presolved), proof)
     if proposal is None:
         return 0.0, False, np.inf, 0
     proved = proof(proposal.candidate)

@@ -35,4 +35,5 @@ def test_a_plan_knows_the_level_of_intervals_by_measurements_but_not_that_of_oth
 
 def test_its_command_stands_in_the_help_with_those_of_das_spark(capsys):
     assert main(["--help"]) == 0
-    assert "interval        Estimates, standard errors and intervals of the truth." in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "interval Estimates, standard errors and intervals of the truth." in said
