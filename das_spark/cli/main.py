@@ -152,7 +152,7 @@ app = typer.Typer(
     name="das-spark",
     cls=_Commands,
     help="The disclosure avoidance system of a national census, as open software. Wherever a command takes RUN, "
-    "runs/latest serves.",
+    "runs/latest serves, on a disk.",
     no_args_is_help=True,
     **{**_SETTINGS, "add_completion": True},
 )

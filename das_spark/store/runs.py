@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.places import Place, disk_errors, place_of
+from das_spark.places import Place, disk_errors, is_address, place_of
 from das_spark.store.commit import create_exclusively, files_below, finished, make_folder, names_in
 from das_spark.store.digests import FileRecord, committed_record, record_of
 from das_spark.store.layout import (
@@ -472,6 +472,8 @@ def _no_run(path: str | Place, missing: str) -> OutputError:
     """The error that names what was meant, perhaps."""
     joint = JointLayout.find(path)
     if joint is None:
-        return OutputError(f"{path}: not a run folder (no {missing})", hint="name a folder under runs/, or runs/latest")
+        # A store has no links.
+        hint = "name the run by its id" if is_address(str(path)) else "name a folder under runs/, or runs/latest"
+        return OutputError(f"{path}: not a run folder (no {missing})", hint=hint)
     named = " or ".join(str(part) for part in joint.parts().values())
     return OutputError(f"{path}: a joint run, and one of its parts is asked for", hint=f"name {named}")

@@ -457,3 +457,12 @@ def test_the_restricted_marker_alone_says_with_which_ledgers_a_run_was_begun(lay
 
 def test_what_tells_a_copy_from_a_run_is_kept_when_all_that_is_confidential_is_removed(layout):
     assert layout.restricted.instance in layout.restricted.kept
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"), [("runs/nowhere", "or runs/latest"), ("memory://bucket/runs/latest", "name the run by its id")]
+)
+def test_what_serves_in_the_place_of_a_run_depends_on_where_it_lies(path, hint):
+    with pytest.raises(OutputError, match="not a run folder") as refused:
+        find_run(path)
+    assert hint in refused.value.hint
