@@ -59,7 +59,7 @@ def check(
 
 
 def _checked(plan: RunPlan) -> dict[str, Any]:
-    """What `check` says of a run, as JSON values."""
+    """Return the record of a run that was checked, as JSON values."""
     return {
         "run": plan.name,
         "product": plan.product.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperArgument, TyperGroup
+from typer.core import TyperGroup
 
 from das_spark.cli import completion
 from das_spark.config import AREA_READERS
@@ -20,8 +20,6 @@ from das_spark.places import is_address
 
 if TYPE_CHECKING:
     from rich.text import Text
-    from typer._click.core import Context
-    from typer._click.shell_completion import CompletionItem
 
     from das_spark.places import Place
     from das_spark.report import Report
@@ -127,38 +125,18 @@ Data = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
 
-class _WithUsual(TyperGroup):
-    """Further commands, one of which is carried out where none is named."""
-
-    usual = ""
-
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Put the usual command where none is."""
-        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
-            args = [self.usual, *args]
-        return super().parse_args(ctx, args)
-
-    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
-        """Offer what the usual command takes, too."""
-        usual = self.commands[self.usual]
-        first = next(parameter for parameter in usual.params if isinstance(parameter, TyperArgument))
-        return [*first.shell_complete(ctx, incomplete), *super().shell_complete(ctx, incomplete)]
-
-
-def group(name: str, does: str, usual: str = "") -> typer.Typer:
+def group(name: str, does: str, kind: type[TyperGroup] = TyperGroup) -> typer.Typer:
     """Return an application of further commands.
 
     Args:
         name: Of the command that they stand behind.
         does: What they do, in a sentence.
-        usual: The command that is meant where none is named; empty where one must be.
+        kind: How they are found.
     """
-    if usual:
-        does += f"\n\nWhere none of these commands is named, {usual} is meant.\n\nExample: das-spark {name} quickstart"
     app = typer.Typer(
         name=name,
         add_completion=False,
-        cls=type("_Group", (_WithUsual,), {"usual": usual}) if usual else TyperGroup,
+        cls=kind,
         help=does,
         no_args_is_help=True,
         rich_markup_mode=None,

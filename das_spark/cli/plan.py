@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperArgument, TyperGroup
 
 from das_spark.cli.options import (
     Conf,
@@ -28,17 +28,42 @@ from das_spark.places import place_of
 from das_spark.planning import joint_record, known_geounits, plan_record
 from das_spark.planning.page import FILES, write_plan
 from das_spark.privacy import Framework, rounded_up
-from das_spark.report import number, size, table
+from das_spark.report import known, number, size, table
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typer._click.core import Context
+    from typer._click.shell_completion import CompletionItem
 
 #: What `plan CONF` is.
-USUAL: Final = "show"
-app = group("plan", "Show what a run would measure, how exactly, and at what expense of privacy.", usual=USUAL)
+_USUAL: Final = "show"
+_WHOLE: Final = "{:,.0f}".format
 
 
-@app.command(USUAL)
+class _Plan(TyperGroup):
+    """The commands below; the usual one is carried out where none is named."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Put the usual command where none is."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = [_USUAL, *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """Offer what the usual command takes, too."""
+        first = next(argument for argument in self.commands[_USUAL].params if isinstance(argument, TyperArgument))
+        return [*first.shell_complete(ctx, incomplete), *super().shell_complete(ctx, incomplete)]
+
+
+app = group(
+    "plan",
+    "Show what a run would measure, how exactly, and at what expense of privacy.\n\n"
+    f"Where none of these commands is named, {_USUAL} is meant.\n\nExample: das-spark plan quickstart",
+    _Plan,
+)
+
+
+@app.command(_USUAL)
 def show(
     conf: Conf,
     overlay: Overlays = None,
@@ -139,7 +164,13 @@ def _print(record: dict[str, Any], out: Console) -> None:
     _print_sizes(record, out)
     _print_intervals(record, out)
     losses = [
-        (loss["about"], loss["name"], loss["spent"], number(loss["epsilon"]), _said(loss["exact_epsilon_at_most"]))
+        (
+            loss["about"],
+            loss["name"],
+            loss["spent"],
+            number(loss["epsilon"]),
+            known(loss["exact_epsilon_at_most"], rounded_up),
+        )
         for loss in record["losses"]
     ]
     heads = ("about", "name", f"{name} spent", "as epsilon", "exact, at most")
@@ -159,13 +190,9 @@ def _print_exact(record: dict[str, Any], out: Console) -> None:
     if exact is None:
         out.print("  no exact composition of Gaussian noise for several records of a contributor is known")
         return
-    said = f"  epsilon {_said(exact['epsilon_at_most'])} at most at delta {exact['delta']:g}, exact composition"
+    most = known(exact["epsilon_at_most"], rounded_up)
+    said = f"  epsilon {most} at most at delta {exact['delta']:g}, exact composition"
     out.print(f"{said} of {exact['holds_for']}")
-
-
-def _said(bound: float | None) -> str:
-    """An upper bound."""
-    return "-" if bound is None else rounded_up(bound)
 
 
 def _print_together(together: dict[str, Any], out: Console) -> None:
@@ -175,7 +202,7 @@ def _print_together(together: dict[str, Any], out: Console) -> None:
         out.print(f"  {together['total_is']}", style="bold red")
     out.print(f"  epsilon {together['joint_epsilon']:.4f} at delta {together['delta']:g}, for one record of each part")
     if together["exact_epsilon_at_most"] is not None:
-        said = _said(together["exact_epsilon_at_most"])
+        said = known(together["exact_epsilon_at_most"], rounded_up)
         out.print(f"  epsilon {said} at most at delta {together['delta']:g}, exact composition of all measured answers")
 
 
@@ -206,12 +233,12 @@ def _print_sizes(record: dict[str, Any], out: Console) -> None:
     rows = [
         (
             geolevel["geolevel"],
-            _known(geolevel["geounits"]),
-            _known(geolevel["largest_family"]),
-            _known(geolevel["answers_per_geounit"]),
-            _known(geolevel["measurement_bytes_at_most"], size),
-            _known(geolevel["family_bytes_at_most"], size),
-            _known(geolevel["cpu_seconds_at_most"]),
+            known(geolevel["geounits"], _WHOLE),
+            known(geolevel["largest_family"], _WHOLE),
+            known(geolevel["answers_per_geounit"], _WHOLE),
+            known(geolevel["measurement_bytes_at_most"], size),
+            known(geolevel["family_bytes_at_most"], size),
+            known(geolevel["cpu_seconds_at_most"], _WHOLE),
         )
         for geolevel in record["geolevels"]
     ]
@@ -237,7 +264,3 @@ def _print_intervals(record: dict[str, Any], out: Console) -> None:
         heading = f"\nExpected width of {100 * level:g} % intervals by measurements alone, {title}"
         out.print(table(heading, ("table", *levels), rows))
     out.print("of a geounit where people of all classes can be, on a spine of families of equal size")
-
-
-def _known(count: float | None, spell: Callable[[Any], str] = "{:,.0f}".format) -> str:
-    return "-" if count is None else spell(count)

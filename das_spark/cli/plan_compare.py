@@ -14,16 +14,13 @@ from das_spark.cli.options import Geounits, Json, Overlays, Settings, console, p
 from das_spark.config import load_run
 from das_spark.planning import comparison_record
 from das_spark.privacy import rounded_up
-from das_spark.report import number, table
+from das_spark.report import known, number, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 #: Characters of a setting that are printed.
 _SHOWN: Final = 60
-
-
 #: What is said where a run has no such figure, or nothing that it measures determines an answer.
 _NONE: Final = "-"
 
@@ -117,7 +114,7 @@ def _print_losses(part: Mapping[str, Any], out: Console) -> None:
         ("\nPartial losses: epsilon by the conversion", "epsilon", number),
     ):
         rows = [
-            (loss["about"], loss["name"], *(_known(value, spell) for value in loss[key]), _ratio(loss[f"{key}_ratio"]))
+            (loss["about"], loss["name"], *(known(value, spell) for value in loss[key]), _ratio(loss[f"{key}_ratio"]))
             for loss in part["losses"]
         ]
         if rows:
@@ -130,7 +127,7 @@ def _print_statistics(part: Mapping[str, Any], out: Console) -> None:
         (
             statistic["query"],
             statistic["geolevel"],
-            *(_known(value, number) for value in statistic["standard_error"]),
+            *(known(value, number) for value in statistic["standard_error"]),
             _ratio(statistic["ratio"]),
         )
         for statistic in found["statistics"]
@@ -147,7 +144,7 @@ def _print_statistics(part: Mapping[str, Any], out: Console) -> None:
 def _print_costs(title: str, costs: Sequence[Mapping[str, Any]], out: Console) -> None:
     rows = []
     for cost in costs:
-        texts = cost["exact"] or [_known(value, rounded_up) for value in cost["values"]]
+        texts = cost["exact"] or [known(value, rounded_up) for value in cost["values"]]
         rows.append((cost["name"], *(text or _NONE for text in texts), _ratio(cost["ratio"])))
     out.print(table(title, ("", "A", "B", "B / A"), rows))
 
@@ -157,12 +154,8 @@ def _spelled(each: Mapping[str, Any], key: str) -> Iterator[str]:
     yield _ratio(each[f"{key}_ratio"])
 
 
-def _known(value: float | None, spell: Any) -> str:  # noqa: ANN401 - a function of a number
-    return _NONE if value is None else str(spell(value))
-
-
 def _ratio(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.3f}"
+    return known(value, "{:.3f}".format)
 
 
 def _setting(value: object) -> str:

@@ -45,7 +45,7 @@ def comparison_record(
     statistics: Sequence[str] = (),
     geounits: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Two plans side by side, as JSON values: lists of two hold what A has and what B has, None for nothing.
+    """Compare two plans, as JSON values: lists of two hold what A has and what B has, None for nothing.
 
     Args:
         first: A.

@@ -25,12 +25,12 @@ _SHARES_BEFORE_THE_SPINE: Final = (
 
 
 def holds_for(plans: Sequence[RunPlan]) -> str:
-    """Of which answers an exact composition tells that is computed before spines are made."""
+    """Say of which answers an exact composition tells that is computed before spines are made."""
     return _SHARES_AS_WRITTEN if all(plan.spine.is_census for plan in plans) else _SHARES_BEFORE_THE_SPINE
 
 
 def gain_record(loaded: RunPlan | JointPlan, epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
-    """The totals that have an epsilon by exact composition, and the noise they would buy, as JSON values."""
+    """Find the totals that have an epsilon by exact composition, and the noise they would buy, as JSON values."""
     plans = plans_in(loaded)
     totals = totals_at([plan.budget for plan in plans], epsilon, delta)
     budgets = [replace(plan.budget, total=total) for plan, total in zip(plans, totals, strict=True)]

@@ -53,7 +53,7 @@ _CELL_SECONDS = 1e-5
 
 
 def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
-    """The plan as JSON values."""
+    """Return the plan as JSON values."""
     budget, config = plan.budget, plan_to_config(plan)
     return {
         "run": plan.name,
@@ -95,7 +95,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
 
 
 def joint_record(plan: JointPlan) -> dict[str, Any]:
-    """What the parts of a joint run cost together, as JSON values."""
+    """Return the cost of the parts of a joint run together, as JSON values."""
     total_is = ANSWERS_ALONE if any(part.acknowledged for part in plan.parts.values()) else ""
     return {"run": plan.name, **joint_costs([part.budget for part in plan.parts.values()]), "total_is": total_is}
 

@@ -32,7 +32,7 @@ class UnusedShare:
 
 
 def unused_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnusedShare]:
-    """Find them, root first, and each once, for its first reason."""
+    """Find the unused shares, root first, and each once, for its first reason."""
     alone = unused_levels(plan.spine, counts)
     exact = plan.invariants.total_levels(plan.spine.names)
     # Where parts have a total together, their noisy totals divide it.
@@ -56,7 +56,7 @@ def unused_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnusedSh
 
 
 def unused_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
-    """Levels in which every geounit is known to be a single child, which has its parent's estimate unmeasured."""
+    """List levels in which every geounit is known to be a single child, which has its parent's estimate unmeasured."""
     return [
         below.name
         for above, below in pairwise(spine.levels)

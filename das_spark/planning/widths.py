@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def wide_columns_record(plan: RunPlan, most: Fraction, counts: Mapping[str, int]) -> dict[str, Any]:
-    """Which columns have intervals by the measurements alone that are wider than a number, as JSON values.
+    """List the columns that have intervals by the measurements alone that are wider than a number, as JSON values.
 
     Args:
         plan: The run; intervals have the probability that it names, or 90 %.

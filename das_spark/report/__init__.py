@@ -47,7 +47,7 @@ from das_spark.report.model import (
     Whiskers,
 )
 from das_spark.report.terminal import print_report, print_table, table
-from das_spark.report.text import csv_field, duration, number, percent, shown, size
+from das_spark.report.text import csv_field, duration, known, number, percent, shown, size
 
 __all__ = [
     "CSV",
@@ -87,6 +87,7 @@ __all__ = [
     "duration",
     "escaped",
     "json_text",
+    "known",
     "markdown_page",
     "markdown_text",
     "number",

@@ -19,6 +19,11 @@ def number(value: float | Fraction | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"  # noqa: PLR2004 - digits suffice
 
 
+def known(value: float | None, spell: Callable[[float], str]) -> str:
+    """Spell a number; a dash for none."""
+    return "-" if value is None else spell(value)
+
+
 def size(count: float) -> str:
     """A number of bytes: three significant digits and a unit of powers of 1,000, from B to TB."""
     for unit in ("B", "kB", "MB", "GB"):
