@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError
-from das_spark.places import Place, disk_errors
+from das_spark.places import Place, disk_errors, system_of
 from das_spark.spark.arranged import write_levels
 from das_spark.spark.census import census_geocode
 from das_spark.spark.engine import scan
@@ -25,6 +25,7 @@ from das_spark.store import (
     level_folder,
     replace_folder,
     require_held,
+    require_staged,
     staging_of,
 )
 from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
@@ -132,6 +133,9 @@ class LevelTables:
         for name in names:
             source = staging / level_folder(name)
             require_held(self.layout)
+            # Another driver that took over unnoticed has removed it; in a store it ends with its last file.
+            if system_of(staging).capabilities.renames:
+                require_staged(staging)
             # What a driver promoted that died before the table was whole goes first.
             replace_folder(source, self.folder(table, name), below(source.name, written))
 

@@ -9,7 +9,7 @@ from das_spark.pipeline import assess, levels, publish, run_stages, runner
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline.charge import enter_invariants
 from das_spark.spark import microdata, run_tables
-from das_spark.store import discard, finished, hold_run, part_files, succeed
+from das_spark.store import Journal, discard, finished, hold_run, part_files, succeed
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow, pytest.mark.verified]
 
@@ -60,8 +60,8 @@ def test_a_driver_that_lost_its_run_publishes_nothing_more_and_the_run_goes_on_e
     with pytest.raises(VerificationError, match="folders are whole"):
         run_stages(plan, run_id="lost", test_key=tools.TEST_KEY, spark=workshop.spark)
     assert tools.level_rows(layout.public.path) == reference
-    attempts = sorted(path.name for path in layout.restricted.journal.glob("State.*.json"))
-    assert attempts == ["State.1.json", "State.2.json"], "the draw of the lost driver was destroyed, and another made"
+    states = [str(attempt.state) for attempt in Journal.of(layout).attempts("State")]
+    assert states == ["destroyed", "promoted"], "the draw of the lost driver was destroyed, and another made"
 
 
 @pytest.mark.parametrize("knows", [True, False])
@@ -73,10 +73,10 @@ def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empt
     layout, theirs = context.layout, context.layout.public.level("invariants", "County")
     frame = context.tables.read_all("invariants").localCheckpoint()
     discard(layout.public.table("invariants"))
-    promote = run_tables.promote
+    replace = run_tables.replace_folder
 
     def taken_over(source, target, *files, **given):
-        promote(source, target, *files, **given)
+        replace(source, target, *files, **given)
         theirs.mkdir(parents=True)
         (theirs / "part-0").write_text("of the driver that took over")
         succeed(theirs)
@@ -84,7 +84,7 @@ def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empt
         if knows:
             layout.restricted.lock.write_text("the word of another driver")
 
-    monkeypatch.setattr(run_tables, "promote", taken_over)
+    monkeypatch.setattr(run_tables, "replace_folder", taken_over)
     reason = "another driver has taken over" if knows else "what was written there is gone"
     with hold_run(layout), pytest.raises(OutputError, match=reason):
         context.tables.write_all("invariants", frame)
